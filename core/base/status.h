@@ -28,7 +28,7 @@ typedef enum ss_status {
 typedef struct ss_error {
     ss_status code;
     char where[96]; /* tensor name, key or byte offset; UTF-8, ends with NUL */
-    char text[512]; /* one sentence with expected and actual; UTF-8, ends with NUL */
+    char text[768]; /* one sentence with expected and actual; UTF-8, ends with NUL */
 } ss_error;
 
 /* Returns one word for a code, "bad_file"; "unknown" outside the table. */

@@ -29,9 +29,9 @@ static size_t smaller(size_t a, size_t b) {
 
 size_t ss_matrix_place(const ss_matrix *w, size_t n) {
     if (w->pair) {
-        /* GGUF stores the rotary pair (j, j + pair/2) of a head at 2j and 2j + 1. */
-        size_t j = n % w->pair, half = w->pair / 2;
-        n += (j < half ? 2 * j : 2 * (j - half) + 1) - j;
+        /* The file stores the rotary pair (j, j + half) of a head at 2j and 2j + 1. */
+        size_t j = n % w->pair, half = (w->pair - w->unpaired) / 2;
+        if (j < 2 * half) n += (j < half ? 2 * j : 2 * (j - half) + 1) - j;
     }
     return w->first + n / w->group * w->step + n % w->group;
 }

@@ -13,8 +13,8 @@
  * parts of the mean logit. This is bookkeeping, not causation: removing a component would change
  * rho.
  *
- * A part is NaN for a component of this layer or above, with post norm, which rescales the sum, and
- * in a run with edits, whose stream is no such sum.
+ * A part is NaN for a component of this layer or above, with post norm, which rescales the sum, in
+ * a model that clips keys, and in a run with edits, whose stream is no such sum.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -153,9 +153,10 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
     }
 }
 
-/* True if the stream is the sum of the recorded components. */
-static bool stream_is_sum(const ss_trace *trace) {
-    return !trace->edited && !trace->model->arch.post_norm;
+/* True if keys are linear in the recorded components: the stream is their sum, and nothing clips
+ * keys. */
+static bool is_linear(const ss_trace *trace) {
+    return !trace->edited && !trace->model->arch.post_norm && trace->model->arch.qkv_clip <= 0.0f;
 }
 
 static void fill_nan(float *out, size_t n) {
@@ -167,7 +168,7 @@ void ss_measure_logit_parts(const ss_trace *trace, const ss_metric_args *args, f
     size_t D = (size_t)arch->D, count = (size_t)(2 * arch->L + 2);
     workspace work = workspace_of(trace);
     fill_nan(out, (size_t)arch->L * (size_t)arch->H * count);
-    for (int l = 0; l < arch->L && stream_is_sum(trace); l++) {
+    for (int l = 0; l < arch->L && is_linear(trace); l++) {
         write_directions(&work, trace, l, args->T);
         for (int h = 0; h < arch->H; h++, out += count) {
             for (int c = 0; c <= 2 * l; c++)
@@ -204,7 +205,7 @@ void ss_measure_logit_parts_heads(const ss_trace *trace, const ss_metric_args *a
     const ss_arch *arch = &trace->model->arch;
     size_t H = (size_t)arch->H, heads = (size_t)arch->L * H;
     bool gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
-    bool sums = stream_is_sum(trace) && !gated && !arch->branch_norms;
+    bool sums = is_linear(trace) && !gated && !arch->branch_norms;
     workspace work = workspace_of(trace);
     fill_nan(out, heads * heads);
     for (int l = 0; l < arch->L && sums; l++, out += H * heads) {

@@ -19,7 +19,8 @@ const char *ss_ffn_name(ss_ffn_kind ffn) {
 }
 
 const char *ss_activation_name(ss_activation activation) {
-    return (const char *[]){"silu", "gelu_tanh", "gelu", "relu", "clamped_swiglu"}[activation];
+    return (const char *[]){
+        "silu", "gelu_tanh", "gelu", "relu", "relu2", "clamped_swiglu"}[activation];
 }
 
 const char *ss_rope_scaling_name(ss_rope_scaling scaling) {
@@ -68,7 +69,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
                        "open the recording",
                        "an encoder and a decoder");
     } else {
-        char names[384];
+        char names[640];
         ss_family_names(names, sizeof names);
         if (json.status == SS_OK)
             json.status = ss_fail(err, SS_UNSUPPORTED, "model_type",

@@ -64,6 +64,7 @@ typedef enum ss_activation {
     SS_ACTIVATION_GELU_TANH,
     SS_ACTIVATION_GELU, /* exact, with erf */
     SS_ACTIVATION_RELU,
+    SS_ACTIVATION_RELU2,          /* the square of relu (So et al. 2021) */
     SS_ACTIVATION_CLAMPED_SWIGLU, /* of gpt-oss; gated only, with a limit and a slope */
     SS_ACTIVATION_N
 } ss_activation;
@@ -128,25 +129,28 @@ typedef struct ss_arch {
     int token_types;              /* rows of the table of token types; 0: there is none */
     ss_norm_kind norm;            /* before attention, before feed-forward, and at the end */
     float norm_eps;
-    bool bare_norm;    /* LayerNorm has neither gain nor bias */
-    bool post_norm;    /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */
-    bool branch_norms; /* attention and feed-forward are normed again before they are added */
-    bool branch_only;  /* branch norms, and none before attention and feed-forward */
+    bool bare_norm;     /* LayerNorm has neither gain nor bias */
+    bool unbiased_norm; /* LayerNorm has a gain and no bias */
+    bool one_more_gain; /* norms multiply by 1 + w, and files keep w */
+    bool post_norm;     /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */
+    bool branch_norms;  /* attention and feed-forward are normed again before they are added */
+    bool branch_only;   /* branch norms, and none before attention and feed-forward */
     ss_qk_norm qk_norm;
     bool parallel; /* attention and feed-forward read the same residual stream */
     ss_ffn_kind ffn;
     ss_activation activation;
     float gate_limit, gate_slope; /* of the clamped SwiGLU */
-    float score_scale;            /* x = q.k * score_scale, usually 1/sqrt(K) */
-    float branch_scale;           /* of what attention and feed-forward add; usually 1 */
-    float logit_scale;            /* of logits; usually 1 */
-    float score_cap, logit_cap;   /* c: x becomes c tanh(x/c); 0: it stays (Gemma 2) */
-    bool attention_bias;          /* q, k, v have biases */
-    bool output_bias;             /* o has one */
-    bool added_heads;             /* o reads the sum of the heads' outputs, not all of them */
-    ss_owner bias_key;            /* a key of no token, which every query sees first */
-    ss_owner bias_key_value;      /* its value; none: zeros */
-    ss_owner value_bias;          /* added to the output of each head */
+    float qkv_clip;     /* q, k and v are clipped to [-qkv_clip, qkv_clip]; 0: they are not */
+    float score_scale;  /* x = q.k * score_scale, usually 1/sqrt(K) */
+    float branch_scale; /* of what attention and feed-forward add; usually 1 */
+    float logit_scale;  /* of logits; usually 1 */
+    float score_cap, logit_cap; /* c: x becomes c tanh(x/c); 0: it stays (Gemma 2) */
+    bool attention_bias;        /* q, k, v have biases */
+    bool output_bias;           /* o has one */
+    bool added_heads;           /* o reads the sum of the heads' outputs, not all of them */
+    ss_owner bias_key;          /* a key of no token, which every query sees first */
+    ss_owner bias_key_value;    /* its value; none: zeros */
+    ss_owner value_bias;        /* added to the output of each head */
     ss_gate gate;
     bool ffn_bias;
     int top_k;          /* experts that one token goes through, 1 .. E */

@@ -207,6 +207,7 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
         .group = place->group ? place->group : place->out,
         .step = place->group ? place->step : place->out,
         .pair = place->pair,
+        .unpaired = place->unpaired,
         .in_out = place->layout == SS_IN_OUT,
     };
 }
@@ -257,6 +258,25 @@ void ss_load_place(ss_loader *loader, ss_linear *linear, const char *name, bool 
                    const ss_place *place) {
     ss_name weight = part_of(name, "weight"), bias = part_of(name, "bias");
     ss_load_matrix(loader, linear, place, weight.text, has_bias ? bias.text : NULL);
+}
+
+void ss_load_qkv(ss_loader *loader, ss_layer *layer, const ss_arch *arch, const char *name,
+                 ss_layout layout, bool by_group) {
+    size_t K = (size_t)arch->K, G = (size_t)arch->G, queries = (size_t)arch->H / G * K;
+    size_t step = queries + 2 * K;
+    bool grouped = by_group && !ss_load_is(loader, SS_GGUF);
+    ss_linear *linears[] = {&layer->q, &layer->k, &layer->v};
+    for (size_t i = 0; i < 3; i++) {
+        size_t group = i ? K : queries, first = i ? queries + (i - 1) * K : 0;
+        ss_place place = {.layout = layout,
+                          .in = (size_t)arch->D,
+                          .out = G * group,
+                          .total = G * step,
+                          .first = grouped ? first : G * first,
+                          .group = grouped ? group : 0,
+                          .step = grouped ? step : 0};
+        ss_load_place(loader, linears[i], name, arch->attention_bias, &place);
+    }
 }
 
 void ss_load_linear(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
@@ -321,6 +341,15 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     if (tied) loader->parameters = parameters;
 }
 
+void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name) {
+    const char *prefix = loader->prefix;
+    ss_load_head(loader, model, name);
+    loader->prefix = "";
+    model->head.bias =
+        ss_load_numbers(loader, part_of(name, "bias").text, 0, (size_t)model->arch.V);
+    loader->prefix = prefix;
+}
+
 /* n cleared pieces of a model; NULL while measuring or, with an error, when the arena is full. */
 static void *take_cleared(ss_loader *loader, const char *what, int n, size_t size) {
     void *pieces = ss_arena_take(loader->arena, (size_t)n, size);
@@ -356,6 +385,7 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
  * dot. The first are buffers that the core computes itself (the config of a GGUF file has taken
  * rope_freqs); the others serve tasks other than the next, or the masked, token. */
 static const char leftovers[] = "rotary_emb.inv_freq\0attn.bias\0attention.bias\0attn.masked_bias\0"
+                                "attn.causal_mask\0"
                                 "attention.masked_bias\0position_ids\0rope_freqs.\0"
                                 "pooler.\0seq_relationship.\0classifier.\0qa_outputs.\0score.\0"
                                 "vision_tower.\0multi_modal_projector.\0";

@@ -46,6 +46,7 @@ typedef struct ss_place {
     size_t first;         /* where ours begin */
     size_t group, step;   /* so many in a row, then the next after step; 0: all in a row */
     size_t pair;          /* head width, if the file keeps rotary pairs side by side; or 0 */
+    size_t unpaired;      /* of that width, the last dimensions, which do not rotate */
     size_t slices, slice; /* of a tensor [slices][..][..], this one; slices 0: no such dimension */
 } ss_place;
 
@@ -73,8 +74,18 @@ void ss_load_linear(ss_loader *loader, ss_linear *linear, const char *name, bool
 /* The gain [n] "<name>.weight", with its bias where has_bias. */
 void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_bias, size_t n);
 
+/*
+ * q, k and v from one matrix: all queries, then all keys, then all values. by_group: the queries of
+ * a group, its key and its value, then the next group's, which GGUF keeps like the others.
+ */
+void ss_load_qkv(ss_loader *loader, ss_layer *layer, const ss_arch *arch, const char *name,
+                 ss_layout layout, bool by_group);
+
 /* Like ss_load_linear for the head, whose name has no prefix; the embedding, where it is tied. */
 void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
+
+/* The same with a bias [V], which a tied head has beside the embedding. */
+void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name);
 
 /* Numbers of shape [rows][n], or [n] where rows is 0, as floats in the arena. */
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);

@@ -418,6 +418,7 @@ static void write_features(ss_writer *writer, const ss_arch *arch) {
     ss_write_number(writer, "score_scale", (double)arch->score_scale);
     write_cap(writer, "score_cap", arch->score_cap);
     write_cap(writer, "logit_cap", arch->logit_cap);
+    if (arch->qkv_clip > 0.0f) ss_write_number(writer, "qkv_clip", (double)arch->qkv_clip);
     write_factor(writer, "branch_scale", arch->branch_scale);
     write_factor(writer, "logit_scale", arch->logit_scale);
     ss_write_number(writer, "embedding_scale", (double)arch->embedding_scale);

@@ -17,11 +17,17 @@ static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, si
     }
 }
 
+static void relu2(float *x, size_t n) {
+    ss_relu(x, n);
+    ss_multiply(x, x, n);
+}
+
 void ss_activate(float *x, ss_activation activation, size_t n) {
     static void (*const table[SS_ACTIVATION_N])(float *x, size_t n) = {
         [SS_ACTIVATION_GELU_TANH] = ss_gelu,
         [SS_ACTIVATION_GELU] = ss_gelu_erf,
         [SS_ACTIVATION_RELU] = ss_relu,
+        [SS_ACTIVATION_RELU2] = relu2,
     };
     table[activation](x, n);
 }

@@ -250,6 +250,14 @@ static void finish_heads(ss_pass *pass, int l, float *out, int t0, int n) {
     if (model->arch.added_heads) add_heads(out, &model->arch, n);
 }
 
+/* out[n][width] = y w, clipped in models that clip queries, keys and values. */
+static void project(ss_pass *pass, float *out, const ss_linear *w, int n) {
+    float limit = pass->trace->model->arch.qkv_clip;
+    ss_linear_rows(pass, out, pass->y, w, (size_t)n);
+    for (size_t i = 0; limit > 0.0f && i < (size_t)n * w->w.out; i++)
+        out[i] = out[i] > limit ? limit : out[i] < -limit ? -limit : out[i];
+}
+
 /* Attention(norm(x)), normed again in models with branch norms. Returns [n][D], in the trace if
  * it is recorded. */
 static const float *attention_block(ss_pass *pass, int l, int t0, int n) {
@@ -261,17 +269,17 @@ static const float *attention_block(ss_pass *pass, int l, int t0, int n) {
     before_block(pass, &layer->attention_norm, n);
 
     /* The cache takes the keys, then the values. */
-    ss_linear_rows(pass, pass->kv, pass->y, &layer->k, (size_t)n);
+    project(pass, pass->kv, &layer->k, n);
     norm_and_rotate(pass, l, pass->kv, &layer->k_norm, arch->G, n);
     edit_heads(pass, SS_AT_KEYS, l, pass->kv, arch->G, t0, n);
     cache_heads(pass, SS_FIELD_K, l, t0, n, pass->kv);
-    ss_linear_rows(pass, pass->kv, pass->y, &layer->v, (size_t)n);
+    project(pass, pass->kv, &layer->v, n);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, l, pass->kv, t0, n);
     edit_heads(pass, SS_AT_VALUES, l, pass->kv, arch->G, t0, n);
     cache_heads(pass, SS_FIELD_V, l, t0, n, pass->kv);
     record_out_norms(pass, l, pass->kv, t0, n);
 
-    ss_linear_rows(pass, pass->q, pass->y, &layer->q, (size_t)n);
+    project(pass, pass->q, &layer->q, n);
     norm_and_rotate(pass, l, pass->q, &layer->q_norm, arch->H, n);
     edit_heads(pass, SS_AT_QUERIES, l, pass->q, arch->H, t0, n);
     record_heads(trace, SS_FIELD_Q, l, arch->H, t0, n, pass->q);

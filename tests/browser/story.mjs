@@ -32,8 +32,8 @@ const ACTS = {
   },
   2: {
     read: (page) => text(page, '.recorded[role=status]'),
-    mouse: (page) => page.getByRole('button', { name: 'Put it back' }).click(),
-    keyboard: (page) => press(page, page.getByRole('button', { name: 'Take it away' }), 'Enter'),
+    mouse: (page) => page.getByRole('button', { name: 'Show it again' }).click(),
+    keyboard: (page) => press(page, page.getByRole('button', { name: 'Hide it' }), 'Enter'),
   },
   3: {
     read: (page) => page.locator('.arrows svg').getAttribute('aria-label'),

@@ -242,6 +242,17 @@ static void check_models(void) {
         {"var-no-ffn", "\"feed_forward\":\"none\",\"dense\":false,\"gated\":false,"},
         {"hf-olmo2", "\"norm_place\":\"branch\",\"branch_norms\":true,\"qk_norm\":\"all_heads\","},
         {"hf-smollm3", "\"unrotated\":[1],\"mask\":"},
+        {"hf-cohere2", "\"unrotated\":[1],\"mask\":{\"kind\":\"causal\"},\"mask_token\":null,"
+                       "\"windows\":[6,null,6],"},
+        {"hf-cohere", "\"parallel\":true,"},
+        {"hf-cohere", "\"logit_scale\":0.25,"},
+        {"hf-glm4", "\"rotary_width\":6,"},
+        {"hf-glm4", "\"norm_place\":\"pre\",\"branch_norms\":true,\"qk_norm\":null,"},
+        {"hf-exaone4", "\"norm_place\":\"branch\",\"branch_norms\":true,\"qk_norm\":\"head\","},
+        {"hf-nemotron", "\"feed_forward\":\"plain\",\"dense\":true,\"gated\":false,"
+                        "\"activation\":\"relu2\","},
+        {"hf-mpt", "\"score_scale\":0.5,\"score_cap\":null,\"logit_cap\":null,\"qkv_clip\":0.8"},
+        {"hf-mpt-bare", "\"logit_cap\":null,\"embedding_scale\":1,"},
         {"hf-granite", "\"logit_cap\":null,\"branch_scale\":0.5,\"logit_scale\":0.5,"},
         {"hf-opt-350m", "\"embedding_width\":20,\"embedding_norm\":false,\"tied\":true,"},
         {"hf-bloom", "\"embedding_norm\":true,\"tied\":true,"},

@@ -31,6 +31,12 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define OPT                                                                                        \
     "\"model_type\":\"opt\",\"num_hidden_layers\":1,\"num_attention_heads\":2,\"hidden_size\":8,"  \
     "\"ffn_dim\":8,\"vocab_size\":8"
+#define GPT_SIZES "\"n_layer\":1,\"n_head\":4,\"n_embd\":16,\"vocab_size\":8"
+#define BIGCODE "\"model_type\":\"gpt_bigcode\"," GPT_SIZES
+#define GPTJ "\"model_type\":\"gptj\",\"rotary_dim\":2," GPT_SIZES
+#define CODEGEN "\"model_type\":\"codegen\",\"rotary_dim\":2," GPT_SIZES
+#define MPT "\"model_type\":\"mpt\",\"n_layers\":1,\"n_heads\":2,\"d_model\":8,\"vocab_size\":8"
+#define MPT_ATTENTION(keys) MPT ",\"attn_config\":{" keys "}"
 #define LLAMA "\"model_type\":\"llama\"," SIZES
 #define MISTRAL "\"model_type\":\"mistral\"," SIZES
 #define MIXTRAL "\"model_type\":\"mixtral\"," SIZES
@@ -39,6 +45,7 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define QWEN3 "\"model_type\":\"qwen3\"," SIZES
 #define QWEN3_MOE "\"model_type\":\"qwen3_moe\"," SIZES
 #define SMOLLM3 "\"model_type\":\"smollm3\"," SIZES
+#define PHI "\"model_type\":\"phi\"," SIZES
 #define PHI3 "\"model_type\":\"phi3\"," SIZES
 #define GRANITE "\"model_type\":\"granite\"," SIZES
 #define STABLELM "\"model_type\":\"stablelm\",\"partial_rotary_factor\":0.5," SIZES
@@ -49,6 +56,14 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define OLMO "\"model_type\":\"olmo\"," SIZES
 #define OLMO2 "\"model_type\":\"olmo2\"," SIZES
 #define OLMO3 "\"model_type\":\"olmo3\"," SIZES
+#define OLMOE "\"model_type\":\"olmoe\"," SIZES
+#define GRANITEMOE "\"model_type\":\"granitemoe\"," SIZES
+#define EXAONE4 "\"model_type\":\"exaone4\"," SIZES
+#define COHERE "\"model_type\":\"cohere\"," SIZES
+#define COHERE2 "\"model_type\":\"cohere2\"," SIZES
+#define GLM "\"model_type\":\"glm\"," SIZES
+#define GLM4 "\"model_type\":\"glm4\"," SIZES
+#define NEMOTRON "\"model_type\":\"nemotron\"," SIZES
 #define HUNYUAN "\"model_type\":\"hunyuan_v1_dense\"," SIZES
 #define HUNYUAN_MOE "\"model_type\":\"hunyuan_v1_moe\"," SIZES
 #define GEMMA "\"model_type\":\"gemma3_text\"," SIZES
@@ -135,6 +150,12 @@ static void ranges(void) {
         {QWEN3_MOE, "num_experts_per_tok", 1, 128},
         {QWEN3_MOE, "moe_intermediate_size", 1, 1048576},
         {HUNYUAN_MOE, "num_experts", 1, 1024},
+        {OLMOE, "num_experts", 1, 1024},
+        {OLMOE, "num_experts_per_tok", 1, 64},
+        {GRANITEMOE, "num_local_experts", 1, 1024},
+        {GRANITEMOE, "num_experts_per_tok", 1, 8},
+        {EXAONE4, "sliding_window_pattern", 1, 1024},
+        {COHERE2, "sliding_window_pattern", 1, 1024},
         {GEMMA, "sliding_window", 1, 16777216},
         {GEMMA, "sliding_window_pattern", 1, 1024},
         {FALCON, "vocab_size", 1, 4194304},
@@ -147,6 +168,13 @@ static void ranges(void) {
         {BLOOM, "seq_length", 1, 16777216},
         {OSS, "num_local_experts", 1, 1024},
         {OSS, "num_experts_per_tok", 1, 128},
+        {BIGCODE, "n_positions", 1, 16777216},
+        {GPTJ, "n_positions", 1, 16777216},
+        {GPTJ, "n_inner", 1, 1048576},
+        {MPT, "n_layers", 1, 1024},
+        {MPT, "n_heads", 1, 1024},
+        {MPT, "vocab_size", 1, 4194304},
+        {MPT, "max_seq_len", 1, 16777216},
         {BERT, "intermediate_size", 1, 1048576},
         {BERT, "vocab_size", 1, 4194304},
         {BERT, "max_position_embeddings", 1, 16777216},
@@ -176,9 +204,11 @@ static void refused_by_all(void) {
     CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
     static const char gemma2[] = GEMMA2;
     static const char *const families[] = {
-        NEOX,  NEO,  OPT,       LLAMA,      MISTRAL,  MIXTRAL, QWEN2,       QWEN2_MOE, QWEN3,
-        GEMMA, OSS,  QWEN3_MOE, OLMO2,      OLMO3,    HUNYUAN, HUNYUAN_MOE, FALCON,    BLOOM,
-        BERT,  PHI3, STABLELM,  STARCODER2, SEED_OSS, ERNIE,   OLMO,        gemma2};
+        NEOX,    NEO,   OPT,     LLAMA,     MISTRAL,  MIXTRAL,    QWEN2,    QWEN2_MOE,
+        QWEN3,   GEMMA, OSS,     QWEN3_MOE, OLMO2,    OLMO3,      HUNYUAN,  HUNYUAN_MOE,
+        FALCON,  BLOOM, BERT,    PHI3,      STABLELM, STARCODER2, SEED_OSS, ERNIE,
+        OLMO,    OLMOE, EXAONE4, COHERE,    COHERE2,  GLM,        GLM4,     NEMOTRON,
+        BIGCODE, GPTJ,  CODEGEN, MPT,       PHI,      gemma2};
     static const struct {
         const char *key, *on, *off;
     } keys[] = {
@@ -304,16 +334,64 @@ static void refused_by_some(void) {
         {SMOLLM3 ",\"no_rope_layers\":[\"1\"]", SS_UNSUPPORTED, "no_rope_layers"},
         {SMOLLM3 ",\"no_rope_layer_interval\":0", SS_BAD_CONFIG, "no_rope_layer_interval"},
         {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\"}", SS_UNSUPPORTED, "rope_type"},
+        {PHI ",\"qk_layernorm\":true", SS_UNSUPPORTED, "qk_layernorm"},
+        {PHI ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
+        {PHI ",\"partial_rotary_factor\":0.25", SS_UNSUPPORTED, "head_dim"},
+        {BIGCODE ",\"multi_query\":1", SS_BAD_CONFIG, "multi_query"},
+        {BIGCODE ",\"activation_function\":\"silu\"", SS_UNSUPPORTED, "activation_function"},
+        {GPTJ ",\"activation_function\":\"silu\"", SS_UNSUPPORTED, "activation_function"},
+        {"\"model_type\":\"gptj\",\"rotary_dim\":3," GPT_SIZES, SS_UNSUPPORTED, "head_dim"},
+        {"\"model_type\":\"gptj\",\"rotary_dim\":6," GPT_SIZES, SS_UNSUPPORTED, "rotary_dim"},
+        {"\"model_type\":\"gptj\",\"rotary_dim\":0," GPT_SIZES, SS_BAD_CONFIG, "rotary_dim"},
+        {"\"model_type\":\"gptj\"," GPT_SIZES, SS_UNSUPPORTED, "rotary_dim"},
+        {"\"model_type\":\"codegen\",\"rotary_dim\":2,\"n_layer\":1,\"n_head\":2,\"n_embd\":8,"
+         "\"vocab_size\":8",
+         SS_UNSUPPORTED, "n_head"},
+        {MPT ",\"attn_config\":null", SS_OK, ""},
+        {MPT ",\"attn_config\":7", SS_BAD_CONFIG, "attn_config"},
+        {MPT ",\"expansion_ratio\":2", SS_UNSUPPORTED, "expansion_ratio"},
+        {MPT ",\"no_bias\":false", SS_UNSUPPORTED, "no_bias"},
+        {MPT ",\"logit_scale\":\"inv_sqrt_d_model\"", SS_UNSUPPORTED, "logit_scale"},
+        {MPT ",\"norm_type\":\"layernorm\"", SS_OK, ""},
+        {MPT ",\"norm_type\":\"rmsnorm\"", SS_UNSUPPORTED, "norm_type"},
+        {MPT_ATTENTION("\"clip_qkv\":0"), SS_BAD_CONFIG, "clip_qkv"},
+        {MPT_ATTENTION("\"softmax_scale\":0"), SS_BAD_CONFIG, "softmax_scale"},
+        {MPT_ATTENTION("\"alibi\":false"), SS_UNSUPPORTED, "alibi"},
+        {MPT_ATTENTION("\"alibi_bias_max\":16"), SS_UNSUPPORTED, "alibi_bias_max"},
+        {MPT_ATTENTION("\"prefix_lm\":true"), SS_UNSUPPORTED, "prefix_lm"},
+        {MPT_ATTENTION("\"qk_ln\":true"), SS_UNSUPPORTED, "qk_ln"},
+        {MPT_ATTENTION("\"rope\":true"), SS_UNSUPPORTED, "rope"},
+        {MPT_ATTENTION("\"attn_type\":\"multiquery_attention\""), SS_UNSUPPORTED, "attn_type"},
         {GRANITE ",\"logits_scaling\":0", SS_BAD_CONFIG, "logits_scaling"},
         {GRANITE ",\"residual_multiplier\":-1", SS_BAD_CONFIG, "residual_multiplier"},
         {STABLELM ",\"qk_layernorm\":true", SS_UNSUPPORTED, "qk_layernorm"},
         {STARCODER2 ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
         {HELIUM, SS_UNSUPPORTED, "head_dim"},
-        {OLMO ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
+        {OLMO ",\"clip_qkv\":8", SS_OK, ""},
+        {OLMO ",\"clip_qkv\":0", SS_BAD_CONFIG, "clip_qkv"},
         {OLMO2 ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
         {OLMO3 ",\"layer_types\":[\"full_attention\"]", SS_UNSUPPORTED, "layer_types"},
         {OLMO3 ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"dynamic\"}}",
          SS_UNSUPPORTED, "rope_type"},
+        {OLMOE ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
+        {OLMOE ",\"num_experts\":4,\"num_experts_per_tok\":5", SS_BAD_CONFIG,
+         "num_experts_per_tok"},
+        {GRANITEMOE ",\"attention_multiplier\":0", SS_BAD_CONFIG, "attention_multiplier"},
+        {EXAONE4 ",\"sliding_window_pattern\":\"LLLG\"", SS_BAD_CONFIG, "sliding_window_pattern"},
+        {EXAONE4 ",\"sliding_window_pattern\":\"LLLG\",\"layer_types\":[\"full_attention\","
+                 "\"full_attention\",\"full_attention\",\"full_attention\"]",
+         SS_OK, ""},
+        {EXAONE4 ",\"sliding_window_pattern\":0,\"sliding_window\":null", SS_OK, ""},
+        {COHERE ",\"use_qk_norm\":true", SS_UNSUPPORTED, "use_qk_norm"},
+        {COHERE ",\"logit_scale\":0", SS_BAD_CONFIG, "logit_scale"},
+        {COHERE ",\"rope_parameters\":{\"partial_rotary_factor\":0.5}", SS_UNSUPPORTED,
+         "partial_rotary_factor"},
+        {COHERE2 ",\"sliding_window\":null", SS_UNSUPPORTED, "sliding_window"},
+        {GLM ",\"head_dim\":6", SS_UNSUPPORTED, "head_dim"},
+        {GLM4 ",\"rope_parameters\":{\"rope_type\":\"default\",\"mrope_section\":[2,3,3]}",
+         SS_UNSUPPORTED, "mrope_section"},
+        {NEMOTRON ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
+        {NEMOTRON ",\"hidden_act\":\"xielu\"", SS_UNSUPPORTED, "hidden_act"},
         {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}", SS_UNSUPPORTED,
          "rope_type"},
         {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":1e-9}", SS_UNSUPPORTED,
@@ -364,6 +442,18 @@ static void refused_by_some(void) {
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         check_config(table[i].text, table[i].status, table[i].where);
+}
+
+static void another_family(void) {
+    CASE("the refusal of another family names all that there are, and says how to record a model");
+    static const char type[] = "a_model_type_of_more_than_forty_characters_in_all";
+    char config[128], names[1024];
+    snprintf(config, sizeof config, "{\"model_type\":\"%s\"}", type);
+    ss_arch arch;
+    ss_error err;
+    CHECK_INT((int)read_text(&arch, config, &err), SS_UNSUPPORTED);
+    ss_family_names(names, sizeof names);
+    CHECK(strstr(err.text, names) && strstr(err.text, "and open the recording"));
 }
 
 static void experts_of_a_token(void) {
@@ -455,7 +545,8 @@ static void windows_of_layers(void) {
                         "\"full_attention\",\"full_attention\",\"sliding_attention\"]",
                   "...7");
     check_windows(OSS, "128.128.");
-    static const char *const typed[] = {QWEN2, QWEN2_MOE, QWEN3, OLMO3, OSS, GEMMA, GEMMA2};
+    static const char *const typed[] = {QWEN2, QWEN2_MOE, QWEN3,   OLMO3,  OSS,
+                                        GEMMA, GEMMA2,    EXAONE4, COHERE2};
     for (size_t i = 0; i < sizeof typed / sizeof *typed; i++) {
         char text[1024];
         snprintf(text, sizeof text,
@@ -470,6 +561,34 @@ static void windows_of_layers(void) {
     check_windows(OLMO2, "....");
     check_windows(OLMO3 ",\"sliding_window\":7", "777.");
     check_windows(OLMO3 ",\"sliding_window\":null", "....");
+    check_windows(EXAONE4 ",\"sliding_window\":7", "777.");
+    check_windows(EXAONE4 ",\"sliding_window\":null", "....");
+    check_windows(COHERE2 ",\"sliding_window\":7,\"sliding_window_pattern\":2", "7.7.");
+}
+
+/* Checks which layers rotate queries and keys: "r.": the first does, the second does not. */
+static void check_rotations(const char *text, const char *expected) {
+    char whole[1024], actual[8] = "";
+    ss_arch arch;
+    ss_error err;
+    snprintf(whole, sizeof whole, "{%s}", text);
+    must(read_text(&arch, whole, &err), &err, whole);
+    for (int l = 0; l < 4; l++) actual[l] = ss_arch_rotates(&arch, l) ? 'r' : '.';
+    CHECK_TEXT(actual, expected);
+}
+
+static void rotations_of_layers(void) {
+    CASE("layers that see all keys do not rotate, in families with a window in the others");
+#define TYPES                                                                                      \
+    ",\"sliding_window\":7,\"layer_types\":[\"full_attention\",\"sliding_attention\","             \
+    "\"sliding_attention\",\"full_attention\"]"
+    check_rotations(COHERE, "rrrr");
+    check_rotations(COHERE2, "rrr.");
+    check_rotations(COHERE2 TYPES, ".rr.");
+    check_rotations(EXAONE4, "rrr.");
+    check_rotations(EXAONE4 TYPES, ".rr.");
+    check_rotations(EXAONE4 ",\"sliding_window\":null", "rrrr");
+    check_rotations(OLMO3 TYPES, "rrrr");
 }
 
 /* ---- models ------------------------------------------------------------------------------- */
@@ -521,6 +640,23 @@ static const char *const folders[] = {
     "hf-ernie4_5",
     "hf-helium",
     "hf-olmo",
+    "hf-olmoe",
+    "hf-granitemoe",
+    "hf-exaone4",
+    "hf-exaone4-global",
+    "hf-cohere",
+    "hf-cohere2",
+    "hf-glm",
+    "hf-glm4",
+    "hf-nemotron",
+    "hf-olmo-clip",
+    "hf-phi",
+    "hf-gptj",
+    "hf-codegen",
+    "hf-gpt_bigcode",
+    "hf-gpt_bigcode-heads",
+    "hf-mpt",
+    "hf-mpt-bare",
     "hf-bert",
     "hf-bert-bare",
     "hf-bert-old",
@@ -656,7 +792,8 @@ static void routers(void) {
         bool sums_to_1;
     } table[] = {{"hf-mixtral", 2, true},    {"hf-gpt_oss", 2, true},
                  {"hf-qwen2_moe", 3, false}, {"hf-qwen2_moe-norm", 3, true},
-                 {"hf-qwen3_moe", 3, true},  {"hf-hunyuan_moe", 2, true}};
+                 {"hf-qwen3_moe", 3, true},  {"hf-hunyuan_moe", 2, true},
+                 {"hf-olmoe", 3, false},     {"hf-granitemoe", 2, true}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         opened_folder *opened = open_folder(table[i].folder);
         ss_tensor view;
@@ -800,7 +937,7 @@ static void defaults(void) {
     ss_bytes text = read_file("tests/golden", "defaults.json");
     cJSON *root = cJSON_ParseWithLength((const char *)text.data, text.n);
     const cJSON *families = cJSON_GetObjectItem(root, "families"), *family, *key;
-    char names[512];
+    char names[1024];
     ss_family_names(names, sizeof names);
     int commas = 0;
     for (const char *at = names; (at = strchr(at, ',')); at++) commas++;
@@ -932,6 +1069,53 @@ static void every_key_counts(void) {
         {"hf-helium", "\"attention_bias\": true", "\"attention_bias\": false"},
         {"hf-helium", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
         {"hf-olmo", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-olmoe", "\"norm_topk_prob\": false", "\"norm_topk_prob\": true"},
+        {"hf-olmoe", "\"num_experts_per_tok\": 3", "\"num_experts_per_tok\": 2"},
+        {"hf-olmoe", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-olmoe", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-granitemoe", "\"embedding_multiplier\": 3.0", "\"embedding_multiplier\": 1.0"},
+        {"hf-granitemoe", "\"residual_multiplier\": 0.5", "\"residual_multiplier\": 1.0"},
+        {"hf-granitemoe", "\"attention_multiplier\": 0.25", "\"attention_multiplier\": 0.5"},
+        {"hf-granitemoe", "\"logits_scaling\": 2.0", "\"logits_scaling\": 4.0"},
+        {"hf-granitemoe", "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 3"},
+        {"hf-exaone4", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-exaone4", "\"sliding_window\": 6", "\"sliding_window\": null"},
+        {"hf-exaone4", "\"sliding_window_pattern\": 2", "\"sliding_window_pattern\": 3"},
+        {"hf-exaone4", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
+        {"hf-exaone4-global", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-cohere", "\"logit_scale\": 0.25", "\"logit_scale\": 0.5"},
+        {"hf-cohere", "\"layer_norm_eps\": 1e-05", "\"layer_norm_eps\": 1e-01"},
+        {"hf-cohere", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-cohere", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-cohere", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu2\""},
+        {"hf-cohere2", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-cohere2", "\"sliding_window_pattern\": 2", "\"sliding_window_pattern\": 3"},
+        {"hf-glm", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 1.0"},
+        {"hf-glm", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-glm", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-glm", "\"rms_norm_eps\": 1.5625e-07", "\"rms_norm_eps\": 1e-01"},
+        {"hf-glm4", "\"partial_rotary_factor\": 0.375", "\"partial_rotary_factor\": 0.5"},
+        {"hf-nemotron", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 1.0"},
+        {"hf-nemotron", "\"norm_eps\": 1e-05", "\"norm_eps\": 1e-01"},
+        {"hf-nemotron", "\"hidden_act\": \"relu2\"", "\"hidden_act\": \"relu\""},
+        {"hf-nemotron", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-nemotron", "\"mlp_bias\": true", "\"mlp_bias\": false"},
+        {"hf-olmo-clip", "\"clip_qkv\": 0.7", "\"clip_qkv\": null"},
+        {"hf-phi", "\"partial_rotary_factor\": 0.5", "\"partial_rotary_factor\": 0.25"},
+        {"hf-phi", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-phi", "\"layer_norm_eps\": 1e-05", "\"layer_norm_eps\": 1e-01"},
+        {"hf-phi", "\"hidden_act\": \"gelu_new\"", "\"hidden_act\": \"relu\""},
+        {"hf-gptj", "\"rotary_dim\": 8", "\"rotary_dim\": 4"},
+        {"hf-gptj", "\"layer_norm_epsilon\": 1e-05", "\"layer_norm_epsilon\": 1e-01"},
+        {"hf-gptj", "\"activation_function\": \"gelu_new\"", "\"activation_function\": \"relu\""},
+        {"hf-codegen", "\"rotary_dim\": 4", "\"rotary_dim\": 2"},
+        {"hf-gpt_bigcode-heads", "\"scale_attn_weights\": false", "\"scale_attn_weights\": true"},
+        {"hf-gpt_bigcode-heads", "\"activation_function\": \"gelu\"",
+         "\"activation_function\": \"relu\""},
+        {"hf-gpt_bigcode", "\"layer_norm_epsilon\": 1e-05", "\"layer_norm_epsilon\": 1e-01"},
+        {"hf-mpt", "\"clip_qkv\": 0.8", "\"clip_qkv\": null"},
+        {"hf-mpt", "\"softmax_scale\": 0.5", "\"softmax_scale\": null"},
+        {"hf-mpt", "\"layer_norm_epsilon\": 1e-05", "\"layer_norm_epsilon\": 1e-01"},
         {"hf-hunyuan", "\"alpha\": 50.0", "\"alpha\": 5.0"},
         {"hf-hunyuan", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
         {"hf-hunyuan_moe", "\"moe_topk\": 2", "\"moe_topk\": 3"},
@@ -993,6 +1177,18 @@ static void missing_tensors(void) {
         {"hf-falcon-serial", "transformer.h.0.post_attention_layernorm.weight",
          "transformer.h.0.post_attention_mronreyal.weight"},
         {"hf-bloom-bare", "word_embeddings_layernorm.weight", "word_embeddings_mronreyal.weight"},
+        {"hf-phi", "lm_head.bias", "lm_head.sabi"},
+        {"hf-phi", "model.layers.1.self_attn.dense.bias", "model.layers.1.self_attn.dense.sabi"},
+        {"hf-phi", "model.final_layernorm.bias", "model.final_layernorm.sabi"},
+        {"hf-gptj", "lm_head.bias", "lm_head.sabi"},
+        {"hf-gptj", "transformer.h.1.attn.k_proj.weight", "transformer.h.1.attn.k_jorp.weight"},
+        {"hf-gptj", "transformer.h.1.mlp.fc_in.bias", "transformer.h.1.mlp.fc_in.sabi"},
+        {"hf-codegen", "transformer.h.0.attn.qkv_proj.weight",
+         "transformer.h.0.attn.qkv_jorp.weight"},
+        {"hf-gpt_bigcode", "transformer.h.0.attn.c_attn.bias", "transformer.h.0.attn.c_attn.sabi"},
+        {"hf-mpt", "transformer.blocks.1.attn.Wqkv.weight",
+         "transformer.blocks.1.attn.Wvkq.weight"},
+        {"hf-mpt-bare", "blocks.0.ffn.down_proj.weight", "blocks.0.ffn.down_jorp.weight"},
         {"hf-bert", "cls.predictions.transform.LayerNorm.bias",
          "cls.predictions.transform.LayerNorm.sabi"},
         {"hf-bert", "cls.predictions.bias", "cls.predictions.sabi"},
@@ -1023,6 +1219,22 @@ static void missing_tensors(void) {
          "model.layers.0.mlp.gate_up_jorp.weight"},
         {"hf-starcoder2", "model.layers.1.mlp.c_proj.bias", "model.layers.1.mlp.c_proj.sabi"},
         {"hf-stablelm", "model.layers.1.post_attention_layernorm.bias",
+         "model.layers.1.post_attention_layernorm.sabi"},
+        {"hf-granitemoe", "model.layers.1.block_sparse_moe.input_linear.weight",
+         "model.layers.1.block_sparse_moe.input_raenil.weight"},
+        {"hf-granitemoe", "model.layers.0.block_sparse_moe.router.layer.weight",
+         "model.layers.0.block_sparse_moe.router.reyal.weight"},
+        {"hf-olmoe", "model.layers.0.self_attn.q_norm.weight",
+         "model.layers.0.self_attn.q_mron.weight"},
+        {"hf-exaone4", "model.layers.2.post_feedforward_layernorm.weight",
+         "model.layers.2.post_feedforward_mronreyal.weight"},
+        {"hf-cohere", "model.layers.1.input_layernorm.weight",
+         "model.layers.1.input_mronreyal.weight"},
+        {"hf-glm4", "model.layers.1.post_self_attn_layernorm.weight",
+         "model.layers.1.post_self_attn_mronreyal.weight"},
+        {"hf-glm4", "model.layers.0.post_mlp_layernorm.weight",
+         "model.layers.0.post_mlp_mronreyal.weight"},
+        {"hf-nemotron", "model.layers.1.post_attention_layernorm.bias",
          "model.layers.1.post_attention_layernorm.sabi"},
         {"hf-hunyuan", "model.layers.1.self_attn.query_layernorm.weight",
          "model.layers.1.self_attn.query_mronreyal.weight"},
@@ -1076,6 +1288,7 @@ static void unread_tensors(void) {
     static const char *const ignored[] = {"model.layers.0.self_attn.rotary_emb.inv_freq",
                                           "h.1.attn.bias",
                                           "h.1.attn.masked_bias",
+                                          "h.1.attn.causal_mask",
                                           "gpt_neox.layers.0.attention.bias",
                                           "bert.embeddings.position_ids",
                                           "rope_freqs.weight",
@@ -1194,12 +1407,14 @@ static void flipped_bits(void) {
 /* Of every family, with norms of keys, biases and rotary positions of another size: what the parts
  * of the first key's logit add up to is the mean of the products that were recorded. */
 static void parts_add_up(void) {
-    CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them");
+    CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them or a "
+         "limit clips keys");
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
         size_t count = (size_t)(2 * arch->L + 2), H = (size_t)arch->H;
+        bool is_linear = !arch->post_norm && arch->qkv_clip <= 0.0f;
         float *parts = measure(trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
         float *heads = measure(trace, "logit_parts_heads", 0.3f, 0, 0, 0, NULL);
         for (int head = 0; head < arch->L * arch->H; head++) {
@@ -1210,12 +1425,12 @@ static void parts_add_up(void) {
                 logit += (double)(dot[t * T_MAX] * arch->score_scale) / T_MAX;
             for (size_t c = 0; c < count; c++) {
                 double part = (double)parts[(size_t)head * count + c];
-                bool is_defined = !arch->post_norm && (c <= 2 * (size_t)l || c + 1 == count);
+                bool is_defined = is_linear && (c <= 2 * (size_t)l || c + 1 == count);
                 CHECK_INT(isnan(part), !is_defined);
                 sum += is_defined ? part : 0;
                 size += is_defined ? fabs(part) : 0;
             }
-            if (!arch->post_norm &&
+            if (is_linear &&
                 check_failed(fabs(sum - logit) <= 1e-5 * size, __FILE__, __LINE__, "adds up"))
                 printf("    %s layer %d head %d: %g of %g\n", folders[f], l, h, sum, logit);
             /* The part of a layer's attention equals the sum over its heads, plus its bias. */
@@ -1224,7 +1439,7 @@ static void parts_add_up(void) {
                 double whole = (double)parts[(size_t)head * count + 2 * (size_t)below + 1];
                 double heads_sum = 0;
                 for (size_t i = 0; i < H; i++) heads_sum += (double)own[i];
-                bool is_defined = !arch->post_norm && !arch->branch_norms && below < l;
+                bool is_defined = is_linear && !arch->branch_norms && below < l;
                 CHECK_INT(isnan(heads_sum), !is_defined);
                 if (is_defined && !trace->model->layers[below].o.bias)
                     CHECK(fabs(heads_sum - whole) <= 1e-5 * size);
@@ -1241,10 +1456,12 @@ int main(void) {
     refused_by_all();
     quantised();
     refused_by_some();
+    another_family();
     ranges();
     experts_of_a_token();
     rotary_configs();
     windows_of_layers();
+    rotations_of_layers();
     steps_are_prompts();
     kept_panels();
     interleaved();

@@ -282,6 +282,17 @@ static const broken meanings[] = {
     KEY_OF(architecture, "expert_used_count", "4", "4:" top)                                       \
     KEY_OF(architecture, "expert_feed_forward_length", "4", "4:" F)
 
+#define SOME_EXPERTS(architecture)                                                                 \
+    KEY_OF(architecture, "expert_count", "4", "4:4")                                               \
+    KEY_OF(architecture, "expert_used_count", "4", "4:2")
+/* All are 1. */
+#define FACTORS                                                                                    \
+    KEY_OF("granitemoe", "embedding_scale", "6", "4:1065353216")                                   \
+    KEY_OF("granitemoe", "residual_scale", "6", "4:1065353216")                                    \
+    KEY_OF("granitemoe", "attention.scale", "6", "4:1065353216")                                   \
+    KEY_OF("granitemoe", "logit_scale", "6", "4:1065353216")
+#define LOGIT_SCALE(architecture) KEY_OF(architecture, "logit_scale", "6", "4:1065353216")
+
 static const broken families[] = {
     {"an architecture that llama.cpp does not have",
      COUNTS("0", "1") " t:general.architecture 4:8 t:opt z:32", SS_UNSUPPORTED,
@@ -289,6 +300,26 @@ static const broken families[] = {
     {"Bloom", OF_LAYERS("bloom", "16", "7", ""), SS_OK, ""},
     {"Bloom with a narrow feed-forward", OF_LAYERS("bloom", "8", "7", ""), SS_UNSUPPORTED,
      "bloom.feed_forward_length"},
+    {"MPT", OF_LAYERS("mpt", "16", "7", ""), SS_OK, ""},
+    {"MPT with a narrow feed-forward", OF_LAYERS("mpt", "8", "7", ""), SS_UNSUPPORTED,
+     "mpt.feed_forward_length"},
+    {"MPT with few keys",
+     OF_LAYERS("mpt", "16", "8", KEY_OF("mpt", "attention.head_count_kv", "4", "4:1")),
+     SS_UNSUPPORTED, "mpt.attention.head_count_kv"},
+    {"MPT without ALiBi",
+     OF_LAYERS("mpt", "16", "8", KEY_OF("mpt", "attention.max_alibi_bias", "6", "4:0")),
+     SS_UNSUPPORTED, "mpt.attention.max_alibi_bias"},
+    {"MPT with a limit of 8",
+     OF_LAYERS("mpt", "16", "8", KEY_OF("mpt", "attention.clamp_kqv", "6", "4:1090519040")), SS_OK,
+     ""},
+    {"MPT with a limit that is a text",
+     OF_LAYERS("mpt", "16", "8", KEY_OF("mpt", "attention.clamp_kqv", "8", "t:8")), SS_BAD_CONFIG,
+     "mpt.attention.clamp_kqv"},
+    {"StarCoder", OF_LAYERS("starcoder", "8", "7", ""), SS_OK, ""},
+    {"StarCoder with more keys",
+     OF_LAYERS("starcoder", "8", "8", KEY_OF("starcoder", "attention.head_count_kv", "4", "4:2")),
+     SS_UNSUPPORTED, "starcoder.attention.head_count_kv"},
+    {"Phi 2", OF_LAYERS("phi2", "8", "7", ""), SS_OK, ""},
     {"Falcon", OF_LAYERS("falcon", "8", "7", ""), SS_OK, ""},
     {"Falcon with more keys than queries",
      OF_LAYERS("falcon", "8", "8", KEY_OF("falcon", "attention.head_count_kv", "4", "4:3")),
@@ -303,6 +334,41 @@ static const broken families[] = {
     {"OLMo 3, which has windows and the same name",
      OF_RMS("olmo2", "8", KEY_OF("olmo2", "attention.sliding_window", "4", "4:4")), SS_UNSUPPORTED,
      "olmo2.attention.sliding_window"},
+    {"OLMoE", OF_RMS("olmoe", "9", SOME_EXPERTS("olmoe")), SS_OK, ""},
+    {"OLMoE with narrow experts", OF_RMS("olmoe", "10", EXPERTS("olmoe", "4", "2", "6")),
+     SS_UNSUPPORTED, "olmoe.expert_feed_forward_length"},
+    {"Granite with experts", OF_RMS("granitemoe", "13", FACTORS SOME_EXPERTS("granitemoe")), SS_OK,
+     ""},
+    {"Granite with an expert for all tokens",
+     OF_RMS("granitemoe", "14",
+            FACTORS SOME_EXPERTS("granitemoe")
+                KEY_OF("granitemoe", "expert_shared_feed_forward_length", "4", "4:8")),
+     SS_UNSUPPORTED, "granitemoe.expert_shared_feed_forward_length"},
+    {"EXAONE 4", OF_RMS("exaone4", "7", ""), SS_OK, ""},
+    {"EXAONE 4 with windows, which a list gives",
+     OF_RMS("exaone4", "8", KEY_OF("exaone4", "attention.sliding_window", "4", "4:4")),
+     SS_UNSUPPORTED, "exaone4.attention.sliding_window"},
+    {"Command R", OF_LAYERS("command-r", "8", "8", LOGIT_SCALE("command-r")), SS_OK, ""},
+    {"Command R without its scale", OF_LAYERS("command-r", "8", "7", ""), SS_BAD_CONFIG,
+     "command-r.logit_scale"},
+    {"Command R with a window",
+     OF_LAYERS("command-r", "8", "9",
+               LOGIT_SCALE("command-r")
+                   KEY_OF("command-r", "attention.sliding_window", "4", "4:4")),
+     SS_UNSUPPORTED, "command-r.attention.sliding_window"},
+    {"Command R7B",
+     OF_LAYERS("cohere2", "8", "9",
+               LOGIT_SCALE("cohere2") KEY_OF("cohere2", "attention.sliding_window", "4", "4:4")),
+     SS_OK, ""},
+    {"Command R7B with a pattern of layers",
+     OF_LAYERS("cohere2", "8", "9",
+               LOGIT_SCALE("cohere2")
+                   KEY_OF("cohere2", "attention.sliding_window_pattern", "4", "4:4")),
+     SS_UNSUPPORTED, "cohere2.attention.sliding_window_pattern"},
+    {"GLM 4 with positions of pictures",
+     OF_RMS("glm4", "8", KEY_OF("glm4", "rope.dimension_sections", "9", "4:4 8:1 4:1")),
+     SS_UNSUPPORTED, "glm4.rope.dimension_sections"},
+    {"Nemotron", OF_LAYERS("nemotron", "8", "7", ""), SS_OK, ""},
     {"Gemma 2 without a window", OF_RMS("gemma2", "7", ""), SS_BAD_CONFIG,
      "gemma2.attention.sliding_window"},
     {"Gemma 2 with another pattern",
@@ -386,6 +452,7 @@ static const struct {
     {"YaRN with vectors of another size, by its newer key",
      "GGUF metadata: this build computes 1, the file says 0.5"},
     {"attention in both directions", "GGUF metadata: this build computes 1, the file says 0"},
+    {"MPT without ALiBi", "GGUF metadata: this build computes 8, the file says 0"},
     {"Bloom with a narrow feed-forward", "GGUF metadata: this build computes 16, the file says 8"},
     {"Falcon with more keys than queries",
      "GGUF metadata: expected a whole number from 1 to 2, found 3"},
@@ -397,19 +464,21 @@ static const struct {
     {"Hunyuan with narrow experts", "GGUF metadata: this build computes 8, the file says 6"},
     {"Hunyuan with two experts for all tokens",
      "GGUF metadata: this build computes 1, the file says 2"},
-    {"another architecture", "expected llama, gpt2, gptneox, qwen2, qwen3, qwen3moe, gemma2, "
-                             "gemma3, smollm3, phi3, granite, "
+    {"another architecture", "expected llama, gpt2, starcoder, gptneox, qwen2, qwen3, qwen3moe, "
+                             "gemma2, gemma3, smollm3, phi2, phi3, granite, "
                              "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, "
-                             "hunyuan-dense, hunyuan-moe, falcon, bloom, found bert"},
+                             "olmoe, granitemoe, exaone4, command-r, cohere2, glm4, nemotron, "
+                             "hunyuan-dense, hunyuan-moe, falcon, bloom, mpt, found bert"},
     {"a type that is not known", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, "
                                  "Q5_K or Q6_K numbers, found others (type 99)"},
     {"a type that is known and not read", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, "
                                           "Q4_K, Q5_K or Q6_K numbers, found IQ4_XS (type 23)"},
     {"an architecture that is a number",
-     "expected llama, gpt2, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, smollm3, phi3, "
-     "granite, "
-     "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, hunyuan-dense, hunyuan-moe, falcon, "
-     "bloom, found nothing"},
+     "expected llama, gpt2, starcoder, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, smollm3, "
+     "phi2, phi3, granite, "
+     "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, olmoe, granitemoe, exaone4, "
+     "command-r, cohere2, glm4, nemotron, hunyuan-dense, hunyuan-moe, falcon, "
+     "bloom, mpt, found nothing"},
 };
 
 /* Returns the expected sentence of a row, or NULL. */

@@ -43,9 +43,9 @@ static unsigned char *make_tensor(ss_dtype type, bool in_out) {
 /* Which output of the tensor is output n, written as a search instead of a formula. */
 static size_t expected_place(const ss_matrix *w, size_t n) {
     size_t wanted = n, heads = w->pair ? w->out / w->pair : 0;
-    for (size_t h = 0, i = 0; h < heads; h++)
-        for (size_t half = 0; half < 2; half++)
-            for (size_t j = 0; j < w->pair / 2; j++, i++)
+    for (size_t h = 0; h < heads; h++)
+        for (size_t half = 0, i = h * w->pair; half < 2; half++)
+            for (size_t j = 0; j < (w->pair - w->unpaired) / 2; j++, i++)
                 if (i == n) wanted = h * w->pair + 2 * j + half;
     size_t o = w->first;
     for (size_t i = 0; i < wanted; i++) o += (i + 1) % w->group ? 1 : w->step - w->group + 1;
@@ -295,11 +295,20 @@ static void check_plain(void) {
         CASE("rotary pairs that lie side by side");
         w.first = 0, w.out = w.group = w.step = TOTAL, w.pair = 6;
         check_matrix(w);
+        CASE("rotary pairs in the first part of a head");
+        w.unpaired = 2;
+        check_matrix(w);
         CASE("rotary pairs of heads of whole panels, behind other outputs");
-        w.first = 8, w.out = w.group = w.step = 16, w.pair = 8;
+        w.first = 8, w.out = w.group = w.step = 16, w.unpaired = 0, w.pair = 8;
+        check_matrix(w);
+        CASE("and in the first part of such heads");
+        w.unpaired = 4;
+        check_matrix(w);
+        CASE("rotary pairs in the first part of heads that have others between them");
+        w.first = 2, w.out = 12, w.group = 6, w.step = 9, w.pair = 3, w.unpaired = 1;
         check_matrix(w);
         CASE("outputs from a panel on, the last fewer than a panel");
-        w.out = w.group = w.step = 13, w.pair = 0;
+        w.first = 8, w.out = w.group = w.step = 13, w.unpaired = w.pair = 0;
         check_matrix(w);
         CASE("heads of whole panels with others between them");
         w.first = 0, w.out = 16, w.group = 8, w.step = 16;

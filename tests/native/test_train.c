@@ -1057,6 +1057,11 @@ static void refusals(void) {
          "layers without rotary positions", SS_UNSUPPORTED},
         {LIKE_LLAMA("olmo", "\"attention_bias\":false"), "{}", "train", "norms without gain",
          SS_UNSUPPORTED},
+        {LIKE_LLAMA("nemotron", "\"head_dim\":8"), "{}", "train", "gains of 1 + w", SS_UNSUPPORTED},
+        {LIKE_LLAMA("llama", "\"hidden_act\":\"relu2\""), "{}", "train", "relu2", SS_UNSUPPORTED},
+        {"{\"model_type\":\"mpt\",\"n_layers\":1,\"n_heads\":1,\"d_model\":8,\"vocab_size\":20,"
+         "\"attn_config\":{\"clip_qkv\":6}}",
+         "{}", "train", "clipped queries, keys and values", SS_UNSUPPORTED},
         {LIKE_LLAMA("ernie4_5", "\"head_dim\":8"), "{}", "self_attn.q_proj", "side by side",
          SS_UNSUPPORTED},
         {LLAMA_WITH("\"feed_forward\":\"none\""), "{}", "train", "no feed-forward", SS_UNSUPPORTED},

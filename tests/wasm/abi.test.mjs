@@ -232,9 +232,9 @@ test('a failure of the core has its code, its place and its words', () => {
     assert.deepEqual(caught(call), ['bad_tensor', ...where]);
   // Texts that fill their room have no end of their own.
   at(1028).fill(97, 0, 96);
-  at(1124).fill(98, 0, 512);
-  at(1636).fill(99, 0, 9);
-  assert.deepEqual(caught(() => module.check('fail')).slice(1), ['a'.repeat(96), 'b'.repeat(512)]);
+  at(1124).fill(98, 0, 768);
+  at(1892).fill(99, 0, 9);
+  assert.deepEqual(caught(() => module.check('fail')).slice(1), ['a'.repeat(96), 'b'.repeat(768)]);
   module.check('none');
   // Addresses above 2 GiB come as negative numbers.
   assert.equal(module.handle('far'), 2 ** 32 - 4096);

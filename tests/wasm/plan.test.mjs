@@ -194,9 +194,9 @@ test('sizes of a run are read by each of their names', () => {
   assert.equal(runBytes(sizes), bytes);
   assert.equal(runBytes({ vocab_size: 1, text_config: sizes }), bytes);
   for (const [name, others] of Object.entries({
-    num_hidden_layers: ['n_layer', 'num_layers'],
-    hidden_size: ['n_embd'],
-    num_attention_heads: ['n_head', 'num_heads'],
+    num_hidden_layers: ['n_layer', 'num_layers', 'n_layers'],
+    hidden_size: ['n_embd', 'd_model'],
+    num_attention_heads: ['n_head', 'num_heads', 'n_heads'],
     intermediate_size: ['n_inner', 'ffn_dim'],
   }))
     for (const other of others) {

@@ -55,7 +55,7 @@ void ss_wasm_release(uint32_t address) {
     free((void *)(uintptr_t)address);
 }
 
-/* Returns the last error: {u32 code; char where[96]; char text[512]}. */
+/* Returns the last error: {u32 code; char where[96]; char text[768]}. */
 uint32_t ss_wasm_error(void) {
     return address_of(&wasm_error);
 }

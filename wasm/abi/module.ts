@@ -200,7 +200,7 @@ export class Module {
     const address = this.call('error') >>> 0;
     const code = new DataView(this.memory.buffer).getUint32(address, true);
     const where = this.#text(address + 4, 96);
-    const text = this.#text(address + 100, 512);
+    const text = this.#text(address + 100, 768);
     return new SinkscopeError(this.codes?.[code] ?? `status ${code}`, where, text);
   }
 

@@ -280,7 +280,9 @@ export interface Architecture {
   /** One feed-forward for all tokens instead of experts. */
   readonly dense: boolean;
   readonly gated: boolean;
-  readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'clamped_swiglu';
+  readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'relu2' | 'clamped_swiglu';
+  /** Queries, keys and values are clipped to this magnitude; absent where they are not. */
+  readonly qkv_clip?: number;
   /** Scores are q.k times this factor. */
   readonly score_scale: number;
   /** What attention and feed-forward add is multiplied by this; absent where it is 1, as is the factor of logits. */

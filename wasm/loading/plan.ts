@@ -164,9 +164,9 @@ export function runBytes(config: Record<string, unknown> | undefined) {
   const text = (config?.text_config ?? config ?? {}) as Record<string, unknown>;
   const size = (...keys: string[]) =>
     Number(keys.map((key) => text[key]).find((value) => Number.isInteger(value)) ?? NaN);
-  const L = size('num_hidden_layers', 'n_layer', 'num_layers');
-  const D = size('hidden_size', 'n_embd');
-  const H = size('num_attention_heads', 'n_head', 'num_heads');
+  const L = size('num_hidden_layers', 'n_layer', 'num_layers', 'n_layers');
+  const D = size('hidden_size', 'n_embd', 'd_model');
+  const H = size('num_attention_heads', 'n_head', 'num_heads', 'n_heads');
   const G = size('num_key_value_heads') || H;
   const K = size('head_dim') || D / H;
   const F = size('intermediate_size', 'n_inner', 'ffn_dim') || 4 * D;

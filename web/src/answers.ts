@@ -85,14 +85,13 @@ function whatIf(frame: Frame, rise: number | undefined): string {
   return known.length ? `With this change ${predicts(frame, mean(known))}` : '';
 }
 
-/** @param all rise of the loss without all dormant heads at once, once it is measured */
-function matter(frame: Frame, { layer, head }: Head, all = NaN): string {
+/** @param hidden rise of the loss with the first token hidden, once it is measured */
+function matter(frame: Frame, { layer, head }: Head, hidden = NaN): string {
   const rise = frame.tensors.effect?.data[layer * frame.architecture.H + head] ?? NaN;
   if (!Number.isFinite(rise)) return '';
-  const alone = `Without this one head ${predicts(frame, rise)}`;
-  return Math.abs(rise) < SMALL && all >= SMALL
-    ? alone.replace(/\.$/, '; without all dormant heads at once, worse.')
-    : alone;
+  if (hidden >= SMALL && Math.abs(rise) < SMALL)
+    return 'The first token matters; this one head hardly does.';
+  return `Without this one head ${predicts(frame, rise)}`;
 }
 
 /** What follows the answer where several changes are measured at once. */
@@ -178,7 +177,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
 /**
  * The plain answer that a picture gives, for the head that is shown; the picture's question where there is none, or
  * its numbers are not there.
- * @param rise of the loss, in nats per token, with what the question takes away: the first token, or all dormant heads
+ * @param rise of the loss with the first token hidden, in nats per token
  */
 export function answerOf(
   { question, views: [view] }: Choice,

@@ -258,7 +258,8 @@ export function evenWords(share: number, even: number): string {
   const times = share / even;
   if (times < 0.8) return 'less than an even share';
   if (times < 1.25) return 'about an even share';
-  return `${times.toFixed(times < 2.95 ? 1 : 0).replace('.0', '')} times an even share`;
+  const number = times.toFixed(times < 2.95 ? 1 : 0).replace('.0', '');
+  return `${number === '2' ? 'twice' : `${number} times`} an even share`;
 }
 
 /** Why attention has to go somewhere, and why to the first token. */
@@ -275,8 +276,8 @@ export function purposeWords(frame: Frame, at: Head): string {
   if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
     return '';
   return (
-    `The sink is a place for attention that a token needs nowhere else: the value of ${firstName(frame)} is ` +
-    `${show(ratio!)}× as long as those of other tokens, so attention on it adds little.`
+    `The sink lets the head say almost nothing: the value of ${firstName(frame)} is ${show(ratio!)}× as long as those of ` +
+    'other tokens, so attention on it adds little.'
   );
 }
 

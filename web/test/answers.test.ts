@@ -178,6 +178,20 @@ describe('the answer', () => {
     expect(hidden(NaN)).toBe('Change one thing, and see what the model does instead.');
   });
 
+  it('says that the first token matters where that is so and the one head hardly does', () => {
+    const matters = (rise: number, hidden?: number) => {
+      const frame = frameOf({}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
+      return answerOf(choiceOf('effects', [frame]), frame, at, defaults, hidden);
+    };
+    expect(matters(0.009, 0.01)).toBe('The first token matters; this one head hardly does.');
+    expect(matters(-0.009, 0.3)).toBe('The first token matters; this one head hardly does.');
+    for (const [rise, hidden] of [[0.009, 0.009], [0.02, 0.3], [0], [0, NaN]] as [
+      number,
+      number?,
+    ][])
+      expect(matters(rise, hidden)).toMatch(/^Without this one head/);
+  });
+
   it('says what all dormant heads do together', () => {
     expect(togetherWords(frameOf(), 9, undefined)).toBe(
       '9 heads are dormant: each has a sink, and without any one of them the model predicts about as well. Without all of them at once …',

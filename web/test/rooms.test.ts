@@ -114,7 +114,7 @@ describe('Explore', () => {
     const lead = (view: string) => room({ view }).text('.lead');
     expect(lead('geometry')).toBe(SOFTMAX_AND_SIGMOID);
     expect(lead('effects')).toMatch(
-      /^Here the output of a head is set to 0, and the first token stays visible; “What if …\?” takes the token itself away/,
+      /^To ablate a head is to set its output to 0; the first token stays visible\.$/,
     );
     expect(lead('gives')).toMatch(/^Head L1H0 gives the start token “<s>” 90% of its attention\.$/);
     expect(lead('valley')).toBe('');

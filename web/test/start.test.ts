@@ -90,18 +90,18 @@ describe('the first sentence', () => {
     updates.length = 0;
     const { text, root } = room({ shown }, both());
     expect(text('.lead')).toBe(
-      'Almost every token attends to the first one: <s>, a marker that begins every text and carries no meaning. In a model of the same size, trained on the same data with sigmoid instead of softmax, they do, too.',
+      'Almost every token attends to the first one: <s>, a marker that begins every text and carries no meaning. In a model of the same size and data with sigmoid instead of softmax, they do, too.',
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model Head L1H0 gives <s> 90% of its attention, 9 times an even share.',
+      'Softmax model Head L1H0 gives <s> 90% of its attention; spread evenly over what each row can see, it would be 10%.',
     );
     expect(text('.twin-1')).toBe('Sigmoid model Head L1H0 gives <s> a mean weight of 90%.');
     expect(text('.facts p')).toBe(
-      'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100%. The mean over all 4 heads is 42%. If each token attended evenly to all that it can see, the first token would get 10%.',
+      'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100%. The mean over all 4 heads is 42%.',
     );
     expect(root.querySelectorAll('.facts p')[1]!.textContent!.replace(/\s+/g, ' ')).toBe(
-      'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average. If each token attended evenly to all that it can see, the first token would get 10%.',
+      'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average.',
     );
     expect(root.querySelectorAll('.start-tabs button')).toHaveLength(2);
     expect(root.classList).not.toContain('coming');
@@ -116,14 +116,14 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /In a model of the same size, trained on the same data with sigmoid instead of softmax, they do not\.$/,
+      /In a model of the same size and data with sigmoid instead of softmax, they do not: its rows need not sum to 100%\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> more than 2%; shown: L1H0, which gives it most. Rows of softmax sum to 100%; rows of sigmoid need not.',
+      'Sigmoid model No head gives <s> more than 2%. Shown: L1H0, which gives it most; its rows sum to 38%.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums, [34] times an even share/);
+    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums; spread evenly/);
   });
 
   it('names a head that is chosen as such', () => {
@@ -144,10 +144,10 @@ describe('the first sentence', () => {
         both(),
         kinds.map((kind) => ({ kind }) as never),
       ).replace(/^.*no meaning\./, '…');
-    const where = 'In a model of the same size, trained on the same data with sigmoid instead of softmax';
-    expect(said('all', 'none')).toBe(`… ${where}, they do not.`);
+    const where = 'In a model of the same size and data with sigmoid instead of softmax';
+    expect(said('all', 'none')).toBe(`… ${where}, they do not: its rows need not sum to 100%.`);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
-    expect(said('weak', 'none')).toBe(`… ${where}, it does not.`);
+    expect(said('weak', 'none')).toBe(`… ${where}, it does not: its rows need not sum to 100%.`);
     expect(said('all', 'weak')).toBe('…');
     for (const other of ['none', 'all'] as const)
       expect(said('none', other)).toBe('This head does not single out the first token.');
@@ -309,7 +309,7 @@ describe('the story', () => {
     const { root, all } = room({ shown }, both());
     expect(all('h2').map((one) => one.textContent!.replace(/\s+/g, ' ').trim())).toEqual([
       '1 First, is it only this head?',
-      '2 What if the first token is taken away?',
+      '2 What if the first token is hidden?',
       '3 Why does the first token win?',
       '4 What does this head write?',
       '5 Where does the sink come from?',

@@ -7,7 +7,7 @@ import type { Frame } from '../src/frame';
 import { shownOf } from '../src/page/context';
 import { Story } from '../src/rooms/story';
 import { answerOf, arrows, contestOf } from '../src/views/arrows';
-import { littleWords, outputs, writtenOf } from '../src/views/outputs';
+import { groupsWords, littleWords, outputs, writtenOf, type Written } from '../src/views/outputs';
 import { SOFTMAX_AND_SIGMOID } from '../src/words';
 import { drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
@@ -344,6 +344,17 @@ describe('the story', () => {
     expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');
   });
 
+  it('4: says of heads with a sink what they write, and that not each of them writes little', () => {
+    const words = (sinks: number, rest: number, most: number) =>
+      groupsWords({ sinks, rest, most } as Written);
+    expect([words(0.3, 0.6, 0.7), words(0.3, 0.6, 0.6), words(0.7, 0.6, 0.8)]).toEqual([
+      'Red heads write 0.30 on average, the others 0.60, but not each of them writes little.',
+      'Red heads write 0.30 on average, the others 0.60.',
+      'Red heads write 0.70 on average, the others 0.60.',
+    ]);
+    expect([words(NaN, 1, 1), words(1, NaN, 1)]).toEqual(['', '']);
+  });
+
   it('4: says what the head writes, what that is for, and whether the model needs it', async () => {
     const more = writes(2, 1, 0.5, 4.5).tensors;
     const frame = (value = 0.25) =>
@@ -360,8 +371,8 @@ describe('the story', () => {
     };
     const [own] = [frame()];
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
-      'The sink is a place for attention that a token needs nowhere else: the value of the start token “<s>” is 0.25× as long as those of other tokens, so attention on it adds little. If the token is taken away, as in step 2, this attention moves to tokens with longer values.',
-      'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one.',
+      'The sink lets the head say almost nothing: the value of the start token “<s>” is 0.25× as long as those of other tokens, so attention on it adds little. If the first token is hidden, as in step 2, this attention must go to tokens with longer values: then the head writes, whether it has something to say or not.',
+      'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one. Red heads write 0.75 on average, the others 3.25.',
       'Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
     ]);
     // A value that is not short is no place for attention that is not needed.
@@ -411,7 +422,7 @@ describe('the story', () => {
     know([...[...entries.value.values()].map(({ frame }) => frame!), early]);
     expect(texts('.step-words p').slice(0, 2)).toEqual([
       'This model began without a sink and learned it.',
-      'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention, 2 times an even share; after training it gives 90%.',
+      'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention, twice an even share; after training it gives 90%.',
     ]);
     expect(text('.range')).toMatch(/step 0 of 4,000/);
     click('Next checkpoint');

@@ -148,19 +148,19 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
     text('[role=status]'),
   ];
   expect(written()).toEqual([
-    'Take it away',
+    'Hide it',
     'deleted',
     expect.stringMatching(
       /^The process by .* It occurs .*(?: Plants turn sunlight into food is.*){6}/,
     ),
   ]);
-  click('Put it back');
+  click('Show it again');
   expect(written()).toEqual([
-    'Put it back',
+    'Show it again',
     'restored',
     // The place where it is put back is that of half of the tokens.
     expect.stringMatching(
-      /(?: Plants turn sunlight into food is.*){3}\[first token put back\].* a vital process that sustains life/,
+      /(?: Plants turn sunlight into food is.*){3}\[first token shown again\].* a vital process that sustains life/,
     ),
   ]);
   expect(text('.more p')).toMatch(/^Over 8 seeds, \d+% of the text written without it repeats/);

@@ -58,7 +58,7 @@ describe('a share beside an even one', () => {
     [0.0801, 'about an even share'],
     [0.1249, 'about an even share'],
     [0.126, '1.3 times an even share'],
-    [0.2, '2 times an even share'],
+    [0.2, 'twice an even share'],
     [0.294, '2.9 times an even share'],
     [0.296, '3 times an even share'],
     [0.94, '9 times an even share'],

@@ -1,8 +1,7 @@
 /*
  * bloom: LayerNorm, also of the token vectors, ALiBi positions, biases everywhere. falcon: rotary
  * positions; attention and feed-forward in parallel after one norm, or two; few key/value heads.
- * Both fuse q, k and v in one matrix: the queries of a group, its key, its value; in GGUF all
- * queries, all keys, all values.
+ * Both fuse q, k and v in one matrix, group by group.
  */
 #include "family.h"
 
@@ -68,24 +67,6 @@ void ss_falcon_read(ss_arch *arch, ss_json *json) {
                        "true (falcon-rw rounds its biases to BF16)");
 }
 
-static void load_qkv(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t D = (size_t)arch->D, K = (size_t)arch->K, G = (size_t)arch->G;
-    size_t queries = (size_t)arch->H / G * K, step = queries + 2 * K;
-    bool blocks = ss_load_is(loader, SS_GGUF);
-    ss_linear *linears[] = {&layer->q, &layer->k, &layer->v};
-    for (size_t i = 0; i < 3; i++) {
-        size_t group = i ? K : queries, first = i ? queries + (i - 1) * K : 0;
-        ss_place place = {.in = D,
-                          .out = G * group,
-                          .total = G * step,
-                          .first = blocks ? G * first : first,
-                          .group = blocks ? 0 : group,
-                          .step = blocks ? 0 : step};
-        ss_load_place(loader, linears[i], "h.%d.self_attention.query_key_value",
-                      arch->attention_bias, &place);
-    }
-}
-
 static void load_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D;
     bool two = ss_load_has(loader, "h.%d.ln_attn.weight");
@@ -103,7 +84,7 @@ static void load_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     load_norms(layer, loader, arch);
-    load_qkv(layer, loader, arch);
+    ss_load_qkv(loader, layer, arch, "h.%d.self_attention.query_key_value", SS_OUT_IN, true);
     ss_load_linear(loader, &layer->o, "h.%d.self_attention.dense", arch->output_bias, D, D);
     ss_load_linear(loader, &layer->ffn.up, "h.%d.mlp.dense_h_to_4h", arch->ffn_bias, D, F);
     ss_load_linear(loader, &layer->ffn.down, "h.%d.mlp.dense_4h_to_h", arch->ffn_bias, F, D);

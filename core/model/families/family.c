@@ -10,8 +10,11 @@
 static const ss_family families[] = {
     {"llama", true, ss_llama_read, ss_llama_load, NULL},
     {"gpt2", false, ss_gpt2_read, ss_gpt2_load, NULL},
+    {"gpt_bigcode", false, ss_gpt_bigcode_read, ss_gpt2_load, NULL},
     {"gpt_neox", false, ss_gpt_neox_read, ss_gpt_neox_load, NULL},
     {"gpt_neo", false, ss_gpt_neo_read, ss_gpt_neo_load, NULL},
+    {"gptj", false, ss_gptj_read, ss_gptj_load, NULL},
+    {"codegen", false, ss_codegen_read, ss_gptj_load, NULL},
     {"opt", false, ss_opt_read, ss_opt_load, NULL},
     {"mistral", true, ss_mistral_read, ss_llama_load, NULL},
     {"mixtral", true, ss_mixtral_read, ss_mixtral_load, NULL},
@@ -20,6 +23,7 @@ static const ss_family families[] = {
     {"qwen3", false, ss_qwen3_read, ss_llama_load, NULL},
     {"qwen3_moe", false, ss_qwen3_moe_read, ss_qwen_moe_load, NULL},
     {"smollm3", false, ss_smollm3_read, ss_llama_load, "no_rope_layers"},
+    {"phi", false, ss_phi_read, ss_phi_load, NULL},
     {"phi3", false, ss_phi3_read, ss_phi3_load, NULL},
     {"granite", false, ss_granite_read, ss_llama_load, FACTORS},
     {"stablelm", false, ss_stablelm_read, ss_llama_load, NULL},
@@ -27,16 +31,25 @@ static const ss_family families[] = {
     {"seed_oss", false, ss_seed_oss_read, ss_llama_load, NULL},
     {"ernie4_5", false, ss_ernie_read, ss_llama_load, NULL},
     {"helium", false, ss_helium_read, ss_llama_load, NULL},
-    {"olmo", false, ss_olmo_read, ss_llama_load, NULL},
+    {"olmo", false, ss_olmo_read, ss_llama_load, "clip_qkv"},
     {"olmo2", false, ss_olmo2_read, ss_llama_load, NULL},
     {"olmo3", false, ss_olmo3_read, ss_llama_load, NULL},
+    {"olmoe", false, ss_olmoe_read, ss_qwen_moe_load, NULL},
+    {"granitemoe", false, ss_granitemoe_read, ss_granitemoe_load, FACTORS},
+    {"exaone4", false, ss_exaone4_read, ss_llama_load, NULL},
+    {"cohere", false, ss_cohere_read, ss_llama_load, NULL},
+    {"cohere2", false, ss_cohere2_read, ss_llama_load, NULL},
+    {"glm", false, ss_glm_read, ss_glm_load, NULL},
+    {"glm4", false, ss_glm4_read, ss_glm_load, NULL},
+    {"nemotron", false, ss_nemotron_read, ss_llama_load, NULL},
     {"hunyuan_v1_dense", false, ss_hunyuan_read, ss_llama_load, NULL},
     {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_hunyuan_moe_load, NULL},
-    {"gemma2", false, ss_gemma2_read, ss_gemma_load, CAPS},
-    {"gemma3_text", false, ss_gemma3_read, ss_gemma_load, NULL},
+    {"gemma2", false, ss_gemma2_read, ss_llama_load, CAPS},
+    {"gemma3_text", false, ss_gemma3_read, ss_llama_load, NULL},
     {"gemma3", false, ss_gemma3_whole_read, ss_gemma3_whole_load, NULL},
     {"falcon", false, ss_falcon_read, ss_falcon_load, NULL},
     {"bloom", false, ss_bloom_read, ss_falcon_load, NULL},
+    {"mpt", false, ss_mpt_read, ss_mpt_load, NULL},
     {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load, NULL},
     {"bert", false, ss_bert_read, ss_bert_load, NULL},
 };
@@ -136,17 +149,19 @@ ss_activation ss_read_activation(ss_json *json, const char *key, const char *sta
         {"gelu_fast", SS_ACTIVATION_GELU_TANH},
         {"gelu_pytorch_tanh", SS_ACTIVATION_GELU_TANH},
         {"relu", SS_ACTIVATION_RELU},
+        {"relu2", SS_ACTIVATION_RELU2},
     };
     const char *name = ss_json_text(json, key, standard);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(name, table[i].name)) return table[i].activation;
-    ss_json_refuse(json, key, "\"silu\", \"gelu\", \"gelu_new\" and \"relu\"", name);
+    ss_json_refuse(json, key, "\"silu\", \"gelu\", \"gelu_new\", \"relu\" and \"relu2\"", name);
     return SS_ACTIVATION_SILU;
 }
 
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key) {
     if (arch->activation == SS_ACTIVATION_SILU)
-        ss_json_refuse(json, key, "\"gelu\", \"gelu_new\" and \"relu\" without a gate", "silu");
+        ss_json_refuse(json, key, "\"gelu\", \"gelu_new\", \"relu\" and \"relu2\" without a gate",
+                       "silu");
 }
 
 int ss_read_window(ss_json *json, int standard) {
@@ -178,6 +193,11 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json) {
     }
     if (l != arch->L)
         ss_json_refuse(json, "layer_types", "one word for each layer", "another number of them");
+}
+
+void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern) {
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && (l + 1) % pattern;
+    ss_read_layer_types(arch, json);
 }
 
 void ss_read_heads(ss_arch *arch, ss_json *json, const char *layers, const char *heads,

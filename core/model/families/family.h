@@ -34,23 +34,34 @@ void ss_family_refuse(ss_json *json, const char *reads);
 void ss_bert_load(ss_model *model, ss_loader *loader);
 void ss_bert_read(ss_arch *arch, ss_json *json);
 void ss_bloom_read(ss_arch *arch, ss_json *json);
+void ss_codegen_read(ss_arch *arch, ss_json *json);
+void ss_cohere_read(ss_arch *arch, ss_json *json);
+void ss_cohere2_read(ss_arch *arch, ss_json *json);
 void ss_ernie_read(ss_arch *arch, ss_json *json);
+void ss_exaone4_read(ss_arch *arch, ss_json *json);
 void ss_falcon_load(ss_model *model, ss_loader *loader);
 void ss_falcon_read(ss_arch *arch, ss_json *json);
-void ss_gemma_load(ss_model *model, ss_loader *loader);
 void ss_gemma2_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_whole_load(ss_model *model, ss_loader *loader);
 void ss_gemma3_whole_read(ss_arch *arch, ss_json *json);
+void ss_glm_load(ss_model *model, ss_loader *loader);
+void ss_glm_read(ss_arch *arch, ss_json *json);
+void ss_glm4_read(ss_arch *arch, ss_json *json);
 void ss_gpt2_load(ss_model *model, ss_loader *loader);
 void ss_gpt2_read(ss_arch *arch, ss_json *json);
+void ss_gpt_bigcode_read(ss_arch *arch, ss_json *json);
 void ss_gpt_neo_load(ss_model *model, ss_loader *loader);
 void ss_gpt_neo_read(ss_arch *arch, ss_json *json);
 void ss_gpt_neox_load(ss_model *model, ss_loader *loader);
 void ss_gpt_neox_read(ss_arch *arch, ss_json *json);
 void ss_gpt_oss_load(ss_model *model, ss_loader *loader);
 void ss_gpt_oss_read(ss_arch *arch, ss_json *json);
+void ss_gptj_load(ss_model *model, ss_loader *loader);
+void ss_gptj_read(ss_arch *arch, ss_json *json);
 void ss_granite_read(ss_arch *arch, ss_json *json);
+void ss_granitemoe_load(ss_model *model, ss_loader *loader);
+void ss_granitemoe_read(ss_arch *arch, ss_json *json);
 void ss_helium_read(ss_arch *arch, ss_json *json);
 void ss_hunyuan_read(ss_arch *arch, ss_json *json);
 void ss_hunyuan_moe_load(ss_model *model, ss_loader *loader);
@@ -60,11 +71,17 @@ void ss_llama_read(ss_arch *arch, ss_json *json);
 void ss_mistral_read(ss_arch *arch, ss_json *json);
 void ss_mixtral_load(ss_model *model, ss_loader *loader);
 void ss_mixtral_read(ss_arch *arch, ss_json *json);
+void ss_mpt_load(ss_model *model, ss_loader *loader);
+void ss_mpt_read(ss_arch *arch, ss_json *json);
+void ss_nemotron_read(ss_arch *arch, ss_json *json);
 void ss_olmo_read(ss_arch *arch, ss_json *json);
 void ss_olmo2_read(ss_arch *arch, ss_json *json);
 void ss_olmo3_read(ss_arch *arch, ss_json *json);
+void ss_olmoe_read(ss_arch *arch, ss_json *json);
 void ss_opt_load(ss_model *model, ss_loader *loader);
 void ss_opt_read(ss_arch *arch, ss_json *json);
+void ss_phi_load(ss_model *model, ss_loader *loader);
+void ss_phi_read(ss_arch *arch, ss_json *json);
 void ss_phi3_load(ss_model *model, ss_loader *loader);
 void ss_phi3_read(ss_arch *arch, ss_json *json);
 void ss_qwen2_read(ss_arch *arch, ss_json *json);
@@ -120,6 +137,10 @@ void ss_window_all_layers(ss_arch *arch);
 /* layer_types, where present, lists the layers with a window; otherwise arch->windowed stays. */
 void ss_read_layer_types(ss_arch *arch, ss_json *json);
 
+/* Gives all layers arch->window, if there is one, except every `pattern`-th, unless layer_types
+ * lists them. */
+void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern);
+
 /* Refuses a head width that rotary positions cannot rotate, and a number of heads that the
  * key/value heads do not divide. */
 void ss_check_heads(const ss_arch *arch, ss_json *json);
@@ -146,7 +167,10 @@ void ss_read_llama_biases(ss_arch *arch, ss_json *json);
 void ss_load_llama_ends(ss_model *model, ss_loader *loader);
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
 
-/* Loads norms, q, k, v, o, and the optional tensors that the description names. */
+/* Loads q, k, v, o, and the optional tensors of attention that the description names. */
+void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
+
+/* The same with the norms of the layer. */
 void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
 /* Loads gate, up and down, F wide, named "<name>.gate_proj" and so on. */
@@ -155,6 +179,9 @@ void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const s
 
 /* The same for expert e, "mlp.experts.<e>"; GGUF keeps all experts in one tensor. */
 void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
+
+/* Loads a gated feed-forward whose gate and up are one matrix, "layers.%d.mlp.gate_up_proj". */
+void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);
 
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);

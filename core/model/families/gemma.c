@@ -29,12 +29,12 @@ static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults sizes, in
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     arch->output_bias = arch->attention_bias;
     arch->branch_norms = true;
+    arch->one_more_gain = true;
     arch->embedding_scale = sqrtf((float)arch->D);
     double scalar = ss_json_number(json, "query_pre_attn_scalar", 256.0, 1e-6, 1e9);
     arch->score_scale = (float)(1.0 / sqrt(scalar));
     arch->window = ss_read_window(json, 4096);
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && (l + 1) % pattern;
-    ss_read_layer_types(arch, json);
+    ss_read_window_pattern(arch, json, pattern);
 }
 
 /* null means no cap. */
@@ -74,32 +74,9 @@ void ss_gemma3_whole_read(ss_arch *arch, ss_json *json) {
     json->status = inner.status;
 }
 
-/* safetensors files store w of 1 + w; GGUF stores the sum. */
-static void add_one(const ss_loader *loader, const ss_norm *norm, int n) {
-    float *gain = (float *)(size_t)norm->gain;
-    for (int i = 0; gain && !ss_load_is(loader, SS_GGUF) && i < n; i++) gain[i] += 1.0f;
-}
-
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_llama_attention(layer, loader, arch);
-    add_one(loader, &layer->attention_norm, arch->D);
-    add_one(loader, &layer->attention_out_norm, arch->D);
-    add_one(loader, &layer->ffn_norm, arch->D);
-    add_one(loader, &layer->ffn_out_norm, arch->D);
-    add_one(loader, &layer->q_norm, arch->K);
-    add_one(loader, &layer->k_norm, arch->K);
-    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
-}
-
-void ss_gemma_load(ss_model *model, ss_loader *loader) {
-    ss_load_llama_ends(model, loader);
-    add_one(loader, &model->norm, model->arch.D);
-    ss_load_layers(loader, model, load_layer);
-}
-
 /* Published files use the first prefix, files saved from the model in memory the second. */
 void ss_gemma3_whole_load(ss_model *model, ss_loader *loader) {
     loader->prefix = "model.language_model.";
     if (!ss_load_has(loader, "embed_tokens.weight")) loader->prefix = "language_model.model.";
-    ss_gemma_load(model, loader);
+    ss_llama_load(model, loader);
 }

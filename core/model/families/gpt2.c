@@ -1,7 +1,12 @@
-/* gpt2: LayerNorm with biases, learned positions, Conv1D matrices [in][out], fused q|k|v. */
+/*
+ * gpt2: LayerNorm with biases, learned positions, Conv1D matrices [in][out], fused q|k|v.
+ * gpt_bigcode (SantaCoder, StarCoder): the same with matrices [out][in], and one key for all
+ * queries.
+ */
 #include "family.h"
 
 #include <math.h>
+#include <string.h>
 
 void ss_gpt2_read(ss_arch *arch, ss_json *json) {
     ss_read_heads(arch, json, "n_layer", "n_head", "n_embd");
@@ -24,26 +29,29 @@ void ss_gpt2_read(ss_arch *arch, ss_json *json) {
     ss_check_width(arch, json, "n_head", "n_embd");
 }
 
-/* Loads outputs [first, first + out) of a Conv1D with `total` outputs, which GGUF transposes. */
-static void load_conv(ss_loader *loader, ss_linear *linear, const char *name, size_t in, size_t out,
-                      size_t total, size_t first) {
-    ss_layout layout = ss_load_is(loader, SS_GGUF) ? SS_OUT_IN : SS_IN_OUT;
-    ss_place place = {.layout = layout, .in = in, .out = out, .total = total, .first = first};
-    ss_load_place(loader, linear, name, true, &place);
+/* transformers reads no n_ctx here. */
+void ss_gpt_bigcode_read(ss_arch *arch, ss_json *json) {
+    ss_gpt2_read(arch, json);
+    arch->context = ss_json_int(json, "n_positions", 1024, 1, SS_CONTEXT_MAX);
+    if (ss_json_bool(json, "multi_query", true)) arch->G = 1;
 }
 
+/* GGUF transposes the Conv1D of GPT-2. */
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
+    bool bigcode = !strcmp(arch->family, "gpt_bigcode");
+    ss_layout layout = bigcode || ss_load_is(loader, SS_GGUF) ? SS_OUT_IN : SS_IN_OUT;
+    ss_place square = {.layout = layout, .in = D, .out = D};
+    ss_place up = {.layout = layout, .in = D, .out = F},
+             down = {.layout = layout, .in = F, .out = D};
     ss_load_norm(loader, &layer->attention_norm, "h.%d.ln_1", true, D);
-    load_conv(loader, &layer->q, "h.%d.attn.c_attn", D, D, 3 * D, 0);
-    load_conv(loader, &layer->k, "h.%d.attn.c_attn", D, D, 3 * D, D);
-    load_conv(loader, &layer->v, "h.%d.attn.c_attn", D, D, 3 * D, 2 * D);
-    load_conv(loader, &layer->o, "h.%d.attn.c_proj", D, D, D, 0);
+    ss_load_qkv(loader, layer, arch, "h.%d.attn.c_attn", layout, bigcode);
+    ss_load_place(loader, &layer->o, "h.%d.attn.c_proj", true, &square);
     if (ss_load_has(loader, "h.%d.attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "h.%d.attn.sinks", 0, (size_t)arch->H);
     ss_load_norm(loader, &layer->ffn_norm, "h.%d.ln_2", true, D);
-    load_conv(loader, &layer->ffn.up, "h.%d.mlp.c_fc", D, F, F, 0);
-    load_conv(loader, &layer->ffn.down, "h.%d.mlp.c_proj", F, D, D, 0);
+    ss_load_place(loader, &layer->ffn.up, "h.%d.mlp.c_fc", true, &up);
+    ss_load_place(loader, &layer->ffn.down, "h.%d.mlp.c_proj", true, &down);
 }
 
 /* Published files have no prefix; save_pretrained writes one for the model with its head. */
@@ -54,7 +62,8 @@ void ss_load_gpt2_ends(ss_model *model, ss_loader *loader) {
     if (!ss_load_has(loader, "wte.weight")) loader->prefix = "";
     ss_load_linear(loader, &model->embedding, "wte", false, D, V);
     ss_load_head(loader, model, "lm_head");
-    model->positions = ss_load_numbers(loader, "wpe.weight", (size_t)arch->context, D);
+    if (arch->positions == SS_POSITIONS_LEARNED)
+        model->positions = ss_load_numbers(loader, "wpe.weight", (size_t)arch->context, D);
     ss_load_norm(loader, &model->norm, "ln_f", true, D);
 }
 

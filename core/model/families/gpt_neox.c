@@ -37,28 +37,10 @@ void ss_gpt_neox_read(ss_arch *arch, ss_json *json) {
     arch->tied = ss_json_bool(json, "tie_word_embeddings", false);
 }
 
-/* Outputs are q, k, v of head 0, then of head 1, and so on; in GGUF all of q, all of k, all of
- * v. */
-static void load_qkv(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t D = (size_t)arch->D, K = (size_t)arch->K;
-    bool blocks = ss_load_is(loader, SS_GGUF);
-    ss_linear *linears[] = {&layer->q, &layer->k, &layer->v};
-    for (size_t i = 0; i < 3; i++) {
-        ss_place place = {.in = D,
-                          .out = D,
-                          .total = 3 * D,
-                          .first = i * (blocks ? D : K),
-                          .group = blocks ? 0 : K,
-                          .step = blocks ? 0 : 3 * K};
-        ss_load_place(loader, linears[i], "layers.%d.attention.query_key_value",
-                      arch->attention_bias, &place);
-    }
-}
-
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", true, D);
-    load_qkv(layer, loader, arch);
+    ss_load_qkv(loader, layer, arch, "layers.%d.attention.query_key_value", SS_OUT_IN, true);
     ss_load_linear(loader, &layer->o, "layers.%d.attention.dense", arch->output_bias, D, D);
     ss_load_norm(loader, &layer->ffn_norm, "layers.%d.post_attention_layernorm", true, D);
     ss_load_linear(loader, &layer->ffn.up, "layers.%d.mlp.dense_h_to_4h", true, D, F);

@@ -85,14 +85,19 @@ void ss_llama_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_biases(arch, json);
 }
 
-/* For some families, converters to GGUF permute q and k into the order of Meta's original files;
- * two families rotate neighbours in every format. */
+/* Families that rotate neighbours in every format; and those whose q and k converters to GGUF
+ * permute into that order, which Meta's original files have. */
+static const char neighbours[] = "ernie4_5\0helium\0cohere\0cohere2\0glm\0glm4\0";
+static const char permuted[] = "llama\0mistral\0mixtral\0granite\0granitemoe\0smollm3\0olmo\0";
+
+static bool is_listed(const char *name, const char *names) {
+    while (*names && strcmp(name, names)) names += strlen(names) + 1;
+    return *names != 0;
+}
+
 static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch) {
-    if (!strcmp(arch->family, "ernie4_5") || !strcmp(arch->family, "helium")) return true;
-    return ss_load_is(loader, SS_GGUF) &&
-           (!strcmp(arch->family, "llama") || !strcmp(arch->family, "mistral") ||
-            !strcmp(arch->family, "mixtral") || !strcmp(arch->family, "granite") ||
-            !strcmp(arch->family, "smollm3") || !strcmp(arch->family, "olmo"));
+    return is_listed(arch->family, neighbours) ||
+           (ss_load_is(loader, SS_GGUF) && is_listed(arch->family, permuted));
 }
 
 /* Loads the tensors that a variant adds to q, k, v and o. */
@@ -113,37 +118,42 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
     }
 }
 
+/* A norm of n numbers. A bare one has none in its file; of a gain 1 + w safetensors files keep w,
+ * and GGUF the sum. */
+static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
+                      size_t n) {
+    bool has_bias = arch->norm == SS_NORM_LAYER && !arch->unbiased_norm;
+    if (arch->bare_norm)
+        norm->gain = ss_load_ones(loader, n);
+    else
+        ss_load_norm(loader, norm, name, has_bias, n);
+    float *gain = (float *)(size_t)norm->gain;
+    bool adds = arch->one_more_gain && !ss_load_is(loader, SS_GGUF);
+    for (size_t i = 0; adds && gain && i < n; i++) gain[i] += 1.0f;
+}
+
 /* Hunyuan calls its norms query_layernorm and key_layernorm; all others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
     bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (!arch->qk_norm) return;
-    ss_load_norm(loader, &layer->q_norm,
-                 rotated ? "layers.%d.self_attn.query_layernorm" : "layers.%d.self_attn.q_norm",
-                 false, all ? H * K : K);
-    ss_load_norm(loader, &layer->k_norm,
-                 rotated ? "layers.%d.self_attn.key_layernorm" : "layers.%d.self_attn.k_norm",
-                 false, all ? G * K : K);
+    load_norm(loader, &layer->q_norm,
+              rotated ? "layers.%d.self_attn.query_layernorm" : "layers.%d.self_attn.q_norm", arch,
+              all ? H * K : K);
+    load_norm(loader, &layer->k_norm,
+              rotated ? "layers.%d.self_attn.key_layernorm" : "layers.%d.self_attn.k_norm", arch,
+              all ? G * K : K);
 }
 
-/* A norm of D numbers, which a bare one does not have in its file. */
-static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch) {
-    size_t D = (size_t)arch->D;
-    if (arch->bare_norm)
-        norm->gain = ss_load_ones(loader, D);
-    else
-        ss_load_norm(loader, norm, name, arch->norm == SS_NORM_LAYER, D);
-}
-
-void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
-    bool bias = arch->attention_bias, norm_bias = arch->norm == SS_NORM_LAYER;
-    size_t pair = has_pairs_side_by_side(loader, arch) ? K : 0;
-    ss_place q = {.in = D, .out = HK, .pair = pair}, k = {.in = D, .out = GK, .pair = pair};
-    if (!arch->branch_only)
-        load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", arch);
+    bool bias = arch->attention_bias;
+    ss_place q = {.in = D, .out = HK, .unpaired = K - (size_t)arch->rotary_width};
+    q.pair = has_pairs_side_by_side(loader, arch) ? K : 0;
+    ss_place k = q;
+    k.out = GK;
     ss_load_place(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
     ss_load_place(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, &k);
     ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, GK);
@@ -153,19 +163,24 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
     if (ss_load_has(loader, "layers.%d.self_attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "layers.%d.self_attn.sinks", 0, (size_t)arch->H);
     load_additions(layer, loader, arch);
+}
+
+void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D;
     const char *before_ffn = "layers.%d.post_attention_layernorm";
-    if (arch->branch_norms)
-        ss_load_norm(loader, &layer->attention_out_norm, before_ffn, norm_bias, D);
+    if (!arch->branch_only)
+        load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", arch, D);
+    ss_load_llama_heads(layer, loader, arch);
+    if (arch->branch_norms) load_norm(loader, &layer->attention_out_norm, before_ffn, arch, D);
     if (arch->ffn == SS_FFN_NONE) return;
     if (arch->branch_norms) {
         before_ffn = "layers.%d.pre_feedforward_layernorm";
-        ss_load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm",
-                     norm_bias, D);
+        load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm", arch, D);
     }
     if (arch->parallel)
         layer->ffn_norm = layer->attention_norm;
     else if (!arch->branch_only)
-        load_norm(loader, &layer->ffn_norm, before_ffn, arch);
+        load_norm(loader, &layer->ffn_norm, before_ffn, arch, D);
 }
 
 /* `place` selects the slice of a three-dimensional tensor; zero for a plain one. */
@@ -213,7 +228,7 @@ void ss_load_llama_ends(ss_model *model, ss_loader *loader) {
     if (model->arch.positions == SS_POSITIONS_LEARNED)
         model->positions =
             ss_load_numbers(loader, "embed_positions.weight", (size_t)model->arch.context, D);
-    if (!model->arch.post_norm) load_norm(loader, &model->norm, "norm", &model->arch);
+    if (!model->arch.post_norm) load_norm(loader, &model->norm, "norm", &model->arch, D);
 }
 
 void ss_llama_load(ss_model *model, ss_loader *loader) {

@@ -1,7 +1,7 @@
 /*
  * olmo2: llama whose blocks read the residual stream without a norm, and norm their outputs before
  * the sum; the queries of all heads are normed as one vector, and so are the keys. olmo3: the same
- * with a window in three of four layers.
+ * with a window in three of four layers. olmoe: the same queries and keys, in llama with experts.
  */
 #include "family.h"
 
@@ -31,6 +31,18 @@ void ss_olmo3_read(ss_arch *arch, ss_json *json) {
     read_like_olmo2(arch, json, 500000.0);
     read_rotaries(arch, json);
     arch->window = ss_read_window(json, 4096);
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && (l + 1) % 4;
-    ss_read_layer_types(arch, json);
+    ss_read_window_pattern(arch, json, 4);
+}
+
+/* The norms precede attention and feed-forward, as llama's do. */
+void ss_olmoe_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .norm_eps = 1e-5});
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->qk_norm = SS_QK_NORM_ALL_HEADS;
+    int local = ss_json_int(json, "num_local_experts", 64, 1, SS_EXPERTS_MAX);
+    arch->E = ss_json_int(json, "num_experts", local, 1, SS_EXPERTS_MAX);
+    arch->top_k = ss_json_int(json, "num_experts_per_tok", arch->E < 8 ? arch->E : 8, 1, arch->E);
+    arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
 }

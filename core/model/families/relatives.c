@@ -87,6 +87,7 @@ void ss_olmo_read(ss_arch *arch, ss_json *json) {
     arch->norm = SS_NORM_LAYER;
     arch->norm_eps = 1e-5f;
     arch->bare_norm = true;
+    arch->qkv_clip = (float)ss_json_number(json, "clip_qkv", 0.0, 1e-6, 1e6);
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     arch->output_bias = arch->attention_bias;
 }
@@ -111,25 +112,23 @@ void ss_phi3_read(ss_arch *arch, ss_json *json) {
     ss_window_all_layers(arch);
 }
 
+void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D, F = (size_t)arch->F;
+    ss_place place = {.in = D, .out = F, .total = 2 * F};
+    ss_load_place(loader, &ffn->gate, "layers.%d.mlp.gate_up_proj", false, &place);
+    place.first = F;
+    ss_load_place(loader, &ffn->up, "layers.%d.mlp.gate_up_proj", false, &place);
+    ss_load_linear(loader, &ffn->down, "layers.%d.mlp.down_proj", false, F, D);
+}
+
 /* One matrix fuses q, k and v, another one gate and up. */
 static void load_phi3_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t D = (size_t)arch->D, F = (size_t)arch->F, K = (size_t)arch->K;
-    size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K, total = HK + 2 * GK;
+    size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
-    const char *qkv = "layers.%d.self_attn.qkv_proj", *ffn = "layers.%d.mlp.gate_up_proj";
-    ss_place q = {.in = D, .out = HK, .total = total};
-    ss_place k = {.in = D, .out = GK, .total = total, .first = HK};
-    ss_place v = {.in = D, .out = GK, .total = total, .first = HK + GK};
-    ss_load_place(loader, &layer->q, qkv, false, &q);
-    ss_load_place(loader, &layer->k, qkv, false, &k);
-    ss_load_place(loader, &layer->v, qkv, false, &v);
+    ss_load_qkv(loader, layer, arch, "layers.%d.self_attn.qkv_proj", SS_OUT_IN, false);
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", false, HK, D);
     ss_load_norm(loader, &layer->ffn_norm, "layers.%d.post_attention_layernorm", false, D);
-    ss_place gate = {.in = D, .out = F, .total = 2 * F};
-    ss_place up = {.in = D, .out = F, .total = 2 * F, .first = F};
-    ss_load_place(loader, &layer->ffn.gate, ffn, false, &gate);
-    ss_load_place(loader, &layer->ffn.up, ffn, false, &up);
-    ss_load_linear(loader, &layer->ffn.down, "layers.%d.mlp.down_proj", false, F, D);
+    ss_load_gate_up(&layer->ffn, loader, arch);
 }
 
 void ss_phi3_load(ss_model *model, ss_loader *loader) {

@@ -45,6 +45,7 @@ static const same_key rms_keys[] = {
 static const same_key layer_norm_keys[] = {
     {"attention.layer_norm_epsilon", "layer_norm_eps", (double)NAN},
     {"attention.layer_norm_epsilon", "norm_epsilon", (double)NAN},
+    {"attention.layer_norm_epsilon", "norm_eps", (double)NAN},
     {NULL, NULL, 0.0},
 };
 
@@ -53,6 +54,11 @@ static const same_key granite_keys[] = {
     {"residual_scale", "residual_multiplier", (double)NAN},
     {"attention.scale", "attention_multiplier", (double)NAN},
     {"logit_scale", "logits_scaling", (double)NAN},
+    {NULL, NULL, 0.0},
+};
+
+static const same_key cohere_keys[] = {
+    {"logit_scale", "logit_scale", (double)NAN},
     {NULL, NULL, 0.0},
 };
 
@@ -80,11 +86,20 @@ static const same_key gpt2_keys[] = {
     {NULL, NULL, 0.0},
 };
 
+static const same_key mpt_keys[] = {
+    {"block_count", "n_layers", (double)NAN},
+    {"embedding_length", "d_model", (double)NAN},
+    {"context_length", "max_seq_len", (double)NAN},
+    {"attention.head_count", "n_heads", (double)NAN},
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon", (double)NAN},
+    {NULL, NULL, 0.0},
+};
+
 static const same_key expert_keys[] = {
     {"expert_count", "num_experts", (double)NAN},
+    {"expert_count", "num_local_experts", (double)NAN},
     {"expert_used_count", "num_experts_per_tok", (double)NAN},
     {"expert_used_count", "moe_topk", (double)NAN},
-    {"expert_feed_forward_length", "moe_intermediate_size", (double)NAN},
     {NULL, NULL, 0.0},
 };
 
@@ -178,8 +193,32 @@ static bool is_type(const ss_gguf_source *source, const char *type) {
     return !strcmp(ss_gguf_model_type(source->family), type);
 }
 
+/* The same for several types, each of which ends with a NUL. */
+static bool is_among(const ss_gguf_source *source, const char *types) {
+    while (*types && !is_type(source, types)) types += strlen(types) + 1;
+    return *types != 0;
+}
+
 static bool is_moe(const ss_gguf_source *source) {
-    return is_type(source, "qwen3_moe") || is_type(source, "hunyuan_v1_moe");
+    return is_among(source, "qwen3_moe\0hunyuan_v1_moe\0olmoe\0granitemoe\0");
+}
+
+static bool is_granite(const ss_gguf_source *source) {
+    return is_among(source, "granite\0granitemoe\0");
+}
+
+static bool is_cohere(const ss_gguf_source *source) {
+    return is_among(source, "cohere\0cohere2\0");
+}
+
+/* Some or all layers of these may have a window. */
+static bool may_have_window(const ss_gguf_source *source) {
+    return is_among(source, "phi3\0cohere2\0");
+}
+
+/* Queries, keys and values of these may be clipped. */
+static bool is_clipped(const ss_gguf_source *source) {
+    return is_among(source, "mpt\0olmo\0");
 }
 
 static bool is_in(const char *key, const char *const *list, size_t n) {
@@ -192,7 +231,6 @@ static bool is_in(const char *key, const char *const *list, size_t n) {
 static void refuse_unknown(ss_gguf_source *source) {
     size_t n = strlen(source->architecture);
     bool gemma = is_type(source, "gemma2") || is_type(source, "gemma3_text");
-    bool granite = is_type(source, "granite");
     const cJSON *item;
     cJSON_ArrayForEach(item, source->pairs) {
         if (strncmp(item->string, source->architecture, n) != 0 || item->string[n] != '.') continue;
@@ -200,8 +238,11 @@ static void refuse_unknown(ss_gguf_source *source) {
         if (is_in(key, accepted, sizeof accepted / sizeof *accepted)) continue;
         if (gemma && is_in(key, known_gemma3, KNOWN_GEMMA3)) continue;
         if (is_moe(source) && is_in(key, known_moe, KNOWN_MOE)) continue;
-        if (granite && is_in(key, known_granite, KNOWN_GRANITE)) continue;
-        if (is_type(source, "phi3") && !strcmp(key, "attention.sliding_window")) continue;
+        if (is_granite(source) && is_in(key, known_granite, KNOWN_GRANITE)) continue;
+        if (is_cohere(source) && !strcmp(key, "logit_scale")) continue;
+        if (may_have_window(source) && !strcmp(key, "attention.sliding_window")) continue;
+        if (is_clipped(source) && !strcmp(key, "attention.clamp_kqv")) continue;
+        if (is_type(source, "mpt") && !strcmp(key, "attention.max_alibi_bias")) continue;
         ss_gguf_refuse(source, SS_UNSUPPORTED, item->string, "a model without it");
     }
 }
@@ -337,26 +378,25 @@ static void put_gemma(ss_gguf_source *source, double K) {
         L == (gemma3 ? 62.0 : 46.0) && H >= 1.0 ? floor(D / H) : K);
 }
 
-/* Writes settings that llama.cpp implies: Qwen's expert weights sum to 1, Hunyuan has one shared
- * expert of the same width. */
+/* Writes settings that llama.cpp implies: the weights of Qwen's experts sum to 1, which have a
+ * width of their own; Hunyuan alone has a shared expert, of the same width. */
 static void put_experts(ss_gguf_source *source) {
+    bool qwen = is_type(source, "qwen3_moe"), hunyuan = is_type(source, "hunyuan_v1_moe");
     double F = ss_gguf_number(source, "feed_forward_length", (double)NAN);
     copy(source, expert_keys);
-    if (is_type(source, "qwen3_moe")) {
-        put_bool(source, "norm_topk_prob", true);
-        must_be(source, "expert_shared_count", 0.0);
-    } else {
-        must_be(source, "expert_feed_forward_length", F);
-        must_be(source, "expert_shared_feed_forward_length", F);
-        must_be(source, "expert_shared_count", 1.0);
-    }
+    put_bool(source, "norm_topk_prob", qwen);
+    put(source, "moe_intermediate_size",
+        ss_gguf_number(source, "expert_feed_forward_length", qwen ? (double)NAN : F));
+    if (!qwen) must_be(source, "expert_feed_forward_length", F);
+    must_be(source, "expert_shared_feed_forward_length", hunyuan ? F : 0.0);
+    must_be(source, "expert_shared_count", hunyuan ? 1.0 : 0.0);
 }
 
 /* OLMo's norm has no key in its config. */
 static void put_norm(ss_gguf_source *source) {
     bool olmo = is_type(source, "olmo");
     if (olmo) must_be(source, "attention.layer_norm_epsilon", 1e-5);
-    if (is_type(source, "stablelm") || is_type(source, "starcoder2"))
+    if (is_among(source, "phi\0stablelm\0starcoder2\0cohere\0cohere2\0nemotron\0"))
         copy(source, layer_norm_keys);
     else if (!olmo)
         copy(source, rms_keys);
@@ -378,25 +418,33 @@ static void put_parallel(ss_gguf_source *source, bool standard) {
     put_bool(source, "use_parallel_residual", parallel ? cJSON_IsTrue(parallel) : standard);
 }
 
+static void put_clip(ss_gguf_source *source, cJSON *config) {
+    if (is_clipped(source) && ss_gguf_find(source, "attention.clamp_kqv"))
+        cJSON_AddNumberToObject(config, "clip_qkv",
+                                ss_gguf_number(source, "attention.clamp_kqv", 0.0));
+}
+
 static void put_llama(ss_gguf_source *source) {
     double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     copy(source, llama_keys);
     put_norm(source);
     put(source, "num_key_value_heads", ss_gguf_number(source, "attention.head_count_kv", H));
     put(source, "head_dim", K);
-    if (is_type(source, "phi3") || is_type(source, "stablelm"))
+    if (is_among(source, "phi\0phi3\0stablelm\0glm4\0nemotron\0"))
         put_rotary_part(source, K, "partial_rotary_factor");
     else
         must_be(source, "rope.dimension_count", K);
-    if (is_type(source, "phi3") && ss_gguf_find(source, "attention.sliding_window"))
+    if (may_have_window(source) && ss_gguf_find(source, "attention.sliding_window"))
         put(source, "sliding_window", ss_gguf_number(source, "attention.sliding_window", 0.0));
-    if (is_type(source, "granite")) copy(source, granite_keys);
+    if (is_granite(source)) copy(source, granite_keys);
+    if (is_cohere(source)) copy(source, cohere_keys);
     if (is_type(source, "stablelm")) put_parallel(source, false);
     /* Each family reads one of these names. */
     put_bool(source, "use_bias", source->attention_bias);
     put_bool(source, "use_qkv_bias", source->attention_bias);
     put_bool(source, "attention_bias", source->attention_bias);
     put_bool(source, "mlp_bias", source->ffn_bias);
+    put_clip(source, source->config);
     put_scaling(source, K);
     if (is_type(source, "gemma2") || is_type(source, "gemma3_text")) put_gemma(source, K);
     if (is_moe(source)) put_experts(source);
@@ -421,6 +469,16 @@ static void put_gptneox(ss_gguf_source *source) {
     put_scaling(source, width);
 }
 
+static void put_mpt(ss_gguf_source *source) {
+    copy(source, mpt_keys);
+    must_be(source, "attention.head_count_kv",
+            ss_gguf_number(source, "attention.head_count", (double)NAN));
+    must_be(source, "feed_forward_length",
+            4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
+    must_be(source, "attention.max_alibi_bias", 8.0);
+    put_clip(source, cJSON_AddObjectToObject(source->config, "attn_config"));
+}
+
 /* If cJSON runs out of memory the object is NULL, and its keys count as missing. */
 static void put_config(ss_gguf_source *source) {
     const char *type = ss_gguf_model_type(source->family);
@@ -429,8 +487,11 @@ static void put_config(ss_gguf_source *source) {
         ss_gguf_refuse(source, SS_NO_MEMORY, "model_type", "room for it");
     put(source, "vocab_size", source->V);
     put_bool(source, "tie_word_embeddings", !source->has_output);
-    if (!strcmp(type, "gpt2"))
+    if (!strcmp(type, "gpt_bigcode")) must_be(source, "attention.head_count_kv", 1.0);
+    if (!strcmp(type, "gpt2") || !strcmp(type, "gpt_bigcode"))
         copy(source, gpt2_keys);
+    else if (!strcmp(type, "mpt"))
+        put_mpt(source);
     else if (!strcmp(type, "gpt_neox"))
         put_gptneox(source);
     else if (!strcmp(type, "falcon") || !strcmp(type, "bloom"))

@@ -17,8 +17,9 @@
  *     gpt2      Conv1D matrices are transposed, to [out][in]
  *     gptneox   q, k, v of each head become all of q, all of k, all of v
  *     falcon    the same of groups of heads; bloom as gptneox
- *     gemma2    norms keep 1 + w, and so do those of gemma3
- *     qwen3moe  the experts of a layer are one tensor, and so they are in hunyuan-moe
+ *     gemma2    norms keep 1 + w, and so do those of gemma3 and nemotron
+ *     qwen3moe  the experts of a layer are one tensor, and so they are in hunyuan-moe, olmoe and
+ *               granitemoe
  */
 #ifndef SS_MODEL_GGUF_H
 #define SS_MODEL_GGUF_H

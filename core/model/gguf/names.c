@@ -100,6 +100,29 @@ static const name gpt_neox[] = {
     {NULL, NULL},
 };
 
+/* Older files fuse q, k and v. */
+static const name phi2[] = {
+    {"output_norm", "model.final_layernorm"},
+    {"blk.#.attn_qkv", "model.layers.#.self_attn.qkv_proj"},
+    {"blk.#.attn_output", "model.layers.#.self_attn.dense"},
+    {"blk.#.ffn_up", "model.layers.#.mlp.fc1"},
+    {"blk.#.ffn_down", "model.layers.#.mlp.fc2"},
+    {NULL, NULL},
+};
+
+static const name mpt[] = {
+    {"token_embd", "wte"},
+    {"output_norm", "norm_f"},
+    {"output", "lm_head"},
+    {"blk.#.attn_norm", "blocks.#.norm_1"},
+    {"blk.#.attn_qkv", "blocks.#.attn.Wqkv"},
+    {"blk.#.attn_output", "blocks.#.attn.out_proj"},
+    {"blk.#.ffn_norm", "blocks.#.norm_2"},
+    {"blk.#.ffn_up", "blocks.#.ffn.up_proj"},
+    {"blk.#.ffn_down", "blocks.#.ffn.down_proj"},
+    {NULL, NULL},
+};
+
 static const name phi3[] = {
     {"blk.#.attn_qkv", "model.layers.#.self_attn.qkv_proj"},
     {"blk.#.ffn_up", "model.layers.#.mlp.gate_up_proj"},
@@ -117,6 +140,13 @@ static const name seed_oss[] = {
     {NULL, NULL},
 };
 
+static const name glm4[] = {
+    {"blk.#.post_attention_norm", "model.layers.#.post_self_attn_layernorm"},
+    {"blk.#.post_ffw_norm", "model.layers.#.post_mlp_layernorm"},
+    {"blk.#.ffn_up", "model.layers.#.mlp.gate_up_proj"},
+    {NULL, NULL},
+};
+
 struct ss_gguf_family {
     const char *architecture, *model_type;
     const name *names, *others; /* fallback for names that the first table lacks; or NULL */
@@ -125,6 +155,7 @@ struct ss_gguf_family {
 static const ss_gguf_family families[] = {
     {"llama", "llama", llama, NULL},
     {"gpt2", "gpt2", gpt2, NULL},
+    {"starcoder", "gpt_bigcode", gpt2, NULL},
     {"gptneox", "gpt_neox", gpt_neox, NULL},
     {"qwen2", "qwen2", llama, NULL},
     {"qwen3", "qwen3", llama, NULL},
@@ -132,6 +163,7 @@ static const ss_gguf_family families[] = {
     {"gemma2", "gemma2", branches, llama},
     {"gemma3", "gemma3_text", branches, llama},
     {"smollm3", "smollm3", llama, NULL},
+    {"phi2", "phi", phi2, llama},
     {"phi3", "phi3", phi3, llama},
     {"granite", "granite", llama, NULL},
     {"stablelm", "stablelm", llama, NULL},
@@ -140,10 +172,18 @@ static const ss_gguf_family families[] = {
     {"ernie4_5", "ernie4_5", llama, NULL},
     {"olmo", "olmo", llama, NULL},
     {"olmo2", "olmo2", branches, llama},
+    {"olmoe", "olmoe", qwen3_moe, llama},
+    {"granitemoe", "granitemoe", qwen3_moe, llama},
+    {"exaone4", "exaone4", branches, llama},
+    {"command-r", "cohere", llama, NULL},
+    {"cohere2", "cohere2", llama, NULL},
+    {"glm4", "glm4", glm4, llama},
+    {"nemotron", "nemotron", llama, NULL},
     {"hunyuan-dense", "hunyuan_v1_dense", hunyuan, llama},
     {"hunyuan-moe", "hunyuan_v1_moe", hunyuan, llama},
     {"falcon", "falcon", falcon, NULL},
     {"bloom", "bloom", falcon, NULL},
+    {"mpt", "mpt", mpt, NULL},
 };
 #define FAMILIES_N (sizeof families / sizeof *families)
 

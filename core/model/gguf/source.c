@@ -79,7 +79,8 @@ static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
         source->has_output |= ss_bytes_are(tensor.name, "output.weight");
         source->attention_bias |= ss_bytes_are(tensor.name, "blk.0.attn_q.bias") ||
                                   ss_bytes_are(tensor.name, "blk.0.attn_qkv.bias");
-        source->ffn_bias |= ss_bytes_are(tensor.name, "blk.0.ffn_gate.bias");
+        source->ffn_bias |= ss_bytes_are(tensor.name, "blk.0.ffn_gate.bias") ||
+                            ss_bytes_are(tensor.name, "blk.0.ffn_up.bias");
     }
     if (!factors.rank) return SS_OK;
     ss_bytes data = ss_gguf_data(gguf);
@@ -93,7 +94,7 @@ static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
 }
 
 static ss_status find_architecture(ss_gguf_source *source) {
-    char names[320];
+    char names[448];
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(source->pairs, "general.architecture");
     const char *word = cJSON_IsString(item) ? item->valuestring : "";
     snprintf(source->architecture, sizeof source->architecture, "%s", word);

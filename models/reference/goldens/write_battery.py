@@ -244,11 +244,20 @@ def bpe_cases() -> list[Case]:
         ("byte-level digits, NFC", build(
             byte_bpe(), normalizers.NFC(), pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
             decoder=decoders.ByteLevel(), added=flagged(rstrip=True))),
+        # Of codegen and phi, and with NFC of mpt and gpt_neox: runs of spaces and tabs are tokens.
+        ("byte-level, runs of spaces", build(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added=runs())),
+        ("byte-level, runs of spaces, NFC", build(
+            byte_bpe(), normalizers.NFC(), byte_level(), decoder=decoders.ByteLevel(), added=runs())),
         ("byte-level normalizer", build(byte_bpe(), normalizers.Sequence(
             [normalizers.NFKC(), normalizers.ByteLevel()]), decoder=decoders.ByteLevel(), added=flagged())),
         ("byte-level truncation and padding", truncated(build(
             byte_bpe(), split=byte_level(), post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")])))),
     ]
+
+
+def runs() -> list[AddedToken]:
+    return [*(AddedToken(" " * n, normalized=True, special=False) for n in range(31, 1, -1)),
+            *(AddedToken("\t" * n, normalized=True, special=False) for n in range(9, 1, -1))]
 
 
 def truncated(tokenizer: Tokenizer) -> Tokenizer:

@@ -169,6 +169,12 @@ def old_qwen(config: dict[str, Any]) -> dict[str, Any]:
     return config | {"sliding_window": config["sliding_window"] or 5}
 
 
+def old_window(config: dict[str, Any]) -> dict[str, Any]:
+    """A pattern in place of layer_types, as in published files of cohere2 and exaone4: every second layer sees all."""
+    del config["layer_types"]
+    return old_rope(config) | {"sliding_window_pattern": 2}
+
+
 # --- the cases ------------------------------------------------------------------------------------
 
 
@@ -259,6 +265,59 @@ def bert_untied() -> None:
 def old_bert(name: str) -> str:
     return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias",
                                                                        "LayerNorm.beta")
+
+
+def gptj() -> None:
+    case("hf-gptj", transformers.GPTJForCausalLM(transformers.GPTJConfig(
+        n_embd=48, n_layer=2, n_head=3, n_inner=40, rotary_dim=8, vocab_size=61, n_positions=CONTEXT,
+        bos_token_id=0, eos_token_id=1, tie_word_embeddings=True, attn_implementation="eager")),
+        "Attention and feed-forward side by side read one norm; half of each head is rotated, in pairs of "
+        "neighbours; the head is tied and has a bias.",
+        final_norm="transformer.ln_f", dtype=torch.float16)
+
+
+def codegen() -> None:
+    case("hf-codegen", transformers.CodeGenForCausalLM(transformers.CodeGenConfig(
+        n_embd=40, n_layer=2, n_head=8, rotary_dim=4, vocab_size=61, n_positions=CONTEXT,
+        bos_token_id=0, eos_token_id=1, attn_implementation="eager")),
+        "q, v and k of each fourth of the heads in one matrix; heads of 5 dimensions, of which the first 4 "
+        "are rotated, in pairs of neighbours.",
+        final_norm="transformer.ln_f", dtype=torch.float16)
+
+
+def gpt_bigcode(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.GPTBigCodeForCausalLM(transformers.GPTBigCodeConfig(
+        n_embd=32, n_layer=2, n_head=4, vocab_size=61, n_positions=CONTEXT, bos_token_id=0, eos_token_id=1,
+        attn_implementation="eager", **more))
+
+
+def gpt_bigcode_shared() -> None:
+    case("hf-gpt_bigcode", gpt_bigcode(n_inner=44), "All queries share a key.",
+         final_norm="transformer.ln_f", dtype=torch.bfloat16)
+
+
+def gpt_bigcode_heads() -> None:
+    case("hf-gpt_bigcode-heads", gpt_bigcode(
+        multi_query=False, scale_attn_weights=False, activation_function="gelu"),
+        "q, k and v of each head side by side; unscaled scores; names without a prefix.",
+        final_norm="transformer.ln_f", part="transformer")
+
+
+def mpt(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.MptForCausalLM(transformers.MptConfig(
+        d_model=36, n_layers=2, n_heads=6, vocab_size=61, max_seq_len=CONTEXT, bos_token_id=0, eos_token_id=1,
+        attn_implementation="eager", **more))
+
+
+def mpt_clipped() -> None:
+    case("hf-mpt", mpt(attn_config={"clip_qkv": 0.8, "softmax_scale": 0.5}),
+         "ALiBi with six heads; queries, keys and values that reach their limit; a scale of scores of its own.",
+         final_norm="transformer.norm_f", dtype=torch.float16)
+
+
+def mpt_bare() -> None:
+    case("hf-mpt-bare", mpt(), "Neither; names without a prefix.",
+         final_norm="transformer.norm_f", part="transformer")
 
 
 def falcon(**more: Any) -> transformers.PreTrainedModel:
@@ -473,6 +532,13 @@ def starcoder2() -> None:
         dtype=torch.bfloat16, edit=old_rope)
 
 
+def phi() -> None:
+    case("hf-phi", transformers.PhiForCausalLM(eager(transformers.PhiConfig(
+        **SIZES, rope_parameters=HALF_ROTARY))),
+        "Attention and feed-forward side by side read one norm; half of each head is rotated; biases, also "
+        "of the head.", final_norm="model.final_layernorm", dtype=torch.float16, edit=partial_rotary)
+
+
 def phi3() -> None:
     case("hf-phi3", transformers.Phi3ForCausalLM(eager(transformers.Phi3Config(
         **SIZES, sliding_window=6, rope_parameters=HALF_ROTARY))),
@@ -484,6 +550,11 @@ def olmo() -> None:
     case("hf-olmo", transformers.OlmoForCausalLM(eager(transformers.OlmoConfig(
         **SIZES, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "LayerNorm without gain and bias.", dtype=torch.bfloat16, edit=old_rope)
+
+
+def olmo_clipped() -> None:
+    case("hf-olmo-clip", transformers.OlmoForCausalLM(eager(transformers.OlmoConfig(
+        **SIZES, clip_qkv=0.7))), "Queries, keys and values that reach their limit.", dtype=torch.bfloat16)
 
 
 def smollm3() -> None:
@@ -500,6 +571,80 @@ def granite() -> None:
         logits_scaling=2.0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "Factors of embeddings, scores, both branches and logits.",
         dtype=torch.bfloat16, edit=old_rope)
+
+
+def olmoe() -> None:
+    case("hf-olmoe", transformers.OlmoeForCausalLM(eager(transformers.OlmoeConfig(
+        **SIZES | {"intermediate_size": 24}, num_experts=5, num_experts_per_tok=3, attention_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Queries and keys of all heads are normed as one; 3 of 5 experts whose weights sum to less "
+        "than 1; attention biases.", dtype=torch.bfloat16, edit=old_rope)
+
+
+def granitemoe() -> None:
+    case("hf-granitemoe", transformers.GraniteMoeForCausalLM(eager(transformers.GraniteMoeConfig(
+        **SIZES | {"intermediate_size": 24}, num_local_experts=5, num_experts_per_tok=2,
+        embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
+        logits_scaling=2.0, rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Granite's factors; 2 of 5 experts, which are slices of two tensors.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def exaone4(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.Exaone4ForCausalLM(eager(transformers.Exaone4Config(
+        **SIZES | {"head_dim": 10, "num_hidden_layers": 3},
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, **more)))
+
+
+def exaone4_window() -> None:
+    case("hf-exaone4", exaone4(sliding_window=6, sliding_window_pattern=2),
+         "Blocks are normed before the sum alone, queries and keys by heads; layers 0 and 2 rotate and "
+         "have a window of 6 keys, layer 1 does neither.", dtype=torch.bfloat16, edit=old_window)
+
+
+def exaone4_global() -> None:
+    case("hf-exaone4-global", exaone4(sliding_window=None, layer_types=["full_attention"] * 3),
+         "Without a window all layers rotate.", dtype=torch.bfloat16)
+
+
+def cohere() -> None:
+    case("hf-cohere", transformers.CohereForCausalLM(eager(transformers.CohereConfig(
+        **SIZES | {"head_dim": 10}, attention_bias=True, logit_scale=0.25,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Attention and feed-forward side by side read one LayerNorm without bias; the two numbers of a "
+        "rotary pair are neighbours; scaled logits; attention biases; tied.",
+        dtype=torch.float16, edit=old_rope)
+
+
+def cohere2() -> None:
+    case("hf-cohere2", transformers.Cohere2ForCausalLM(eager(transformers.Cohere2Config(
+        **SIZES | {"num_hidden_layers": 3}, sliding_window=6, sliding_window_pattern=2,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Layers 0 and 2 rotate and have a window of 6 keys, layer 1 does neither.",
+        dtype=torch.float16, edit=old_window)
+
+
+def glm() -> None:
+    case("hf-glm", transformers.GlmForCausalLM(eager(transformers.GlmConfig(
+        **SIZES | {"head_dim": 12}, rope_parameters=HALF_ROTARY))),
+        "Half of each head is rotated, in pairs of neighbours; q, k and v have biases; gate and up in "
+        "one matrix.", dtype=torch.bfloat16, edit=partial_rotary)
+
+
+def glm4() -> None:
+    case("hf-glm4", transformers.Glm4ForCausalLM(eager(transformers.Glm4Config(
+        **SIZES | {"head_dim": 16}, attention_bias=False,
+        rope_parameters=HALF_ROTARY | {"partial_rotary_factor": 0.375}))),
+        "Norms before and after both blocks; three pairs of neighbours of each head are rotated.",
+        dtype=torch.bfloat16)
+
+
+def nemotron() -> None:
+    case("hf-nemotron", transformers.NemotronForCausalLM(eager(transformers.NemotronConfig(
+        **SIZES | {"head_dim": 12}, attention_bias=True, mlp_bias=True,
+        rope_parameters=HALF_ROTARY))),
+        "LayerNorm with gains of 1 + w, the square of relu without a gate, half of each head is "
+        "rotated; biases.", dtype=torch.bfloat16, centre=0.0, edit=partial_rotary)
 
 
 def gemma3(**more: Any) -> transformers.PreTrainedModel:
@@ -622,6 +767,12 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-gpt_neox": gpt_neox_parallel,
     "hf-gpt_neox-serial": gpt_neox_serial,
     "hf-gpt_neo": gpt_neo,
+    "hf-gptj": gptj,
+    "hf-codegen": codegen,
+    "hf-gpt_bigcode": gpt_bigcode_shared,
+    "hf-gpt_bigcode-heads": gpt_bigcode_heads,
+    "hf-mpt": mpt_clipped,
+    "hf-mpt-bare": mpt_bare,
     "hf-opt": opt_whole,
     "hf-opt-bare": opt_bare,
     "hf-opt-350m": opt_350m,
@@ -645,13 +796,24 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-stablelm": stablelm_serial,
     "hf-stablelm-parallel": stablelm_parallel,
     "hf-starcoder2": starcoder2,
+    "hf-phi": phi,
     "hf-phi3": phi3,
     "hf-olmo": olmo,
+    "hf-olmo-clip": olmo_clipped,
     "hf-smollm3": smollm3,
     "hf-granite": granite,
     "hf-olmo2": olmo2,
     "hf-olmo3": olmo3_pattern,
     "hf-olmo3-types": olmo3_types,
+    "hf-olmoe": olmoe,
+    "hf-granitemoe": granitemoe,
+    "hf-exaone4": exaone4_window,
+    "hf-exaone4-global": exaone4_global,
+    "hf-cohere": cohere,
+    "hf-cohere2": cohere2,
+    "hf-glm": glm,
+    "hf-glm4": glm4,
+    "hf-nemotron": nemotron,
     "hf-hunyuan": hunyuan,
     "hf-hunyuan_moe": hunyuan_moe,
     "hf-gemma3": gemma3_pattern,

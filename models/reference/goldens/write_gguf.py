@@ -10,6 +10,7 @@ reads back only the families (OWN) that transformers cannot read from GGUF, or w
 """
 
 import math
+import re
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -39,20 +40,32 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "smollm3": gguf.MODEL_ARCH.SMOLLM3, "phi3": gguf.MODEL_ARCH.PHI3,
                  "granite": gguf.MODEL_ARCH.GRANITE, "stablelm": gguf.MODEL_ARCH.STABLELM,
                  "starcoder2": gguf.MODEL_ARCH.STARCODER2, "seed_oss": gguf.MODEL_ARCH.SEED_OSS,
-                 "ernie4_5": gguf.MODEL_ARCH.ERNIE4_5, "olmo": gguf.MODEL_ARCH.OLMO}
+                 "ernie4_5": gguf.MODEL_ARCH.ERNIE4_5, "olmo": gguf.MODEL_ARCH.OLMO,
+                 "olmoe": gguf.MODEL_ARCH.OLMOE, "granitemoe": gguf.MODEL_ARCH.GRANITE_MOE,
+                 "exaone4": gguf.MODEL_ARCH.EXAONE4, "cohere": gguf.MODEL_ARCH.COMMAND_R,
+                 "cohere2": gguf.MODEL_ARCH.COHERE2, "glm4": gguf.MODEL_ARCH.GLM4,
+                 "nemotron": gguf.MODEL_ARCH.NEMOTRON,
+                 "phi": gguf.MODEL_ARCH.PHI2, "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
+                 "mpt": gguf.MODEL_ARCH.MPT}
 
 OWN = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite", "stablelm",
-       "starcoder2", "seed_oss", "ernie4_5", "olmo")
+       "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere", "cohere2", "glm4",
+       "nemotron", "phi", "gpt_bigcode", "mpt")
 
 # The converter puts the two rows of a rotary pair of these side by side.
-PERMUTED = ("llama", "granite", "smollm3", "olmo")
+PERMUTED = ("llama", "granite", "granitemoe", "smollm3", "olmo")
+
+# Files of phi from before transformers had it, which keep q, k and v in one matrix.
+FUSED = "self_attn.qkv_proj"
 
 # Largest change of a number, as a fraction of its tensor's largest magnitude.
 ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
             "Q4_0": 0.2, "Q4_1": 0.2}
 
 FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_norm",
-               "falcon": "transformer.ln_f", "bloom": "transformer.ln_f"}
+               "falcon": "transformer.ln_f", "bloom": "transformer.ln_f",
+               "phi": "model.final_layernorm", "gpt_bigcode": "transformer.ln_f",
+               "mpt": "transformer.norm_f"}
 
 # llama.cpp's substitute if a row is not a whole number of blocks; for other types F16.
 FALLBACK = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
@@ -87,7 +100,7 @@ def convert(name: str, w: Tensor, config: Any) -> Tensor:
         groups = w.reshape(groups_of(config), -1, width_of(config), *w.shape[1:])
         parts = (groups[:, :-2], groups[:, -2], groups[:, -1])
         return torch.cat([part.reshape(-1, *w.shape[1:]) for part in parts])
-    if kind.startswith("gemma") and name.endswith("norm.weight"):
+    if kind.startswith(("gemma", "nemotron")) and name.endswith("norm.weight"):
         return w + 1
     return w
 
@@ -105,6 +118,8 @@ def groups_of(config: Any) -> int:
 
 def parts_of(name: str, w: Tensor) -> dict[str, Tensor]:
     """The tensors in the file for one in memory."""
+    name = name.replace("block_sparse_moe.experts.", "mlp.experts.")
+    name = name.replace("block_sparse_moe.router.", "block_sparse_moe.router.layer.")
     if name.endswith("experts.gate_up_proj"):
         stem = name.removesuffix("gate_up_proj")
         return dict(zip((f"{stem}gate_proj.weight", f"{stem}up_proj.weight"), w.chunk(2, 1)))
@@ -125,6 +140,11 @@ def read_back_own(file: Path, model: transformers.PreTrainedModel,
             w = w.reshape(-1, *more)
         if config.model_type in PERMUTED and (heads := heads_of(name, config)):
             w = w.reshape(heads, -1, 2, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
+        if config.model_type == "nemotron" and name.endswith("norm.weight"):
+            w = w - 1
+        if config.model_type == "phi" and FUSED in name:
+            for part, rows in zip("qkv", w.chunk(3), strict=True):
+                parts[name.replace(FUSED, f"self_attn.{part}_proj")] = rows
         parts[name] = w
     weights = {}
     for name, w in model.state_dict().items():
@@ -198,8 +218,8 @@ def add_norm(writer: GGUFWriter, config: Any) -> None:
     if hasattr(config, "rms_norm_eps"):
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     else:  # OLMo's is no key of its config.
-        eps = getattr(config, "layer_norm_eps", getattr(config, "norm_epsilon", 1e-5))
-        writer.add_layer_norm_eps(eps)
+        keys = ("layer_norm_eps", "norm_epsilon", "norm_eps")
+        writer.add_layer_norm_eps(next((getattr(config, k) for k in keys if hasattr(config, k)), 1e-5))
 
 
 def add_llama_like(writer: GGUFWriter, config: Any) -> None:
@@ -208,13 +228,19 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     add_norm(writer, config)
     K = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     part = config.rope_parameters.get("partial_rotary_factor", 1.0)
-    if config.model_type in ("llama", "granite", "smollm3", "phi3", "stablelm"):
+    if config.model_type in ("llama", "granite", "granitemoe", "smollm3", "phi3", "stablelm", "cohere2", "glm4",
+                             "nemotron"):
         writer.add_rope_dimension_count(int(part * K))
-    if config.model_type == "phi3":
+    if config.model_type == "olmo" and config.clip_qkv:
+        writer.add_clamp_kqv(config.clip_qkv)
+    if config.model_type in ("phi3", "cohere2"):
         writer.add_sliding_window(config.sliding_window)
     if config.model_type == "stablelm":
         writer.add_parallel_residual(config.use_parallel_residual)
-    if config.model_type == "granite":
+    if config.model_type in ("cohere", "cohere2"):
+        writer.add_logit_scale(config.logit_scale)
+        writer.add_rope_scaling_type(gguf.RopeScalingType.NONE)
+    if config.model_type in ("granite", "granitemoe"):
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_attention_scale(config.attention_multiplier)
@@ -227,14 +253,17 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     if config.model_type == "gemma2":
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
-    if config.model_type.endswith("_moe"):
+    if config.model_type.endswith("moe"):
         add_experts(writer, config)
     add_rope(writer, config)
 
 
 def add_experts(writer: GGUFWriter, config: Any) -> None:
-    writer.add_expert_count(config.num_experts)
-    if config.model_type == "qwen3_moe":
+    local = config.model_type == "granitemoe"
+    writer.add_expert_count(config.num_local_experts if local else config.num_experts)
+    if config.model_type in ("olmoe", "granitemoe"):
+        writer.add_expert_used_count(config.num_experts_per_tok)
+    elif config.model_type == "qwen3_moe":
         writer.add_expert_used_count(config.num_experts_per_tok)
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     else:
@@ -255,15 +284,38 @@ def add_falcon_like(writer: GGUFWriter, config: Any) -> None:
         writer.add_feed_forward_length(4 * config.hidden_size)
 
 
+def add_phi(writer: GGUFWriter, config: Any) -> None:
+    K = config.hidden_size // config.num_attention_heads
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_eps(config.layer_norm_eps)
+    writer.add_rope_dimension_count(int(config.rope_parameters["partial_rotary_factor"] * K))
+
+
+def add_mpt(writer: GGUFWriter, config: Any) -> None:
+    writer.add_feed_forward_length(4 * config.hidden_size)
+    writer.add_layer_norm_eps(config.layer_norm_epsilon)
+    if config.attn_config.clip_qkv is not None:
+        writer.add_clamp_kqv(config.attn_config.clip_qkv)
+    writer.add_max_alibi_bias(config.attn_config.alibi_bias_max)
+
+
 def add_config(writer: GGUFWriter, config: Any) -> None:
     # ALiBi has no last position; Bloom's converter writes its training length.
-    writer.add_context_length(getattr(config, "max_position_embeddings", 2048))
+    length = getattr(config, "max_seq_len", 2048)
+    writer.add_context_length(getattr(config, "max_position_embeddings", length))
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_head_count(config.num_attention_heads)
-    if config.model_type == "gpt2":
+    if config.model_type in ("gpt2", "gpt_bigcode"):
         writer.add_feed_forward_length(config.n_inner or 4 * config.hidden_size)
         writer.add_layer_norm_eps(config.layer_norm_epsilon)
+        if config.model_type == "gpt_bigcode":
+            writer.add_head_count_kv(1)
+    elif config.model_type == "phi":
+        add_phi(writer, config)
+    elif config.model_type == "mpt":
+        add_mpt(writer, config)
     elif config.model_type == "gpt_neox":
         rope = config.rope_parameters
         K = config.hidden_size // config.num_attention_heads
@@ -284,7 +336,17 @@ def add_tokens(writer: GGUFWriter, V: int) -> None:
     writer.add_token_types([gguf.TokenType.NORMAL] * V)
 
 
-def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str) -> dict[str, str]:
+def tensors_of(model: transformers.PreTrainedModel, fused: bool) -> dict[str, Tensor]:
+    """The model's tensors; fused: q, k and v of a layer in one matrix."""
+    tensors: dict[str, Tensor] = {}
+    for name, w in model.state_dict().items():
+        if fused:
+            name = re.sub(r"self_attn\.[qkv]_proj", FUSED, name)
+        tensors[name] = torch.cat([tensors[name], w]) if name in tensors else w
+    return tensors
+
+
+def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str, fused: bool) -> dict[str, str]:
     """Write the file; return a dict from its tensors' names to the model's."""
     config, rng = model.config, np.random.default_rng(7)
     architecture = ARCHITECTURES[config.model_type]
@@ -294,7 +356,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str) ->
     add_config(writer, config)
     add_tokens(writer, config.vocab_size)
     names = {}
-    for name, w in model.state_dict().items():
+    for name, w in tensors_of(model, fused).items():
         if config.tie_word_embeddings and name in ("lm_head.weight", "embed_out.weight"):
             continue
         for part, part_w in parts_of(name, w).items():
@@ -329,14 +391,14 @@ def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, 
     model.tie_weights()
 
 
-def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str) -> None:
+def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str, fused: bool = False) -> None:
     """Store the model, and its trace with the weights in its file."""
     folder = GOLDEN / name
     folder.mkdir(exist_ok=True)
     file = folder / "model.gguf"
     model.float().eval()
     model.set_experts_implementation("eager")
-    read_back(file, model, write_model(file, model, wanted), wanted)
+    read_back(file, model, write_model(file, model, wanted, fused), wanted)
     kind, generator = model.config.model_type, torch.Generator().manual_seed(29)
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
     final_norm = FINAL_NORMS.get(kind, "model.norm")
@@ -438,6 +500,31 @@ def starcoder2() -> None:
          "LayerNorm, a feed-forward without gate, biases.")
 
 
+def cohere2() -> None:
+    config = transformers.Cohere2Config(
+        hidden_size=32, num_hidden_layers=5, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=40, vocab_size=61, max_position_embeddings=48, sliding_window=5,
+        bos_token_id=0, eos_token_id=1, pad_token_id=None,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0})
+    case("gguf-cohere2-f16", fresh(transformers.Cohere2ForCausalLM(eager(config))), "F16",
+         "The fourth layer sees all keys and does not rotate, which no key says.")
+
+
+def phi(name: str, notes: str, fused: bool) -> None:
+    config = transformers.PhiConfig(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=61,
+        max_position_embeddings=48, bos_token_id=0, eos_token_id=1, pad_token_id=None)
+    case(name, fresh(transformers.PhiForCausalLM(eager(config))), "F16", notes, fused)
+
+
+def mpt() -> None:
+    config = transformers.MptConfig(
+        d_model=36, n_layers=2, n_heads=6, vocab_size=61, max_seq_len=48, bos_token_id=0, eos_token_id=1,
+        attn_config={"clip_qkv": 0.8})
+    case("gguf-mpt-f16", fresh(transformers.MptForCausalLM(eager(config))), "F16",
+         "ALiBi with six heads; queries, keys and values that reach their limit.")
+
+
 def gemma2() -> None:
     config = transformers.Gemma2Config(
         hidden_size=24, num_hidden_layers=3, num_attention_heads=2, num_key_value_heads=1,
@@ -480,6 +567,18 @@ CASES: dict[str, Callable[[], None]] = {
     "gguf-seed_oss-bf16": lambda: of_golden("hf-seed_oss", "BF16"),
     "gguf-ernie4_5-bf16": lambda: of_golden("hf-ernie4_5", "BF16"),
     "gguf-olmo-bf16": lambda: of_golden("hf-olmo", "BF16"),
+    "gguf-olmoe-f16": lambda: of_golden("hf-olmoe", "F16"),
+    "gguf-granitemoe-bf16": lambda: of_golden("hf-granitemoe", "BF16"),
+    "gguf-exaone4-global-bf16": lambda: of_golden("hf-exaone4-global", "BF16"),
+    "gguf-cohere-f16": lambda: of_golden("hf-cohere", "F16"),
+    "gguf-glm4-bf16": lambda: of_golden("hf-glm4", "BF16"),
+    "gguf-nemotron-bf16": lambda: of_golden("hf-nemotron", "BF16"),
+    "gguf-cohere2-f16": cohere2,
+    "gguf-olmo-clip-bf16": lambda: of_golden("hf-olmo-clip", "BF16"),
+    "gguf-gpt_bigcode-bf16": lambda: of_golden("hf-gpt_bigcode", "BF16"),
+    "gguf-phi-f16": lambda: phi("gguf-phi-f16", "A bias of the head; half of each head is rotated.", False),
+    "gguf-phi-fused-f16": lambda: phi("gguf-phi-fused-f16", "q, k and v in one matrix, as in older files.", True),
+    "gguf-mpt-f16": mpt,
     "gguf-smollm3-bf16": smollm3,
     "gguf-starcoder2-f16": starcoder2,
     "gguf-falcon-groups-f16": falcon_groups,

@@ -62,6 +62,15 @@ function changesOf({ question, views: [view] }: Choice, frame: Frame): SubjectEd
   return dormant.length > 1 ? dormant.map(ablation) : [];
 }
 
+/** Whether the answer needs the loss with the first token hidden. */
+const asksForFirst = ({ question, views: [view] }: Choice, frame: Frame | undefined): boolean =>
+  (view === effects || (question.name === 'if' && view === attention)) &&
+  Boolean(frame && isChangeable(frame) && !frame.edits.length);
+
+/** The rise of the loss with the first token hidden; undefined until it is measured, and where nobody asks. */
+const hiddenFirst = (choice: Choice, frame: Frame, context: Context): number | undefined =>
+  asksForFirst(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
+
 /** All heads, as maps where they are few; of a model that is not there yet, as its source makes likely. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
   if (frame) {
@@ -110,8 +119,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     return {
       subjects: [subject()],
       views: [navigatorOf(subject(), frames[0]), ...views, ...compares],
-      more: [...sinks.reads, 'massive', 'massive_at', 'value_ratio'],
-      studies: changes.length ? lossStudies(frames[0]!, changes) : [],
+      more: [
+        ...[...sinks.reads, 'massive', 'massive_at', 'value_ratio'],
+        ...(changes.length ? ['loss_mean'] : []),
+      ],
+      studies: [
+        ...(changes.length ? lossStudies(frames[0]!, changes) : []),
+        ...(asksForFirst(choice, frames[0]) ? lossStudies(frames[0]!, [WITHOUT_FIRST]) : []),
+      ],
     };
   });
   appearsWhole(root, scope, shown);
@@ -154,14 +169,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const changes = frame ? changesOf(choice, frame) : [];
     const rise = changes.length ? lossChangeOf(frame!, changes, context) : undefined;
-    const answer = frame && at ? answerOf(choice, frame, at, state, rise) : '';
+    const hidden = frame && hiddenFirst(choice, frame, context);
+    const answer = frame && at ? answerOf(choice, frame, at, state, hidden) : '';
     const isLoading = !frame && !all[0]!.error;
     render(
       html`${opening(
         answer || 'Explore',
         frame && at
           ? changes.length
-            ? changedWords(choice, frame, changes.length, rise)
+            ? changedWords(choice, frame, changes.length, rise, hidden)
             : numbersOf(choice, frame, at)
           : isLoading
             ? `Loading ${nameOf(all[0]!, context)} …`
@@ -200,9 +216,8 @@ const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
   return `${L * H} heads: how much each gives the first token${over}. A row is a layer.`;
 };
 
-/** What is taken away to see whether a head matters, beside what “What if …?” takes away. */
-const ABLATED =
-  'Here the output of a head is set to 0, and the first token stays visible; “What if …?” takes the token itself away, from all heads.';
+/** How a head is taken away, which leaves the first token where it is. */
+const ABLATED = 'To ablate a head is to set its output to 0; the first token stays visible.';
 
 /** The numbers of what was changed to answer the question. */
 function changedWords(
@@ -210,8 +225,14 @@ function changedWords(
   frame: Frame,
   count: number,
   rise: number | undefined,
+  hidden: number | undefined,
 ): string {
-  if (question.name === 'matter') return `${togetherWords(frame, count, rise)} ${ABLATED}`.trim();
+  if (question.name === 'matter') {
+    const first = Number.isFinite(hidden)
+      ? `With the first token hidden from all heads the loss changes by ${signed(hidden!)} nats per token.`
+      : '';
+    return `${first} ${togetherWords(frame, count, rise)} ${ABLATED}`.trim();
+  }
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
   const from = Number.isFinite(loss) ? `, from ${show(loss)}` : '';

@@ -34,7 +34,6 @@ import { part } from '../page/view';
 import {
   alphaOf,
   capital,
-  evenWords,
   givenWords,
   headName,
   isBelow,
@@ -80,11 +79,12 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   const [own, other] = frames;
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const where = isTwin(own, other)
-    ? 'a model of the same size, trained on the same data with sigmoid instead of softmax'
+    ? 'a model of the same size and data with sigmoid instead of softmax'
     : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
-  if (second.kind === 'none') return ` In ${where}, ${who} ${does} not.`;
+  const free = isTwin(own, other) ? ': its rows need not sum to 100%' : '';
+  if (second.kind === 'none') return ` In ${where}, ${who} ${does} not${free}.`;
   return second.kind === first.kind ? ` In ${where}, ${who} ${does}, too.` : '';
 }
 
@@ -106,11 +106,11 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}; shown: ${head}, which gives it most. Rows
-    of softmax sum to 100%; rows of ${frame.operation.label} need not.`;
+    return html`No head gives ${first} more than ${number}. Shown: ${head}, which gives it most; its
+    rows sum to ${claim.isAbout ? 'about ' : ''}${sumWords(claim.rowSum)}.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
-  return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)},
-  ${explained(`${evenWords(claim.given, claim.even)}.`)}`;
+  return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)}; spread
+  evenly over what each row can see, it would be ${percent(claim.even, 0)}.`;
 }
 
 /** Everything else that is known of a side. */
@@ -118,14 +118,13 @@ function moreWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
   const average = percent(meanAlpha(frame), 0);
-  const even = `If each token attended evenly to all that it can see, the first token would get ${percent(claim.even, 0)}`;
   const more = frame.operation.normalises
     ? `. The mean over all ${L * H} heads is ${average}`
     : ` on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${average} on average`;
   return (
     `${capital(nameOf(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isMost ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
-    `Its rows sum to ${sumWords(claim.rowSum)}${more}. ${even}.`
+    `Its rows sum to ${sumWords(claim.rowSum)}${more}.`
   );
 }
 
@@ -169,7 +168,7 @@ function previewMark(
 /** The steps of the story: questions that a reader asks, one after the other. */
 const TITLES = [
   'First, is it only this head?',
-  'What if the first token is taken away?',
+  'What if the first token is hidden?',
   'Why does the first token win?',
   'What does this head write?',
   'Where does the sink come from?',

@@ -18,7 +18,7 @@ import type { Study } from '../run/request';
 import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
-import { outputs } from '../views/outputs';
+import { groupsWords, outputs, writtenOf } from '../views/outputs';
 import { signed } from '../views/settings';
 import {
   capital,
@@ -253,15 +253,17 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
 
 /** Why the text gets worse without a token that adds little. */
 const MOVES =
-  'If the token is taken away, as in step 2, this attention moves to tokens with longer values.';
+  'If the first token is hidden, as in step 2, this attention must go to tokens with longer values: then the head writes, whether it has something to say or not.';
 const BARS =
   'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one.';
+const barsWords = (frame: Frame, at: Head): string =>
+  `${BARS} ${groupsWords(writtenOf(frame, at))}`.trim();
 
 /** 4: what such a head writes, beside the other heads. */
 const output: Build = (place, given) => {
   const step = ofView(outputs, (frame, at, context) => {
     const purpose = purposeWords(frame, at);
-    return html`${paragraphs(purpose && `${purpose} ${MOVES}`, BARS)}
+    return html`${paragraphs(purpose && `${purpose} ${MOVES}`, barsWords(frame, at))}
       <p class="late">${explained(ablatedWords(frame, at, context))}</p>`;
   })(place, given);
   return {

@@ -123,7 +123,7 @@ const conditions = (count: number, seeds: number, texts = 'texts of seed 1') =>
 
 type Act = Exclude<Name, 'kept'>;
 /** What is done to the first token, in the order in which a reader does it. */
-const ACTS: Readonly<Record<Act, string>> = { deleted: 'Take it away', restored: 'Put it back' };
+const ACTS: Readonly<Record<Act, string>> = { deleted: 'Hide it', restored: 'Show it again' };
 
 /**
  * The recorded texts of a published model: beside the text with the first token, the one in which it is taken away, or
@@ -146,13 +146,13 @@ export class Recorded {
     const written =
       name === 'deleted'
         ? texts.deleted
-        : html`${before}<strong class="back">[first token put back]</strong>${after}`;
+        : html`${before}<strong class="back">[first token shown again]</strong>${after}`;
     const begun = html`<span class="hint">${prompt}</span>`;
     // The template's spaces would be a part of the texts, which keep their line breaks.
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          The sink is of use. Here another, published model, ${model}, continues the grey text. Its
+          The sink is useful. Here another, published model, ${model}, continues the grey text. Its
           sink is whatever token stands first, here “${first}”. At the right, later tokens cannot
           attend to it.
         </p>

@@ -31,6 +31,8 @@ export interface Written {
   readonly sinks: number;
   readonly rest: number;
   readonly count: number;
+  /** The most that a head with a sink writes. */
+  readonly most: number;
 }
 
 export function writtenOf(frame: Frame, { layer, head }: Head): Written {
@@ -46,6 +48,7 @@ export function writtenOf(frame: Frame, { layer, head }: Head): Written {
     sinks: mean(sinks),
     rest: mean(all.filter((_, i) => !isSink(firsts[i]!, frame))),
     count: sinks.length,
+    most: Math.max(...sinks),
   };
 }
 
@@ -55,6 +58,13 @@ export function littleWords({ own, others }: Written): string {
   return own < others
     ? 'This head writes somewhat less than the others.'
     : 'This head writes no less than the others.';
+}
+
+/** What heads with a sink write, beside the others; empty where all or none have one. */
+export function groupsWords({ sinks, rest, most }: Written): string {
+  if (!Number.isFinite(sinks) || !Number.isFinite(rest)) return '';
+  const not = sinks < rest && most > rest ? ', but not each of them writes little' : '';
+  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${not}.`;
 }
 
 function sentence(frame: Frame, at: Head): string {

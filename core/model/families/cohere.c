@@ -1,0 +1,35 @@
+/*
+ * cohere (Command R, Aya): llama whose attention and feed-forward read one LayerNorm without bias;
+ * rotary pairs of neighbouring dimensions, scaled logits. cohere2: the same with a window in three
+ * of four layers, which alone rotate.
+ */
+#include "family.h"
+
+static void read_like_cohere(ss_arch *arch, ss_json *json, double theta) {
+    ss_llama_defaults defaults = {.context = 8192, .theta = theta, .tied = true};
+    ss_read_llama_like(arch, json, &defaults);
+    ss_read_llama_rotary(arch, json);
+    arch->norm = SS_NORM_LAYER;
+    arch->norm_eps = (float)ss_json_number(json, "layer_norm_eps", 1e-5, 0.0, 1.0);
+    arch->unbiased_norm = true;
+    arch->parallel = true;
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->logit_scale = (float)ss_json_number(json, "logit_scale", 0.0625, 1e-6, 1e6);
+}
+
+/* Command R+ norms queries and keys with a gain of its own for each head. */
+void ss_cohere_read(ss_arch *arch, ss_json *json) {
+    read_like_cohere(arch, json, 500000.0);
+    if (ss_json_bool(json, "use_qk_norm", false))
+        ss_json_refuse(json, "use_qk_norm", "queries and keys without norms", "true");
+}
+
+void ss_cohere2_read(ss_arch *arch, ss_json *json) {
+    read_like_cohere(arch, json, 10000.0);
+    arch->window = ss_read_window(json, 4096);
+    if (!arch->window) ss_json_refuse(json, "sliding_window", "a number", "null");
+    ss_read_window_pattern(arch, json,
+                           ss_json_int(json, "sliding_window_pattern", 4, 1, SS_LAYERS_MAX));
+    for (int l = 0; l < arch->L; l++) arch->unrotated[l] = !arch->windowed[l];
+}

@@ -1,0 +1,17 @@
+/*
+ * nemotron (Minitron): llama with LayerNorms whose gain is 1 + w, a feed-forward without gate and
+ * with the square of relu, and rotary positions in a part of each head.
+ */
+#include "family.h"
+
+void ss_nemotron_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .activation = "relu2"});
+    arch->rotary.part = 0.5;
+    ss_read_partial_rotary(arch, json);
+    ss_read_llama_biases(arch, json);
+    arch->norm = SS_NORM_LAYER;
+    arch->one_more_gain = true;
+    arch->norm_eps = (float)ss_json_number(json, "norm_eps", 1e-5, 0.0, 1.0);
+    arch->ffn = SS_FFN_PLAIN;
+    ss_check_plain(arch, json, "hidden_act");
+}
