@@ -86,6 +86,7 @@ test('each name of a way to split has its patterns, its normal form and its merg
   const table = {
     'gpt-2 default phi-2': [[words], [], null, false, false],
     'smollm starcoder refact': [[split('\\p{N}'), words], [], null, false, false],
+    'command-r': [[split('\\p{N}'), words], [], 'NFC', false, true],
     'gpt-neox olmo mpt': [[words], [], 'NFC', false, false],
     'qwen2 deepseek-r1-qwen': [[one], [], 'NFC', false, false],
     'llama-bpe llama3 llama-v3': [[three], [], null, true, true],

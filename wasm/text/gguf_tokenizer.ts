@@ -53,6 +53,10 @@ const PRE_TOKENIZERS = [
     names: ['smollm', 'starcoder', 'refact'],
     pre: { split: [isolate('\\p{N}'), isolate(WORDS)] },
   },
+  {
+    names: ['command-r'],
+    pre: { split: [isolate('\\p{N}'), isolate(WORDS)], form: 'NFC', bos: true },
+  },
   { names: ['gpt-neox', 'olmo', 'mpt'], pre: { split: [isolate(WORDS)], form: 'NFC' } },
   {
     names: ['qwen2', 'deepseek-r1-qwen'],

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { build } from 'vite';
+import { HASH_BYTES, packList } from '../sw/listed.ts';
 import { filesOf } from './parts.ts';
 
 /** Read by hosts, by people, or by pages of others. */
@@ -27,39 +28,21 @@ export async function buildServiceWorker(
 ): Promise<void> {
   const isAhead = (file: string) =>
     first.includes(file) || !(file.startsWith(zoo) || ON_DEMAND.test(file));
-  const hashes = Object.fromEntries(
-    filesOf(out)
-      .filter((file) => !NOT_LOADED.test(file))
-      .map((file) => [file, hashOf(readFileSync(join(out, file)))]),
-  );
-  /** Some servers unpack what ends in .gz by themselves. */
-  const listed = (file: string, hash: Buffer) =>
-    file.endsWith('.gz')
-      ? [short(hash), short(hashOf(gunzipSync(readFileSync(join(out, file)))))]
-      : [short(hash)];
-  // The address of an asset, an engine and a model has a hash; the others need one beside them.
-  const files = Object.entries(hashes)
-    .filter(([file]) => isAhead(file))
-    .map(([url, hash]) => ({
-      url,
-      revision: /^(assets|engine|recordings|zoo)\//.test(url) ? null : short(hash),
-    }));
+  const files = filesOf(out)
+    .filter((file) => !NOT_LOADED.test(file))
+    .map((path) => {
+      const bytes = readFileSync(join(out, path));
+      // Some servers unpack what ends in .gz by themselves.
+      const contents = path.endsWith('.gz') ? [bytes, gunzipSync(bytes)] : [bytes];
+      return { path, ahead: isAhead(path), hashes: contents.map(hashOf) };
+    });
   await build({
     configFile: false,
     publicDir: false,
     logLevel: 'warn',
     define: {
-      FILES: JSON.stringify(files),
       ZOO: JSON.stringify(zoo),
-      HASHES: JSON.stringify(
-        Object.fromEntries(
-          Object.entries(hashes).map(([file, hash]) => [
-            // The folder of the zoo, before hundreds of names, would be much of the file.
-            file.startsWith(zoo) ? `/${file.slice(zoo.length)}` : file,
-            listed(file, hash).join(' '),
-          ]),
-        ),
-      ),
+      LIST: JSON.stringify(packList(files, zoo)),
       'process.env.NODE_ENV': '"production"',
     },
     build: {
@@ -74,6 +57,6 @@ export async function buildServiceWorker(
   });
 }
 
-const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest();
 /** 48 bits distinguish a file from another that took its place by mistake. */
-const short = (hash: Buffer) => hash.toString('hex').slice(0, 12);
+const hashOf = (bytes: Buffer) =>
+  createHash('sha256').update(bytes).digest().subarray(0, HASH_BYTES).toString('base64');

@@ -1,13 +1,57 @@
+/** A file of the page. */
+export interface ListedFile {
+  readonly path: string;
+  /** Whether the first visit fetches it. */
+  readonly ahead: boolean;
+  /** The beginning of its SHA-256 in base64, and of what a .gz file holds. */
+  readonly hashes: readonly string[];
+}
+
+export const HASH_BYTES = 6;
+
+/**
+ * Packs the list into a text, which each first visit downloads. A folder is a line: its path, where `zoo` is a slash,
+ * then the name and the hashes of each file, with a star before the names of files that the first visit fetches.
+ */
+export function packList(files: readonly ListedFile[], zoo: string): string {
+  const folders = new Map<string, string[]>();
+  for (const { path, ahead, hashes } of files) {
+    if (/[\t\n*]/.test(path)) throw new Error(`${path}: expected no tab, line or star in a path`);
+    const short = path.startsWith(zoo) ? `/${path.slice(zoo.length)}` : path;
+    const end = short.lastIndexOf('/') + 1;
+    const folder = short.slice(0, end);
+    const line = folders.get(folder) ?? folders.set(folder, [folder]).get(folder)!;
+    line.push(`${ahead ? '*' : ''}${short.slice(end)}`, hashes.join(','));
+  }
+  return [...folders.values()].map((line) => line.join('\t')).join('\n');
+}
+
+export function unpackList(list: string, zoo: string): ListedFile[] {
+  return list.split('\n').flatMap((line) => {
+    const [folder, ...rest] = line.split('\t') as [string, ...string[]];
+    const paths = folder.replace(/^\//, zoo);
+    return Array.from({ length: rest.length / 2 }, (_, i) => {
+      const name = rest[2 * i]!;
+      const ahead = name.startsWith('*');
+      return {
+        path: paths + name.slice(ahead ? 1 : 0),
+        ahead,
+        hashes: rest[2 * i + 1]!.split(','),
+      };
+    });
+  });
+}
+
 /**
  * What the build lists for an address: undefined where the address is of no file, so that the browser fetches it as
  * it would without a service worker. A folder stands for its index.html.
  * @param scope the address of the folder that the service worker serves
  */
-export function listedFor(
-  files: Readonly<Record<string, string>>,
+export function listedFor<T>(
+  files: Readonly<Record<string, T>>,
   scope: string,
   address: string,
-): string | undefined {
+): T | undefined {
   if (!address.startsWith(scope)) return undefined;
   const path = pathOf(address.slice(scope.length).split(/[?#]/)[0]!);
   if (path === undefined) return undefined;

@@ -9,27 +9,17 @@
  */
 import type { WorkboxPlugin } from 'workbox-core';
 import { ExpirationPlugin } from 'workbox-expiration';
-import {
-  addPlugins,
-  cleanupOutdatedCaches,
-  precacheAndRoute,
-  type PrecacheEntry,
-} from 'workbox-precaching';
+import { addPlugins, cleanupOutdatedCaches, precacheAndRoute } from 'workbox-precaching';
 import { registerRoute } from 'workbox-routing';
 import { CacheFirst } from 'workbox-strategies';
-import { listedFor } from './listed';
+import { HASH_BYTES, listedFor, unpackList } from './listed';
 
 declare const self: ServiceWorkerGlobalScope;
-declare const FILES: Exclude<PrecacheEntry, string>[];
 declare const ZOO: string;
-/**
- * By path, the beginning of the SHA-256 of each file in hexadecimal, and of what a .gz file holds. A path that begins
- * with / is one in the zoo.
- */
-declare const HASHES: Readonly<Record<string, string>>;
-const hashes = Object.fromEntries(
-  Object.entries(HASHES).map(([path, hash]) => [path.replace(/^\//, ZOO), hash]),
-);
+/** What the build lists, packed. */
+declare const LIST: string;
+const files = unpackList(LIST, ZOO);
+const hashes = Object.fromEntries(files.map((file) => [file.path, file.hashes]));
 
 /** Of models, tokenizers and checkpoints together: about 300 MB where each is the largest. */
 const MOST_FILES = 150;
@@ -52,11 +42,10 @@ const APART = {
 const hashesOf = (address: string) => listedFor(hashes, scope, address);
 
 async function isListed(address: string, response: Response): Promise<boolean> {
-  const listed = hashesOf(address)?.split(' ');
+  const listed = hashesOf(address);
   if (!listed || !response.ok) return false;
   const digest = await crypto.subtle.digest('SHA-256', await response.clone().arrayBuffer());
-  const hex = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0'));
-  return listed.some((hash) => hex.join('').startsWith(hash));
+  return listed.includes(btoa(String.fromCharCode(...new Uint8Array(digest, 0, HASH_BYTES))));
 }
 
 const checked: WorkboxPlugin = {
@@ -89,10 +78,17 @@ addPlugins([
     },
   },
 ]);
-// Workbox repairs a damaged cache only for entries that state an integrity; `checked` compares it, by HASHES.
+// Workbox repairs a damaged cache only for entries that state an integrity; `checked` compares it, by LIST.
 const integrity = 'sha256-';
+// The address of an asset, an engine and a model has a hash; the others need one beside them.
 precacheAndRoute(
-  FILES.map((file) => ({ ...file, integrity })),
+  files
+    .filter((file) => file.ahead)
+    .map(({ path, hashes: [hash] }) => ({
+      url: path,
+      revision: /^(assets|engine|recordings|zoo)\//.test(path) ? null : hash!,
+      integrity,
+    })),
   { ignoreURLParametersMatching: [/^utm_/] },
 );
 cleanupOutdatedCaches();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { listedFor } from '../sw/listed';
+import { listedFor, packList, unpackList } from '../sw/listed';
 
 const scope = 'https://a.example/page/';
 const files = {
@@ -31,5 +31,36 @@ describe('what the service worker lists', () => {
     expect(at('%')).toBeUndefined();
     expect(listedFor(files, scope, 'https://a.example/index.html')).toBeUndefined();
     expect(listedFor(files, scope, 'https://a.example/')).toBeUndefined();
+  });
+});
+
+describe('the packed list of files', () => {
+  const list = [
+    { path: 'index.html', ahead: true, hashes: ['AAAA+AA/'] },
+    { path: 'assets/ä b.js', ahead: true, hashes: ['BBBBBBBB'] },
+    { path: 'assets/c.svg', ahead: false, hashes: ['CCCCCCCC'] },
+    { path: 'zoo/0a/index.json', ahead: true, hashes: ['DDDDDDDD'] },
+    { path: 'zoo/0a/softmax/preview.gz', ahead: true, hashes: ['EEEEEEEE', 'FFFFFFFF'] },
+    { path: 'zoo/0a/softmax/card.md', ahead: false, hashes: ['GGGGGGGG'] },
+  ];
+
+  it('names each folder once, and the folder of the zoo not at all', () => {
+    expect(packList(list, 'zoo/0a/')).toBe(
+      [
+        '\t*index.html\tAAAA+AA/',
+        'assets/\t*ä b.js\tBBBBBBBB\tc.svg\tCCCCCCCC',
+        '/\t*index.json\tDDDDDDDD',
+        '/softmax/\t*preview.gz\tEEEEEEEE,FFFFFFFF\tcard.md\tGGGGGGGG',
+      ].join('\n'),
+    );
+  });
+
+  it('is unpacked to what was packed', () => {
+    expect(unpackList(packList(list, 'zoo/0a/'), 'zoo/0a/')).toEqual(list);
+  });
+
+  it('refuses a path that its separators would cut', () => {
+    const file = { path: 'a\tb.js', ahead: false, hashes: ['A'] };
+    expect(() => packList([file], 'zoo/')).toThrow('a\tb.js');
   });
 });

@@ -150,8 +150,11 @@ void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch
     size_t D = (size_t)arch->D, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
     bool bias = arch->attention_bias;
-    ss_place q = {.in = D, .out = HK, .unpaired = K - (size_t)arch->rotary_width};
-    q.pair = has_pairs_side_by_side(loader, arch) ? K : 0;
+    ss_place q = {.in = D, .out = HK};
+    if (has_pairs_side_by_side(loader, arch)) {
+        q.pair = K;
+        q.unpaired = K - (size_t)arch->rotary_width;
+    }
     ss_place k = q;
     k.out = GK;
     ss_load_place(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
