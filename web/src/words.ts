@@ -311,7 +311,9 @@ export function finding(frame: Frame, at: Head): string {
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
   const called =
     verdict.sink > 0 ? ': such a head has an attention sink' : ', so none has an attention sink';
-  const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}${called}.`;
+  const heads = headsWords(frame, verdict.sink);
+  const counted = frame.sequences > 1 && verdict.sink > 0 ? `On average ${heads}` : capital(heads);
+  const all = `${counted} give it more than ${percent(frame.eps, 0)}${how}${called}.`;
   return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 
