@@ -131,25 +131,27 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
 @pytest.mark.parametrize(
     ("maps", "tokens", "options", "expected"),
     [
-        (np.zeros((2, 4, 4)), ["abcd"], {}, "expected"),
-        (np.full((1, 1, 1, 3, 4), 1 / 4), ["abc"], {}, "as many queries as keys"),
-        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abc"], {}, "tokens: expected 4"),
+        (np.zeros((2, 4, 4)), [list("abcd")], {}, "expected"),
+        (np.full((1, 1, 1, 3, 4), 1 / 4), [list("abc")], {}, "as many queries as keys"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), [list("abc")], {}, "tokens: expected 4"),
         (np.full((1, 1, 1, 4, 4), 1 / 4), [], {}, "tokens: expected those of each prompt"),
-        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd", "abcd"], {}, "found more"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), [list("abcd")] * 2, {}, "found more"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {}, "tokens of prompt 0: expected a list .* found the text 'abcd'"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), "abcd", {}, "tokens: expected a list .* found the text 'abcd' alone"),
         (np.full((0, 1, 1, 4, 4), 1 / 4), [], {}, "found none"),
-        (np.full((1, 1, 1, 4, 4), np.nan), ["abcd"], {}, "finite weights"),
-        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"mask": "causal"}, "that the causal mask hides"),
-        (np.full((1, 1, 1, 4, 4), 1 / 4), ["abcd"], {"first": 4}, "first: expected a position below 4"),
-        (np.ones((1, 1, 1, 1, 1)), ["a"], {}, "maps: expected two tokens or more, found 1"),
+        (np.full((1, 1, 1, 4, 4), np.nan), [list("abcd")], {}, "finite weights"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), [list("abcd")], {"mask": "causal"}, "that the causal mask hides"),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), [list("abcd")], {"first": 4}, "first: expected a position below 4"),
+        (np.ones((1, 1, 1, 1, 1)), [["a"]], {}, "maps: expected two tokens or more, found 1"),
         (
             np.full((1, 1, 1, 4, 4), 1 / 4),
-            ["abcd"],
+            [list("abcd")],
             {"layers": [3], "blocks": 3},
             "blocks: expected more than 3",
         ),
         (
             np.full((1, 1, 1, 4, 4), 1 / 4),
-            ["abcd"],
+            [list("abcd")],
             {"operation": "magic"},
             "operation: expected one of",
         ),
@@ -293,6 +295,11 @@ def test_keys_without_weight_are_no_window() -> None:
     assert found.model["mask"] == {"kind": "causal"} and "windows" not in found.model
     own = torch.eye(6).expand(1, 2, 6, 6)
     assert sinkscope.from_maps(own, list("abcdef")).model["mask"] == {"kind": "causal"}
+    # Of a window of 5 keys the first has no weight in one row.
+    window = torch.ones(12, 12).tril().triu(-4)
+    window[9, 5] = 0
+    found = sinkscope.from_maps((window / window.sum(-1, keepdim=True)).expand(1, 2, 12, 12), list("abcdefghijkl"))
+    assert found.model["mask"] == {"kind": "window", "window": 5}
 
 
 def test_a_hybrid_that_is_watched_keeps_its_layer_numbers() -> None:

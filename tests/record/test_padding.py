@@ -1,5 +1,7 @@
 """A padded batch gives the numbers of its prompts alone, whatever the side and the kernel."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import sinkscope
@@ -79,19 +81,54 @@ def test_a_mask_that_cannot_be_cut_off_is_refused(change: object, expected: str)
         sinkscope.record(FAMILIES["llama"].make("sdpa"), None, [batch], tokens=None, progress=False)
 
 
+class Tokenizer:
+    """Fills every text up with pads."""
+
+    pad_token_id, eos_token_id, bos_token_id = 0, 2, 1
+
+    def __init__(self, left: int = 0) -> None:
+        self.left = left
+
+    def __call__(self, text: str) -> SimpleNamespace:
+        ids = [5 + ord(letter) % 60 for letter in text]
+        right = T - len(ids) - self.left
+        return SimpleNamespace(
+            input_ids=[0] * self.left + ids + [0] * right,
+            attention_mask=[0] * self.left + [1] * len(ids) + [0] * right,
+        )
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [str(i) for i in ids]
+
+    def decode(self, ids: list[int]) -> str:
+        return str(ids[0])
+
+
+@pytest.mark.parametrize("left", [0, 7])
+def test_pads_of_a_tokenizer_are_cut_off(left: int) -> None:
+    model, text = FAMILIES["llama"].make("sdpa"), "The old man sat."
+    ids = [5 + ord(letter) % 60 for letter in text]
+    found = sinkscope.record(model, Tokenizer(left), [text], tokens=None, progress=False)
+    assert found["0.tokens"].tolist() == ids
+    expected = alpha64(torch.stack(run64(model, input_ids=torch.tensor([ids])).attentions)[:, 0])
+    assert np.abs(found["0.alpha"] - expected).max() < 2e-5
+
+
+def test_a_mask_of_pairs_is_cut_with_the_tokens() -> None:
+    [row], model = inputs(FAMILIES["llama"], 1), FAMILIES["llama"].make("sdpa")
+    hidden = torch.ones(T, T).triu(1).bool()
+    mask = torch.zeros(1, 1, T, T).masked_fill(hidden, torch.finfo(torch.float32).min)
+    batch = {"input_ids": torch.tensor([row]), "attention_mask": mask}
+    found = sinkscope.record(model, None, [batch], tokens=CUT, progress=False)
+    expected = sinkscope.record(model, None, [row], tokens=CUT, progress=False)
+    assert np.array_equal(found["mean.alpha"], expected["mean.alpha"])
+
+
 def test_ids_with_pad_tokens_are_refused() -> None:
-    class Tokenizer:
-        pad_token_id, eos_token_id, bos_token_id = 0, 2, 1
-
-        def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
-            return [str(i) for i in ids]
-
-        def decode(self, ids: list[int]) -> str:
-            return str(ids[0])
-
     [row] = inputs(FAMILIES["llama"], 1)
     model = FAMILIES["llama"].make("sdpa")
-    for ids in ([0, 0, *row], [*row, 0]):
+    lists = [0, 0, *row], [*row, 0]
+    for ids in (*lists, *({"input_ids": torch.tensor([one])} for one in lists)):
         with pytest.raises(ValueError, match="without padding, found the pad token 0"):
             sinkscope.record(model, Tokenizer(), [ids], tokens=None, progress=False)
     assert sinkscope.record(model, Tokenizer(), [row], tokens=None, progress=False)
@@ -172,3 +209,19 @@ def test_pads_that_a_model_finds_itself_are_not_watched(ids: list[int], attentio
         model(torch.tensor([[1, 2, 3, 4, 5]]))
     with pytest.raises(UnsupportedModel, match="without padding"), torch.no_grad(), sinkscope.watching(model):
         model(torch.tensor([ids]))
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        ([0, 0, 1, 2, 3], "found that no query sees key 0 in any layer"),
+        ([1, 2, 3, 0, 0], "found that no query sees key 3 in any layer"),
+    ],
+)
+def test_pads_that_a_model_finds_itself_are_not_recorded(ids: list[int], expected: str) -> None:
+    """Also not behind a prompt without: the queries of a key were T less its position."""
+    model, plain = Padding(CallsAttention()), [1, 2, 3, 4, 5]
+    with pytest.raises(UnsupportedModel, match=expected):
+        sinkscope.record(model, None, [plain, ids], tokens=5, progress=False)
+    with pytest.raises(UnsupportedModel, match=r"no query sees key|mask, found another|on keys that had none"):
+        sinkscope.record(Padding(ReturnsAttention()), None, [plain, ids], tokens=5, progress=False)

@@ -2,6 +2,8 @@
 
 import copy
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import numpy as np
@@ -448,10 +450,162 @@ def test_a_mask_of_no_known_kind_is_refused_or_named() -> None:
         "prefix": (t[:, None] >= t) | (t < 10),
         "bidirectional": torch.ones(T, T).bool(),
         "bidirectional window": (t[:, None] - t).abs() < 6,
-        "bidirectional blocks": t[:, None] // 8 == t // 8,
     }
     for name, visible in known.items():
         assert record(Masked(visible), PROMPTS[:1]).model["mask"]["kind"] == name.split()[0], name
+    apart = t[:, None] // 8 == t // 8
+    with pytest.raises(UnsupportedModel, match="found that no query from position 8 on sees a key before it"):
+        record(Masked(apart), PROMPTS[:1])
+    assert record(Masked(apart), PROMPTS[:1], mask="bidirectional").model["mask"]["kind"] == "bidirectional"
+
+
+class SharpAttention(nn.Module):
+    """Returns its weights, most of which underflow."""
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(D, 3 * D)
+        with torch.no_grad():
+            self.qkv.weight.normal_(0, scale)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        q, k, v = self.qkv(x).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4)
+        n = q.shape[2]
+        scores = (q @ k.mT / (D // H) ** 0.5).masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
+        att = scores.softmax(-1)
+        return (att @ v).transpose(1, 2).flatten(-2), att
+
+
+class Sharp(nn.Module):
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.embed, self.layers = nn.Embedding(V, D), nn.ModuleList(SharpAttention(scale) for _ in range(2))
+
+    def run(self, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
+        x, maps = self.embed(ids), []
+        for layer in self.layers:
+            out, att = layer(x)
+            x = x + out
+            maps.append(att[0])
+        return x, maps
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.run(ids)[0]
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.5, 8])
+def test_weights_that_underflow_are_no_window(scale: float) -> None:
+    """Keys without weight counted as hidden: a window of 47 keys was said, and twice the entropy."""
+    model = Sharp(scale)
+    with torch.no_grad():
+        maps = torch.stack([torch.stack(copy.deepcopy(model).double().run(torch.tensor([row]))[1]) for row in PROMPTS])
+    entropy = -torch.xlogy(maps, maps).sum(-1)[..., 1:] / torch.arange(2, T + 1).double().log()
+    expected = entropy.sum(-1).mean(0).numpy() / T
+    if scale == 8:  # some keys have no weight in any row: what hides them is not said
+        with pytest.raises(UnsupportedModel, match="without padding, found that no query"):
+            record(model, PROMPTS)
+    found = record(model, PROMPTS, mask="causal" if scale == 8 else None)
+    assert found.model["mask"] == {"kind": "causal"} and "windows" not in found.model
+    assert np.abs(found["mean.entropy_mean"] - expected).max() < 1e-5
+
+
+def test_weights_of_halves_keep_their_windows() -> None:
+    model = FAMILIES["gpt_neo"].make("eager").half()
+    for found in (record(model, PROMPTS), watched(model, *([row] for row in PROMPTS)).recording(PROMPTS)):
+        assert found.model["windows"] == [None, 6, None]
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral"])
+def test_packed_texts_are_refused_in_any_prompt(name: str) -> None:
+    """transformers hides the texts before from each other where positions begin anew: "a window of 28 keys"."""
+    model = FAMILIES[name].make(FAMILIES[name].implementations[0])
+    whole, packed = torch.arange(T)[None], torch.tensor([[*range(20), *range(T - 20)]])
+
+    def inputs_of(*positions: Tensor) -> list[dict[str, Tensor]]:
+        return [{"input_ids": torch.tensor([row]), "position_ids": at} for row, at in zip(PROMPTS, positions)]
+
+    assert record(model, inputs_of(whole, whole)).conditions["prompts"]["count"] == 2
+    for positions in ((packed, packed), (whole, packed)):
+        with pytest.raises(UnsupportedModel, match="no query from position 20 on sees a key before it, in any layer"):
+            record(model, inputs_of(*positions))
+    assert record(model, inputs_of(packed), mask="causal").model["mask"]["kind"] in ("causal", "window")
+
+
+class Prefixed(Masked):
+    """The first token says how many tokens all others see."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        t = torch.arange(ids.shape[1])
+        self.visible = (t[:, None] >= t) | (t < ids[:, :1, None])
+        self.visible = self.visible[:, None]
+        return super().forward(ids)
+
+
+@pytest.mark.parametrize("lengths", [(8, 20), (20, 8), (1, 8), (8, 1)])
+def test_prompts_of_several_masks_are_refused(lengths: tuple[int, int]) -> None:
+    """The mask of the first was said of all, and weights on later keys were lost."""
+    prompts = [[n, *row[1:]] for n, row in zip(lengths, PROMPTS)]
+    model = Prefixed(torch.empty(0))
+    with pytest.raises(UnsupportedModel, match="mask of the first prompt, found that query 0 sees keys up to"):
+        record(model, prompts)
+    with pytest.raises(ValueError, match=r"expected the mask of the first sequence|expected no weight on keys that"):
+        watched(model, *([row] for row in prompts)).recording(prompts)
+    assert record(model, prompts[:1] * 2).conditions["prompts"]["count"] == 2
+
+
+@pytest.mark.parametrize("labels", [3, 70])
+def test_labels_of_tokens_are_no_vocabulary(labels: int) -> None:
+    config = FAMILIES["llama"].make("sdpa").config
+    config.num_labels = labels
+    found = record(tf.LlamaForTokenClassification(config).eval(), PROMPTS)
+    assert "mean.loss_mean" not in found and np.isnan(found["prompt.loss"]).all()
+
+
+class Columns(nn.Module):
+    """Its hidden states are [T, B, D]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = Net()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.net.embed(ids).transpose(0, 1)
+        for layer in self.net.layers:
+            x = layer(x)
+        return self.net.head(x.transpose(0, 1))
+
+
+class Column(Block):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.transpose(0, 1)).transpose(0, 1)
+
+
+def test_a_batch_of_as_many_prompts_as_tokens_has_no_other_states() -> None:
+    """Prompts were taken for tokens."""
+    model = Columns()
+    model.net.layers = nn.ModuleList(Column() for _ in range(L))
+    prompts = [row[:6] for row in PROMPTS * 2]
+    one, many = (sinkscope.record(model, None, prompts, tokens=6, batch=batch, progress=False) for batch in (1, 6))
+    assert one.tensors.keys() == many.tensors.keys() and "mean.hidden_ratio" not in many
+    assert np.allclose(one["mean.alpha"], many["mean.alpha"], atol=1e-6)
+
+
+def test_models_of_several_threads_are_told_apart() -> None:
+    """Calls of one model were lost while another ran."""
+    names = ("llama", "falcon", "gpt2", "gpt_neo")
+    models = [FAMILIES[name].make(FAMILIES[name].implementations[0]) for name in names]
+    expected = [record(model, PROMPTS)["mean.alpha"] for model in models]
+    ready = Barrier(len(models))
+
+    def run(model: nn.Module) -> tuple[Any, list[int]]:
+        ready.wait()
+        seen = watched(model, *([row] for row in PROMPTS * 8))
+        return record(model, PROMPTS * 4)["mean.alpha"], [len(layers) for layers in seen.maps]
+
+    with ThreadPoolExecutor(len(models)) as threads:
+        for (alpha, layers), alone in zip(threads.map(run, models), expected, strict=True):
+            assert np.allclose(alpha, alone, atol=1e-6) and layers == [3] * len(PROMPTS) * 8
 
 
 def test_queries_without_heads_are_refused_in_a_sentence() -> None:

@@ -197,9 +197,10 @@ export function answerOf(
 /** What the first token is, said in full once a screen. */
 export function firstInFull(frame: Frame): string {
   const name = firstBare(frame);
-  return frame.tokens[firstKey(frame)]?.special
-    ? `${name} is a marker that begins every text`
-    : `the first token is ${name}`;
+  if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
+  // Other prompts, which numbers are means over, have another.
+  const whose = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
+  return `the first token${whose} is ${name}`;
 }
 
 /** Which of several models have a sink; empty where heads cannot be counted. */

@@ -285,12 +285,13 @@ export function purposeWords(frame: Frame, at: Head): string {
 export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
+  // The map beside it is that of the first prompt.
+  const over = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
   if (isBelow(claim)) {
-    const over = frame.sequences > 1 ? ' on average over the prompts' : '';
     return `No head gives ${first} more than ${number}${over}; ${head} gives it the most.`;
   }
   const what = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
-  return `${capital(head)} gives ${first} ${what}.`;
+  return `${capital(head)} gives ${first} ${what}${over}.`;
 }
 
 /** The finding of one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
@@ -310,7 +311,9 @@ export function finding(frame: Frame, at: Head): string {
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
   const called =
     verdict.sink > 0 ? ': such a head has an attention sink' : ', so none has an attention sink';
-  const all = `${capital(headsWords(frame, verdict.sink))} give it more than ${percent(frame.eps, 0)}${how}${called}.`;
+  const heads = headsWords(frame, verdict.sink);
+  const counted = frame.sequences > 1 && verdict.sink > 0 ? `On average ${heads}` : capital(heads);
+  const all = `${counted} give it more than ${percent(frame.eps, 0)}${how}${called}.`;
   return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 

@@ -217,6 +217,10 @@ describe('the answer', () => {
     expect(firstInFull(frameOf())).toBe('<s> is a marker that begins every text');
     const plain = frameOf().tokens.map((one) => ({ ...one, special: false }));
     expect(firstInFull(frameOf({ tokens: plain }))).toBe('the first token is “<s>”');
+    const firstAt = { key: 0, isCommon: false };
+    expect(firstInFull(frameOf({ tokens: plain, firstAt }))).toBe(
+      'the first token of this prompt is “<s>”',
+    );
   });
 
   it('says which of several models have heads with a sink', () => {

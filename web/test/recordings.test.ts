@@ -167,8 +167,17 @@ describe('what a recording says of its model', () => {
     const frame = await frameOf(changed({ first: { token: 'a', id: 6, position: 1 } }));
     expect(selectedHead(frame, { layer: -1, head: -1 })).toEqual({ layer: 0, head: 0 });
     expect(finding(frame, { layer: 0, head: 0 })).toMatch(
-      /^Head L0H0 gives the first token “a” \(position 1\) 10% of its attention. The mean over all 2 heads is 10%;/,
+      /^Head L0H0 gives the first token “a” \(position 1\) 10% of its attention on average over 4 prompts. The mean over all 2 heads is 10%;/,
     );
+  });
+
+  it('lacks the sizes of a model of which only the maps were known', async () => {
+    const sizesOf = async (sizes: object) => {
+      const { D, K, V } = (await frameOf(changed({}, sizes))).architecture;
+      return [D, K, V];
+    };
+    expect(await sizesOf({ D: 4, K: 1, V: 1 })).toEqual([undefined, undefined, undefined]);
+    expect(await sizesOf({ D: 64, K: 16, V: 97 })).toEqual([64, 16, 97]);
   });
 
   it('has the first token’s place in the stamp and the columns of the comparison', async () => {

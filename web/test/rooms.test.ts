@@ -257,6 +257,7 @@ describe('Explore', () => {
     const many = room({ view: 'sinks' }, [softmax({ sequences: 2, spread }, att)]);
     expect(many.text('.stage .main .stamp')).toContain('mean of 2 prompts');
     expect(many.text('.rail .stamp')).toBe('1 prompt');
+    expect(many.text('.rail .hint')).toMatch(/first token, on average over \d+ prompts\. A row/);
   });
 
   it('intervenes where a reader asks what would be if, and not in a recording', () => {

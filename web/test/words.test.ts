@@ -123,6 +123,9 @@ describe('a finding', () => {
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
       /uniform attention would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );
+    expect(finding(frameOf({ sequences: 8 }, { ...uniform(0.2), ...sinks(0.125) }), at)).toMatch(
+      /of its attention on average over 8 prompts\. .* On average 0\.5 of the 4 heads give it more than 30%/,
+    );
   });
 
   it('names a first token that is none of the tokenizer’s, row sums, and a bias key', () => {

@@ -210,8 +210,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   lightsChips(bar, context, scope, shown);
 }
 
-const railWords = ({ architecture: { L, H } }: Frame): string =>
-  `${L * H} heads: how much each gives the first token. A row is a layer.`;
+/** The maps are those of the first prompt. */
+const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
+  const over = sequences > 1 ? `, on average over ${sequences} prompts` : '';
+  return `${L * H} heads: how much each gives the first token${over}. A row is a layer.`;
+};
 
 /** How a head is taken away, which leaves the first token where it is. */
 const ABLATED = 'To ablate a head is to set its output to 0; the first token stays visible.';

@@ -122,8 +122,11 @@ function architectureOf(
   const operation = operations.find(({ name }) => name === conditions.model.operation);
   // The weight of an operation's own sink logit goes to no key.
   const hasSinkLogit = operation?.parameters.some(({ per_head }) => per_head);
+  // Whoever made a recording of maps alone did not know the model's other sizes.
+  const { D, K, V, ...others } = architecture;
   const known = {
-    ...architecture,
+    ...others,
+    ...(K === 1 ? {} : { D, K, V }),
     context: conditions.prompts.T,
     parameters: NaN,
     mask_token: null,

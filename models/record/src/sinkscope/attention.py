@@ -18,6 +18,7 @@ DistributedDataParallel, torch.compile or a class of one's own is observed as it
 import inspect
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -224,6 +225,7 @@ class Watch:
     anywhere: bool = False  # no attention module is known: every scaled_dot_product_attention counts
     root: nn.Module | None = None
     busy: bool = False  # our function runs the model's own, whose inner calls are not counted again
+    thread: int = field(default_factory=threading.get_ident)  # whose runs are seen
 
     def begin(self, module: nn.Module) -> None:
         """A pass begins with the outermost stack that runs; a stack that attended and runs again begins another."""
@@ -247,7 +249,7 @@ class Watch:
 
     def report(self, **call: Any) -> None:
         # In a backward pass, which PyTorch's public names do not tell, a checkpoint computes a layer again.
-        if torch._C._current_graph_task_id() != -1:
+        if torch._C._current_graph_task_id() != -1 or self.thread != threading.get_ident():
             return
         busy, self.busy = self.busy, True
         try:
@@ -328,7 +330,7 @@ def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, att
 @contextmanager
 def _busy() -> Iterator[None]:
     """What an implementation calls is no call of its own."""
-    before = [(watch, watch.busy) for watch in _watches]
+    before = [(watch, watch.busy) for watch in _watches if watch.thread == threading.get_ident()]
     for watch, _ in before:
         watch.busy = True
     try:

@@ -3,6 +3,7 @@ from the inputs of the layers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from . import metrics
 from .attention import Call, Chunk, UnsupportedModel, exact
-from .probe import Facts, check_rows, named, where
+from .probe import Facts, between, check_rows, named, reach, where
 from .recording import ROW_SUM, SEEN, Array
 from .settings import Settings
 
@@ -26,6 +27,9 @@ class Heads:
         self.layers: list[dict[str, Tensor]] = []  # of each layer, [B, ...]
         self.stacked: dict[str, Array] = {}  # the same of all layers, [B, L, ...], once they are asked for
         self.store: dict[str, list[Tensor]] = {}  # of each layer, what is kept of `keep` prompts
+        self.seen = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that a query sees, in any layer
+        # the first key that a query sees, in any layer
+        self.least = torch.full((batch, facts.T), facts.T)
         maps, T = settings.maps, facts.T
         if maps == "auto":
             maps = "full" if T <= POOLED else "pooled"
@@ -49,6 +53,13 @@ class Heads:
         if facts.paths and call.path != (expected := facts.paths[len(self.layers)]):
             raise UnsupportedModel(f"{where(call)}: expected the layers that ran for the first prompt, "
                                    f"{named(expected)} at this place, found {named(call.path)}")
+        given = call.weights if call.seen is None else None
+        if given is not None:
+            call = replace(call, seen=between(*facts.reach[len(self.layers)]).to(device))
+            if given.masked_select(~call.seen).any():  # type: ignore[operator]
+                raise UnsupportedModel(f"{where(call)}: expected no weight on keys that had none in the first prompt, "
+                                       "found some: the model's mask depends on the prompt; record prompts of one mask "
+                                       "together")
         # Sums over queries are in float64 where the device has it. Results have their memory before the
         # loop: small ones allocated between large ones that come and go would scatter the heap.
         exact = torch.float32 if device.type == "mps" else torch.float64
@@ -59,9 +70,14 @@ class Heads:
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         keep_map = self._map(B, H, device)
+        ranges = torch.zeros(2, B, T, dtype=torch.long, device=device)
+        keys = torch.zeros(B, T, dtype=torch.bool, device=device)
         for chunk in call.chunks():
-            if not facts.sinks:
+            if not (facts.sinks or facts.from_weights):
                 check_rows(call, chunk)
+            ranges[..., chunk.rows] = torch.stack(reach(chunk.visible[:, 0]))
+            # Of weights alone a key that is hidden is known by having none.
+            keys |= (chunk.visible[:, 0] if given is None else (chunk.att > 0).any(1)).any(-2)
             att, visible = chunk.att, facts.visible(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.sinks else att
             sums["alpha"] += metrics.alpha(share, facts.kind)
@@ -79,6 +95,7 @@ class Heads:
                 sums["contribution_at"] += metrics.contributions(att, lengths, visible, facts.kind)
             if keep_map is not None:
                 self._keep_rows(keep_map, chunk)
+        self._compare_mask(call, ranges.cpu(), keys.cpu())
         rows["head_gate"] = metrics.head_gate(rows["head_gate"], self.settings.first)
         absent = set() if facts.sinks else {"alpha_raw"}
         absent |= set() if facts.operation == "sink_logit" else {"att_bias"}
@@ -96,6 +113,43 @@ class Heads:
                 self.settings.first)
         self.layers.append({name: x.cpu() for name, x in found.items()})
         self._keep_fields(call, keep_map)
+
+    def _compare_mask(self, call: Call, ranges: Tensor, keys: Tensor) -> None:
+        """Which keys count for a query is that of the first prompt. A sparse mask may hide others of them."""
+        first, last = ranges
+        self.seen |= keys
+        self.least = torch.minimum(self.least, first)
+        if self.settings.mask is not None:
+            return
+        if self.facts.kind == "causal":
+            differs = last > self.facts.last
+        else:
+            differs = (last >= 0) & (last != self.facts.reach[len(self.layers)][1])
+        if differs.any():
+            b, t = differs.nonzero()[0].tolist()
+            raise UnsupportedModel(
+                f"{where(call)}: expected the {self.facts.kind} mask of the first prompt, found that query {t} sees "
+                f"keys up to {int(last[b, t])}: the model's mask depends on the prompt; record prompts of one mask "
+                "together")
+
+    def _refuse_padding(self) -> None:
+        """Of tokens that the model itself hides, and of several texts in a prompt, the number of queries of a key is
+        not that of its position."""
+        if self.settings.mask is not None:
+            return
+        hidden = (~self.seen).nonzero().tolist()
+        if hidden:
+            raise UnsupportedModel(
+                f"texts: expected prompts without padding, found that no query sees key {hidden[0][1]} in any layer: "
+                'pass prompts without the tokens that the model hides, or name the mask, mask="causal"')
+        # The first key that this query sees, or any behind it.
+        least = self.least.flip(-1).cummin(-1).values.flip(-1)
+        begins = (least[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
+        if begins:
+            raise UnsupportedModel(
+                f"texts: expected one text in each prompt, found that no query from position {begins[0][1] + 1} on "
+                "sees a key before it, in any layer: padding that the model hides, packed texts, or position_ids that "
+                'begin anew; pass each text as a prompt of its own, or name the mask, mask="causal"')
 
     # Maps
 
@@ -158,6 +212,7 @@ class Heads:
         if len(self.layers) != facts.L:
             raise UnsupportedModel(f"expected {facts.L} calls of attention as for the first prompt, "
                                    f"found {len(self.layers)}")
+        self._refuse_padding()
         found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
                                       "contribution_at", "cos_gap", "key_norm", "value_norm")
                  if (x := self._all(name)) is not None}

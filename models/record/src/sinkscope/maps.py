@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from . import __version__, metrics
 from .attention import Call
 from .gather import Heads
-from .probe import ROW_SUM_ROUNDING, Facts, window_of
+from .probe import ROW_SUM_ROUNDING, Facts, between, last_of, reach, reach_of_weights, window_of
 from .recorder import Assembly, Measured, edited
 from .recording import Array, Recording
 from .settings import FIELDS, Settings
@@ -90,7 +90,7 @@ def record_maps(
     }
     facts: Facts | None = None
     D, V = 0, 1
-    prompts = iter(tokens)
+    prompts = iter(tokens if isinstance(tokens, Iterator) else list_of(tokens, "tokens"))
     for i, given in enumerate(maps):
         strings = next(prompts, None)
         if strings is None:
@@ -102,12 +102,14 @@ def record_maps(
         calls = list(_calls(given, parts, f"maps[{i}]"))
         if facts is None:
             facts = _facts(calls, settings, operation, layers, blocks, _known)
-            ranges = _known.ranges if _known else _ranges(calls, facts)
-            visible = [_between(*of) for of in ranges]
+            known = _known.ranges if _known else [None] * len(calls)
+            ranges = [of or _range(call, facts) for call, of in zip(calls, known, strict=True)]
+            visible = [between(*of) for of in ranges]
             facts = replace(
                 facts,
                 windows=[window_of(*of, facts.kind) for of in ranges],
                 seen=torch.stack([sees.sum(-1) for sees in visible]),
+                reach=tuple(ranges),
             )
         ids, written = _tokens(strings, facts.T, i)
         heads = Heads(facts, settings, 1, int(i < keep))
@@ -245,7 +247,8 @@ def _calls(given: Any, parts: Mapping[str, Any], where: str) -> Iterator[Call]:
 class Known:
     """What whoever saw the maps come into being knows of the model beside them."""
 
-    ranges: Sequence[tuple[Tensor, Tensor]]  # of each layer the first and the last key that each query sees, [T]
+    # of each layer the first and the last key that each query sees, [T]; None where the weights alone are known
+    ranges: Sequence[tuple[Tensor, Tensor] | None]
     G: int
     K: int
     D: int
@@ -253,31 +256,12 @@ class Known:
     softcap: float | None
 
 
-def _ranges(calls: Sequence[Call], facts: Facts) -> list[tuple[Tensor, Tensor]]:
-    """Of each layer the first and the last key that each query sees: all that the mask shows, but where softmax gives
-    weight to a window of keys alone. Single keys may have a weight of 0 in all heads, too."""
-    key, whole = torch.arange(facts.T), (torch.zeros(facts.T, dtype=torch.long), facts.last)
-    found = []
-    for call in calls:
-        assert call.weights is not None
-        has = (call.weights > 0).any(1)[0]
-        first, last = torch.where(has, key, facts.T).amin(-1), torch.where(has, key, -1).amax(-1)
-        width = int((key - first).max()) + 1
-        ends = facts.last if facts.kind != "bidirectional" else (key + width - 1).clamp_max(facts.T - 1)
-        is_window = (
-            facts.operation in ("softmax", "sink_logit")
-            and 1 < width < facts.T
-            and torch.equal(first, (key - width + 1).clamp_min(0))
-            and torch.equal(last, ends)
-        )
-        found.append((first, last) if is_window else whole)
-    return found
-
-
-def _between(first: Tensor, last: Tensor) -> Tensor:
-    """bool [T, T]"""
-    key = torch.arange(len(first))
-    return (key >= first[:, None]) & (key <= last[:, None])
+def _range(call: Call, facts: Facts) -> tuple[Tensor, Tensor]:
+    """The first and the last key that each query sees, [T]."""
+    assert call.weights is not None
+    if facts.operation not in ("softmax", "sink_logit"):
+        return torch.zeros(facts.T, dtype=torch.long), facts.last
+    return reach_of_weights(*reach((call.weights > 0).any(1)[0]), facts.kind, facts.last)
 
 
 def _facts(
@@ -304,8 +288,6 @@ def _facts(
     kind = settings.mask or ("causal" if not prefix else "bidirectional" if prefix == T else "prefix")
     if kind == "prefix" and not prefix:
         raise ValueError("mask: expected weights on later keys under a prefix, found none")
-    t = torch.arange(T)
-    last = t.clamp_min({"causal": 0, "prefix": prefix - 1}.get(kind, T - 1))
     L = len(calls)
     numbers = list(range(L)) if layers is None else [int(i) for i in layers]
     if len(numbers) != L or numbers != sorted(set(numbers)) or numbers[0] < 0:
@@ -323,7 +305,7 @@ def _facts(
         kind,
         prefix if kind == "prefix" else 0,
         [None] * L,
-        (last + 1).expand(L, T),
+        (last_of(kind, prefix, T) + 1).expand(L, T),
         operation,
         None,
         numbers,
@@ -366,8 +348,15 @@ def _is_half(x: Tensor) -> bool:
     return any(torch.equal(x.to(dtype).float(), x) for dtype in (torch.float16, torch.bfloat16))
 
 
+def list_of(x: Any, where: str) -> list[Any]:
+    """Of a list, an array or a tensor; a text would be taken for its letters."""
+    if isinstance(x, str | bytes):
+        raise ValueError(f"{where}: expected a list of token strings or ids, found the text {x!r} alone")
+    return list(x.tolist() if hasattr(x, "tolist") else x)
+
+
 def _tokens(strings: Sequence[Any], T: int, i: int) -> tuple[list[int] | None, list[str]]:
-    found = list(strings.tolist() if hasattr(strings, "tolist") else strings)
+    found = list_of(strings, f"tokens of prompt {i}")
     if len(found) != T:
         raise ValueError(f"tokens: expected {T}, one for each query, found {len(found)} for prompt {i}")
     ids = [int(x) for x in found] if all(isinstance(x, int | np.integer) for x in found) else None

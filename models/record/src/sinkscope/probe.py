@@ -20,6 +20,7 @@ IN_DTYPE = 2.0  # times that where the softmax itself runs in the dtype, as with
 LEAST = 1e-4  # of the largest value: float32 products may run in TF32
 UNSEEN = 1e-20  # a weight that no model gives: a mask that is not -inf
 ROW_SUM_ROUNDING = 1e-4  # of rows that are said to sum to 1, in float32
+FEW = 4  # queries that show a window of weights, some of which underflow
 
 
 @dataclass
@@ -44,6 +45,8 @@ class Facts:
     wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
     paths: tuple[tuple[Place, ...], ...] = ()  # the numbered containers around each call
     from_weights: bool = False  # somebody's maps, whose rows may lack the share of a sink logit
+    # the first and the last key that each query of the first prompt sees in each layer, [T]
+    reach: tuple[tuple[Tensor, Tensor], ...] = ()
 
     @property
     def sinks(self) -> bool:
@@ -67,8 +70,7 @@ class Facts:
     @property
     def last(self) -> Tensor:
         """The last key that each query could see, [T]: a window narrows neither baselines nor pairs."""
-        t = torch.arange(self.T)
-        return t.clamp_min({"causal": 0, "prefix": self.prefix - 1}.get(self.kind, self.T - 1))
+        return last_of(self.kind, self.prefix, self.T)
 
     def visible(self, rows: slice, device: torch.device) -> Tensor:
         """What a query could see, bool [t, T]."""
@@ -87,11 +89,13 @@ class Seen:
     run: int
     path: tuple[Place, ...]
     softcap: float | None
+    by_weights: bool  # the model returned its weights, and not what hid the others
 
     @classmethod
     def of(cls, call: Call) -> "Seen":
         K, V = (0 if x is None else x.shape[-1] for x in (call.query, call.value))
-        return cls(call.shape[1], call.G, K, V, where(call), call.run, call.path, call.softcap)
+        by_weights = call.weights is not None
+        return cls(call.shape[1], call.G, K, V, where(call), call.run, call.path, call.softcap, by_weights)
 
 
 def where(call: Call) -> str:
@@ -150,14 +154,12 @@ class Probe:
         self.calls.append(Seen.of(call))
         self.T, self.sinks, self.softcap = T, self.sinks or call.sinks is not None, call.softcap
         first, last, count = torch.empty(3, T, dtype=torch.long)
-        key = torch.arange(T, device=call.device)
         for chunk in call.chunks(scores=True):
             self._compare(call, chunk)
             check_rows(call, chunk)
             seen = chunk.visible[0, 0]
             self.later = max(self.later, chunk.att.triu(chunk.rows.start + 1).max().item())
-            first[chunk.rows] = torch.where(seen, key, T).amin(-1).cpu()
-            last[chunk.rows] = torch.where(seen, key, -1).amax(-1).cpu()
+            first[chunk.rows], last[chunk.rows] = (x.cpu() for x in reach(seen))
             count[chunk.rows] = seen.sum(-1).cpu()
         self.ranges.append((first, last, count))
 
@@ -221,6 +223,12 @@ class Probe:
         H, T = self.calls[0].H, self.T
         groups, widths, values = ({getattr(seen, of) for seen in self.calls} for of in ("G", "K", "V"))
         kind, prefix = self._kind()
+        for i, seen in enumerate(self.calls):
+            if seen.by_weights:
+                first, last, _ = self.ranges[i]
+                whole = last.maximum(last_of(kind, prefix, T))  # a mask that is named may show later keys
+                first, last = reach_of_weights(first, last, kind, whole)
+                self.ranges[i] = first, last, last - first + 1
         windows = [window_of(first, last, kind) for first, last, _ in self.ranges]
         layers, blocks, members = layers_of(model, self.calls, ran)
         K = max(widths)
@@ -243,6 +251,7 @@ class Probe:
             members,
             wide,
             tuple(seen.path for seen in self.calls),
+            reach=tuple((first, last) for first, last, _ in self.ranges),
         )
 
     def _kind(self) -> tuple[str, int]:
@@ -267,6 +276,37 @@ class Probe:
             kind = "prefix" if is_prefix and prefix < self.T else "bidirectional"
         kind = self.settings.mask or kind
         return kind, prefix if kind == "prefix" else 0
+
+
+def reach(visible: Tensor) -> tuple[Tensor, Tensor]:
+    """The first and the last key that each query sees; T and -1 where it sees none.  bool [..., t, T] -> [..., t]"""
+    key = torch.arange(visible.shape[-1], device=visible.device)
+    return torch.where(visible, key, len(key)).amin(-1), torch.where(visible, key, -1).amax(-1)
+
+
+def between(first: Tensor, last: Tensor) -> Tensor:
+    """bool [T, T]"""
+    key = torch.arange(len(first))
+    return (key >= first[:, None]) & (key <= last[:, None])
+
+
+def last_of(kind: str, prefix: int, T: int) -> Tensor:
+    """The last key that each query could see, [T]."""
+    return torch.arange(T).clamp_min({"causal": 0, "prefix": prefix - 1}.get(kind, T - 1))
+
+
+def reach_of_weights(first: Tensor, last: Tensor, kind: str, whole: Tensor) -> tuple[Tensor, Tensor]:
+    """The first and the last key that each query sees, from those that have a weight, [T] each: all that the mask shows
+    (up to `whole`), but where softmax gives weight to a window of keys alone. Single keys may have a weight of 0 in all
+    heads, too: weights underflow, soonest in float16."""
+    key, T = torch.arange(len(first)), len(first)
+    width = int((key - first).max()) + 1
+    start = (key - width + 1).clamp_min(0)
+    end = whole if kind != "bidirectional" else (key + width - 1).clamp_max(T - 1)
+    cut = key >= width  # queries that a window of this width keeps from the first key
+    at_edge = (first == start) & (last == end)
+    is_window = 1 < width < T and (bool(at_edge.all()) or cut.sum() >= FEW and at_edge[cut].float().mean() > 0.5)
+    return (start, end) if is_window else (torch.zeros_like(first), whole)
 
 
 def shape_of(first: Tensor, last: Tensor) -> str | None:

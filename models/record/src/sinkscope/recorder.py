@@ -285,10 +285,12 @@ class Recorder:
     def _prompts(self, text: Any) -> list[Prompt]:
         """A text is one prompt, a mapping one for each row of its batch."""
         if isinstance(text, Mapping):
-            return [
-                Prompt(row, row["input_ids"][0].tolist() if "input_ids" in row else None, None)
-                for row in rows_of_batch(text)
-            ]
+            rows = rows_of_batch(text)
+            lists = [row["input_ids"][0].tolist() if "input_ids" in row else None for row in rows]
+            for ids in lists:
+                if ids is not None and "attention_mask" not in text:
+                    self._refuse_pads(ids)
+            return [Prompt(row, ids, None) for row, ids in zip(rows, lists, strict=True)]
         if isinstance(text, str):
             if self.tokenizer is None:
                 raise ValueError(
@@ -296,9 +298,13 @@ class Recorder:
                 )
             # A tokenizer that ends a text with a separator keeps it; all others are cut behind.
             ends = getattr(self.tokenizer, "sep_token_id", None) is not None and self.settings.tokens
-            ids = self.tokenizer(
+            made = self.tokenizer(
                 text, **({"truncation": True, "max_length": self.settings.tokens} if ends else {})
-            ).input_ids
+            )
+            ids, mask = made.input_ids, getattr(made, "attention_mask", None)
+            if mask is not None and not all(mask):  # a tokenizer that pads by itself
+                row = {"input_ids": torch.tensor([ids]), "attention_mask": torch.tensor([mask])}
+                ids = _unpadded(row)["input_ids"][0].tolist()
         else:
             ids = self._ids(text)
         return [
@@ -317,6 +323,10 @@ class Recorder:
                 f"a {type(text).__name__} of something else"
             )
         ids = [int(i) for i in found]
+        self._refuse_pads(ids)
+        return ids
+
+    def _refuse_pads(self, ids: list[int]) -> None:
         pad = getattr(self.tokenizer, "pad_token_id", None)
         ends = {
             getattr(self.tokenizer, f"{which}_token_id", None) for which in ("bos", "eos", "cls", "sep")
@@ -326,13 +336,17 @@ class Recorder:
                 f"texts: expected token ids without padding, found the pad token {pad} at an end; pass "
                 "the tokenizer's output with its attention_mask, which is cut off"
             )
-        return ids
 
     def _cut(self, prompt: Prompt, T: int) -> Prompt:
         ids = prompt.ids
         assert ids is not None
+        n = len(ids)
         inputs = {
-            name: x[:, :T] if x.dim() >= 2 and x.shape[1] == len(ids) else x
+            name: x[:, :, :T, :T]
+            if x.dim() == 4 and x.shape[2:] == (n, n)  # a mask
+            else x[:, :T]
+            if x.dim() >= 2 and x.shape[1] == n
+            else x
             for name, x in prompt.inputs.items()
         }
         return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), prompt.text)
@@ -419,6 +433,8 @@ class Recorder:
     def _measure(self, prompts: list[Prompt], keep: int) -> list[Measured]:
         facts, settings = self.facts, self.settings
         assert facts is not None
+        if len(prompts) == facts.T > 1:  # of [T, T, D] nobody tells which axis is that of the tokens
+            return self._measure(prompts[:-1], keep) + self._measure(prompts[-1:], keep - len(prompts) + 1)
         if not self.reads_ids:
             prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
         names = [sorted(p.inputs) for p in prompts]
@@ -452,7 +468,9 @@ class Recorder:
             and self.reads_ids
             and "input_ids" in inputs
             and logits is not None
-            and (logits.shape[:2] == inputs["input_ids"].shape)
+            and logits.shape[:2] == inputs["input_ids"].shape
+            # Labels of tokens are no vocabulary.
+            and logits.shape[-1] >= max(width(self.model)[1], 1 + int(inputs["input_ids"].max()))
         ):
             found |= _losses(logits, inputs["input_ids"].to(logits.device))
         measured = []

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from . import probe
 from .attention import Call, UnsupportedModel, Watch, arguments_of, observe
-from .maps import Known, record_maps
+from .maps import Known, list_of, record_maps
 from .recording import Recording
 
 
@@ -52,8 +52,10 @@ class _Layer:
         start = self.keys.shape[1] - before
         return start >= 0 and torch.equal(keys[:, :before], self.keys[:, start:])
 
-    def range(self, T: int) -> tuple[Tensor, Tensor]:
-        """The first and the last key that each query sees, [T]."""
+    def range(self, T: int) -> tuple[Tensor, Tensor] | None:
+        """The first and the last key that each query sees, [T]; None where the weights alone are known."""
+        if self.seen.by_weights:
+            return None
         return torch.cat(self.first)[:T], torch.cat(self.last)[:T].clamp_max(T - 1)
 
     def map(self, T: int) -> Tensor:
@@ -141,7 +143,7 @@ class Seen:
         T = min(layer.length for layers in self._sequences for layer in layers)
         sinks = any(layer.sink for layer in self._sequences[0])
         given = ((layer.map(T) for layer in layers) for layers in self._sequences)
-        strings = (list(one.tolist() if hasattr(one, "tolist") else one)[:T] for one in tokens)
+        strings = (list_of(one, f"tokens of sequence {i}")[:T] for i, one in enumerate(list_of(tokens, "tokens")))
         if "layers" not in options:
             options["layers"] = numbers
             options.setdefault("blocks", blocks)
@@ -156,6 +158,13 @@ class Seen:
 
     def _known(self, T: int) -> Known:
         layers = self._sequences[0]
+        for i, sequence in enumerate(self._sequences):
+            for layer, one in zip(layers, sequence, strict=True):
+                expected, found = layer.range(T), one.range(T)
+                if expected and found and not all(map(torch.equal, expected, found)):
+                    raise UnsupportedModel(
+                        f"{one.seen.name}: expected the mask of the first sequence, found another in sequence {i}: "
+                        "make one recording of the sequences of each")
         H, G, K = ({getattr(layer.seen, of) for layer in layers} for of in ("H", "G", "K"))
         D, V = probe.width(self._model)
         return Known(
@@ -194,14 +203,12 @@ def _list(layers: Sequence[probe.Seen]) -> str:
 
 def _refuse_padding(call: Call, visible: Tensor) -> None:
     """A key that no query sees is padding, and whose tokens count is not said.  [B, T, T]"""
-    T = visible.shape[1]
     hidden = (~visible.any(1)).nonzero().tolist()
     if hidden:
         sequence, key = hidden[0]
         raise _padded(f"that no query of sequence {sequence} of its batch sees key {key}")
-    key = torch.arange(T)
     for sequence, sees in enumerate(visible):
-        first, last = torch.where(sees, key, T).amin(-1), torch.where(sees, key, -1).amax(-1)
+        first, last = probe.reach(sees)
         # Where weights are returned, those of a pad may be even over all keys.
         if call.weights is not None and probe.shape_of(first, last) is None:
             raise _padded(f"that queries of sequence {sequence} of its batch see keys behind them and others do not "
