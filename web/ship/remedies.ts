@@ -1,4 +1,4 @@
-/** What production models do about their sinks, as a lesson's table (src/learn/remedies.ts). */
+/** What production models do about their sinks, as a lesson's table (src/remedies.ts). */
 import {
   HEADS,
   hubAddress,
@@ -6,7 +6,7 @@ import {
   RECORDER,
   REMEDIES,
   twinWords,
-} from '../src/learn/remedies.ts';
+} from '../src/remedies.ts';
 import { modelsOfZoo } from './facts.ts';
 import { make, table, text, type Node } from './nodes.ts';
 

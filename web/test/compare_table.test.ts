@@ -7,7 +7,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { modelsOfZoo } from '../ship/facts';
 import { lessons } from '../ship/lessons';
 import type { Card } from '../src/ask/zoo';
-import { REMEDIES, twinWords } from '../src/learn/remedies';
+import { REMEDIES, twinWords } from '../src/remedies';
 import { remediesTable } from '../src/rooms/remedies';
 import { defaults, type State } from '../src/ask/state';
 import { Scope } from '../src/page/context';

@@ -15,7 +15,7 @@ import {
   writings,
 } from '../ship/markdown';
 import { anchorOf } from '../ship/terms';
-import { REMEDIES, twinWords } from '../src/learn/remedies';
+import { REMEDIES, twinWords } from '../src/remedies';
 import { attributeNames } from '../src/embed/attributes';
 import { parseHash } from '../src/ask/state';
 import { parseSubject } from '../src/ask/subject';

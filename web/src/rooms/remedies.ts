@@ -3,7 +3,7 @@ import { html, type TemplateResult } from 'lit';
 import type { Context } from '../page/context';
 import { tablePlace } from '../page/controls';
 import type { Card } from '../ask/zoo';
-import { HEADS, hubAddress, NOT_HERE, RECORDER, REMEDIES, twinWords } from '../learn/remedies';
+import { HEADS, hubAddress, NOT_HERE, RECORDER, REMEDIES, twinWords } from '../remedies';
 
 export function remediesTable(cards: readonly Card[], link: Context['link']): TemplateResult {
   return html`${tablePlace(
