@@ -1,12 +1,5 @@
 /** What production models do about their sinks, as a lesson's table (src/remedies.ts). */
-import {
-  HEADS,
-  hubAddress,
-  NOT_HERE,
-  RECORDER,
-  REMEDIES,
-  twinWords,
-} from '../src/remedies.ts';
+import { HEADS, hubAddress, NOT_HERE, RECORDER, REMEDIES, twinWords } from '../src/remedies.ts';
 import { modelsOfZoo } from './facts.ts';
 import { make, table, text, type Node } from './nodes.ts';
 
