@@ -1597,7 +1597,8 @@ export const rooms = {
     await page.getByRole('button', { name: 'Production models' }).click();
     const twin = page.locator('.remedies tbody', { hasText: 'gpt-oss' }).getByText('Compare its');
     await twin.waitFor();
-    assert.match(page.url(), /below=remedies/);
+    // The address is written a moment after the room is drawn.
+    await page.waitForFunction(() => location.hash.includes('below=remedies'));
     const isWide = () => document.documentElement.scrollWidth > innerWidth;
     assert.equal(await page.evaluate(isWide), false);
     await twin.click();
