@@ -213,7 +213,7 @@ test('metadata of a GGUF that does not fit says which key', () => {
       { model: 'gpt2', pre: 'klingon' },
       'unsupported',
       'pre',
-      'expected one of gpt-2, default, phi-2, smollm, starcoder, refact, gpt-neox, olmo, mpt, qwen2, deepseek-r1-qwen, llama-bpe, llama3, llama-v3, dbrx, falcon, bloom, got "klingon"',
+      'expected one of gpt-2, default, phi-2, smollm, starcoder, refact, command-r, gpt-neox, olmo, mpt, qwen2, deepseek-r1-qwen, llama-bpe, llama3, llama-v3, dbrx, falcon, bloom, got "klingon"',
     ],
     [
       { model: 'gpt2', pre: 'gpt-2' },
