@@ -1590,6 +1590,20 @@ async function looks(stage, room, { width, scheme }) {
 }
 
 export const rooms = {
+  async 'compare: production models are behind a button, beside their twins, and fit a phone'(
+    stage,
+  ) {
+    const page = await stage.open('room=compare&shown=softmax', { width: 390 });
+    await page.getByRole('button', { name: 'Production models' }).click();
+    const twin = page.locator('.remedies tbody', { hasText: 'gpt-oss' }).getByText('Compare its');
+    await twin.waitFor();
+    assert.match(page.url(), /below=remedies/);
+    const isWide = () => document.documentElement.scrollWidth > innerWidth;
+    assert.equal(await page.evaluate(isWide), false);
+    await twin.click();
+    await page.waitForFunction(() => location.hash.includes('shown=softmax,sink-logit'));
+    assert.deepEqual(page.troubles, []);
+  },
   ...start,
   ...reading,
   ...comparing,

@@ -271,6 +271,7 @@ export interface Model {
     readonly sink_bias?: number;
   };
   readonly further_seeds: readonly { readonly sink_1: number; readonly loss: number }[];
+  readonly paper?: { readonly says?: string; readonly where: string } | null;
   readonly differs: {
     readonly seeds: number;
     readonly step: number;

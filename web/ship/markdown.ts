@@ -9,6 +9,7 @@
  *     ::dots[Caption.]{recipes="softmax sigmoid" step="4000" outcome="alpha"}  each seed's long run as a dot
  *     ::runs[Caption.]{groups="Softmax: decay-0 softmax | Sigmoid: sigmoid"}   each run's sink against its loss
  *     ::costs{}  ::claims{}                                   tables made from the zoo and models/claims.json
+ *     ::remedies[Caption.]{}                                  what production models do about their sinks
  *     :::predict[Question?]{min=0 max=24} ... :::             a guess, then the answer
  *     :::exercise ... :::
  *     :live[60%]{figure="map" value="share"}                  a number of the run behind a figure
@@ -48,6 +49,7 @@ import {
 import { CONDITIONS, NAMES, type Measures, type Name } from '../src/run/without_first.ts';
 import { isTrue } from '../src/learn/conditions.ts';
 import { claimsTables } from './claims.ts';
+import { remediesOf } from './remedies.ts';
 import { linkTerms } from './terms.ts';
 import { make, minus, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
@@ -143,6 +145,7 @@ export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   dots: ['recipes', 'step', 'outcome'],
   runs: ['groups'],
   claims: [],
+  remedies: [],
   predict: ['min', 'max', 'unit', 'choices', 'answer'],
   exercise: [],
   live: ['figure', 'value'],
@@ -464,6 +467,9 @@ function directives(slug: string, read: Read) {
     },
     claims(node) {
       become(node, make('figure', {}, [...claimsTables(hrefOf), ...caption(node)]));
+    },
+    remedies(node) {
+      become(node, make('figure', {}, [...remediesOf(hrefOf), ...caption(node)]));
     },
     predict(node, { min, max, unit, choices, answer }) {
       const question = labelOf(node);

@@ -2,7 +2,13 @@
 /** The table and the scatter of compared models: what a reader reads, sorts, and points at. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { signal } from '@preact/signals-core';
+import { render } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
+import { modelsOfZoo } from '../ship/facts';
+import { lessons } from '../ship/lessons';
+import type { Card } from '../src/ask/zoo';
+import { REMEDIES, twinWords } from '../src/learn/remedies';
+import { remediesTable } from '../src/rooms/remedies';
 import { defaults, type State } from '../src/ask/state';
 import { Scope } from '../src/page/context';
 import type { Frame } from '../src/frame';
@@ -382,5 +388,34 @@ describe('the scatter', () => {
     ).toMatch(
       /Of 3 with a sink .*, 1 \(a\) has a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 \(a\) has no sink\./,
     );
+  });
+});
+
+describe('production models', () => {
+  it('have the same rows below the table and in lesson 5, and a link to each twin', () => {
+    const place = document.createElement('div');
+    const zoo = modelsOfZoo();
+    render(
+      remediesTable(zoo as unknown as readonly Card[], (change) => `#${change!.shown!.join()}`),
+      place,
+    );
+    const links = [...place.querySelectorAll('a[href^="#"]')];
+    expect(links.map((one) => one.getAttribute('href'))).toEqual(
+      REMEDIES.map(({ twin }) => `#softmax,${twin}`),
+    );
+    const lesson = document.createElement('div');
+    lesson.innerHTML = lessons().find(({ slug }) => slug.startsWith('5-'))!.html;
+    const [below, inLesson] = [place, lesson].map((one) => one.textContent!.replace(/\s+/g, ' '));
+    const families = REMEDIES.flatMap((remedy) => remedy.families);
+    for (const words of [
+      ...REMEDIES.flatMap((one) => [one.title, one.formula, twinWords(one, zoo)]),
+      ...families.flatMap(({ name, where, source }) => [name, where, source.title]),
+      ...families.map(({ checkpoint }) =>
+        typeof checkpoint === 'string' ? checkpoint : `– (${checkpoint.none})`,
+      ),
+    ]) {
+      expect(below).toContain(words);
+      expect(inLesson).toContain(words);
+    }
   });
 });

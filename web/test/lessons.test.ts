@@ -5,6 +5,7 @@ import { claims, fact, modelsOfZoo, wrongly } from '../ship/facts';
 import { lessons, pages } from '../ship/lessons';
 import { seedDots } from '../ship/dots';
 import { groupsOf, runsOf } from '../ship/runs';
+import { remediesOf } from '../ship/remedies';
 import {
   ATTRIBUTES,
   lessonOf,
@@ -14,6 +15,7 @@ import {
   writings,
 } from '../ship/markdown';
 import { anchorOf } from '../ship/terms';
+import { REMEDIES, twinWords } from '../src/learn/remedies';
 import { attributeNames } from '../src/embed/attributes';
 import { parseHash } from '../src/ask/state';
 import { parseSubject } from '../src/ask/subject';
@@ -466,6 +468,74 @@ const run = (alphas: readonly number[]): Run['results'][number] => ({
       }),
     },
   ],
+});
+
+describe('what production models do about their sinks', () => {
+  const file = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8');
+  const families = REMEDIES.flatMap((remedy) => remedy.families);
+
+  it('has a twin for each remedy that computes it', () => {
+    const index = JSON.parse(file('models/zoo/index.json')) as { id: string; operation: string }[];
+    const operationOf = (id: string) => index.find((one) => one.id === id)?.operation;
+    expect(REMEDIES.map(({ twin }) => operationOf(twin))).toEqual([
+      'sink_logit',
+      'softmax',
+      'softmax1',
+      'softmax',
+    ]);
+    const config = (id: string) => file(`models/zoo/${id}/config.json`);
+    expect(config('gated')).toContain('"gate"');
+    expect(config('softmax')).not.toContain('"gate"');
+    expect(file('models/zoo/sink-token/card.md')).toContain('in front of every text: `<sink>`');
+  });
+
+  it('states of a twin what the index of the zoo has, and refuses a twin that is not there', () => {
+    const zoo = [
+      { id: 'softmax', measured: { sink_1: 60.4 } },
+      {
+        id: 'tried',
+        measured: { sink_1: 2 },
+        differs: { seeds: 3, outcomes: { alpha: [-0.4, -0.52, 0.031] as const } },
+        paper: { says: 'less', where: 'A 2025, table 4' },
+      },
+      { id: 'once', measured: { sink_1: 11.7 }, differs: null, paper: { where: 'B' } },
+    ];
+    const words = (twin: string) => twinWords({ ...REMEDIES[0]!, twin }, zoo);
+    expect(words('tried')).toBe(
+      'Measured: α₁ −0.400 (−0.520 to +0.031) against softmax, 3 seeds. Reported: A 2025, table 4.',
+    );
+    expect(words('once')).toBe('Measured: Sink₁ 12%, softmax 60%, one seed each.');
+    expect(() => words('nobody')).toThrow('The twin “nobody”: expected a model of the zoo');
+  });
+
+  it('links states that exist, and each source by https', () => {
+    const states: string[] = [];
+    remediesOf((state) => (states.push(state), `#${state}`));
+    expect(states.map((state) => parseHash(state).state.shown)).toEqual(
+      REMEDIES.map(({ twin }) => ['softmax', twin]),
+    );
+    for (const state of states) expect(troublesOf(state), state).toEqual([]);
+    for (const { source } of families) {
+      expect(new URL(source.url).protocol).toBe('https:');
+      expect(source.title).not.toBe('');
+    }
+  });
+
+  it('names a checkpoint where the recorder takes the family, and says what the page reads', () => {
+    const recorded = file('models/record/README.md');
+    const read = file('core/model/families/family.c');
+    const published = families.filter(({ family }) => family);
+    for (const { family, checkpoint } of published) {
+      const [, outcome = ''] = new RegExp(`^\\| ${family} \\| (\\w+)`, 'm').exec(recorded) ?? [];
+      expect(outcome, family).toMatch(
+        typeof checkpoint === 'string' ? /^(?:ok|recorded)$/ : /^refused$/,
+      );
+    }
+    // A family that the page learns to read gets a link that opens it there, and NOT_HERE another sentence.
+    expect(
+      published.flatMap(({ family }) => (read.includes(`{"${family}"`) ? [family] : [])),
+    ).toEqual(['gpt_oss']);
+  });
 });
 
 describe('numbers of a run in a text', () => {

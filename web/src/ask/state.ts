@@ -169,7 +169,7 @@ export const table = {
   times: number(100, 1, 4095),
   /** Columns of the comparison's table; none: the usual ones. What is shown below the table. */
   columns: words(),
-  below: choice('none', 'none', 'reported', 'seeds', 'scatter'),
+  below: choice('none', 'none', 'reported', 'seeds', 'scatter', 'remedies'),
   /** What the sink of models is drawn against, and beside which checkpoints. */
   against: choice('ratio', 'ratio', 'loss', 'size'),
   checkpoints: choice('none', 'none', 'all'),

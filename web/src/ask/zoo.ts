@@ -79,6 +79,8 @@ export interface Reported {
   /** The same of its model without the factor. */
   readonly base?: number;
   readonly loss?: number;
+  /** In which direction it differs, where the paper has another measure. */
+  readonly says?: string;
   /** Which paper, and where in it. */
   readonly where: string;
 }

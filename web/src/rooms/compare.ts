@@ -217,6 +217,7 @@ const BELOW = [
   ['reported', 'Reported in papers'],
   ['seeds', 'Across seeds'],
   ['scatter', 'Sink and size, loss, norm'],
+  ['remedies', 'Production models'],
 ] as const;
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
@@ -250,6 +251,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const place = part(root, 'below');
   const open = signal<OpenModels | undefined>(undefined);
   const texts = signal<Describe | undefined>(undefined);
+  const remedies = signal<typeof import('./remedies') | undefined>(undefined);
   const sorting = signal<Sorting>({ name: '', descending: true });
   const shown = (): Shown[] => shownOf(context, context.state.value.shown);
   addScatter(root, context, scope, shown);
@@ -359,8 +361,17 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       tabs,
     );
+    // The table is fetched when a reader opens it.
+    if (below === 'remedies' && !remedies.value)
+      import('./remedies').then((found) => (remedies.value = found), context.fail);
     render(
-      whole.length && below === 'seeds' ? seedsTable(cardsOf(frames, context)) : nothing,
+      !whole.length
+        ? nothing
+        : below === 'seeds'
+          ? seedsTable(cardsOf(frames, context))
+          : below === 'remedies'
+            ? remedies.value?.remediesTable(engine!.models.zoo.cards, context.link)
+            : nothing,
       place,
     );
   });

@@ -1,0 +1,49 @@
+/** What production models do about their sinks, as a lesson's table (src/learn/remedies.ts). */
+import {
+  HEADS,
+  hubAddress,
+  NOT_HERE,
+  RECORDER,
+  REMEDIES,
+  twinWords,
+} from '../src/learn/remedies.ts';
+import { modelsOfZoo } from './facts.ts';
+import { make, table, text, type Node } from './nodes.ts';
+
+const link = (href: string, words: string) => make('a', { href }, [text(words)]);
+
+/** A row for each remedy, which a reader unfolds: its formula, its twin with its numbers, and the models. */
+export function remediesOf(hrefOf: (state: string) => string): Node[] {
+  const zoo = modelsOfZoo();
+  return [
+    ...REMEDIES.map((remedy) => {
+      const { title, formula, twin, families } = remedy;
+      const compared = hrefOf(`room=compare&shown=softmax,${twin}&input=heldout&n=20`);
+      const names = families.map(({ name }) => name).join(', ');
+      return make('details', { className: ['folded', 'remedy'] }, [
+        make('summary', {}, [text(`${title}: ${names}`)]),
+        make('p', {}, [
+          make('code', {}, [text(formula)]),
+          text('. '),
+          link(compared, 'Compare its twin with softmax'),
+          text(`. ${twinWords(remedy, zoo)}`),
+        ]),
+        table(
+          HEADS,
+          families.map(({ name, where, checkpoint, source }) => [
+            `${name}, ${where}`,
+            typeof checkpoint === 'string'
+              ? link(hubAddress(checkpoint), checkpoint)
+              : `– (${checkpoint.none})`,
+            link(source.url, source.title),
+          ]),
+        ),
+      ]);
+    }),
+    make('p', {}, [
+      text(`${NOT_HERE} The Python recorder takes the models in the second column, `),
+      make('code', {}, [text(RECORDER)]),
+      text(', and this page opens the recording.'),
+    ]),
+  ];
+}

@@ -1,0 +1,180 @@
+/**
+ * What production models do about their sinks, a row a model family; lesson 5 and Compare draw the same rows. Every
+ * row names a source that says so. This page measured none of these models: the measured numbers are the twins'.
+ */
+
+interface Source {
+  readonly title: string;
+  readonly url: string;
+}
+
+interface Family {
+  readonly name: string;
+  /** Its `model_type` in config.json, where models of it are published. */
+  readonly family?: string;
+  /** Where in the model the remedy is, or what its source says beside it. */
+  readonly where: string;
+  /** A checkpoint that the Python recorder opens, or why there is none. */
+  readonly checkpoint: string | { readonly none: string };
+  readonly source: Source;
+}
+
+export interface Remedy {
+  readonly title: string;
+  /** Of the weight of a key, or of a head's output. */
+  readonly formula: string;
+  /** The model of the zoo that has the same operation. */
+  readonly twin: string;
+  /** What the twin's numbers mean, where another remedy's would mean something else. */
+  readonly note?: string;
+  readonly families: readonly Family[];
+}
+
+/** The code that was read, of the version that the recorder is tested with. */
+const code = (family: string, name: string): Source => ({
+  title: `code of transformers 5.23.0: ${name}`,
+  url: `https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/${family}/modeling_${family}.py`,
+});
+
+const documentation = (title: string, page: string): Source => ({
+  title: `docs of transformers: ${title}`,
+  url: `https://huggingface.co/docs/transformers/main/model_doc/${page}`,
+});
+
+export const REMEDIES: readonly Remedy[] = [
+  {
+    title: 'A learned sink logit s for each head',
+    formula: 'exp(xⱼ) / (exp(s) + Σᵢ exp(xᵢ))',
+    twin: 'sink-logit',
+    families: [
+      {
+        name: 'gpt-oss',
+        family: 'gpt_oss',
+        where: 'in every layer',
+        checkpoint: 'openai/gpt-oss-20b',
+        source: code('gpt_oss', 'GptOssAttention'),
+      },
+      {
+        name: 'Granite SWA',
+        family: 'granite_swa',
+        where: 'in every layer, as a factor on the output that equals it',
+        checkpoint: 'ibm-granite/granite-swash-2b',
+        source: documentation('GraniteSWA', 'granite_swa'),
+      },
+      {
+        name: 'MiMo-V2-Flash',
+        family: 'mimo_v2_flash',
+        where: 'in layers with a sliding window only',
+        checkpoint: 'XiaomiMiMo/MiMo-V2-Flash',
+        source: documentation('MiMo-V2-Flash, key features', 'mimo_v2_flash'),
+      },
+      {
+        name: 'DeepSeek-V4',
+        family: 'deepseek_v4',
+        where: 'in every layer, also over compressed keys',
+        checkpoint: { none: 'the recorder refuses its compressed keys' },
+        source: code('deepseek_v4', 'DeepseekV4Attention'),
+      },
+    ],
+  },
+  {
+    title: 'A gate on every element of a head’s output',
+    formula: 'σ(W h) ⊙ Σⱼ αⱼ vⱼ',
+    twin: 'gated',
+    families: [
+      {
+        name: 'Qwen3-Next',
+        family: 'qwen3_next',
+        where: 'in its softmax layers, one of four',
+        checkpoint: 'Qwen/Qwen3-Next-80B-A3B-Instruct',
+        source: {
+          title: 'Qiu et al. 2025, code repository, updates',
+          url: 'https://github.com/qiuzh20/gated_attention',
+        },
+      },
+      {
+        name: 'Qwen3.5',
+        family: 'qwen3_5_text',
+        where: 'the same gate; its code does not say why',
+        checkpoint: 'Qwen/Qwen3.5-0.8B',
+        source: code('qwen3_5', 'Qwen3_5Attention'),
+      },
+    ],
+  },
+  {
+    title: 'Proposed: softmax₁, a sink logit fixed at 0',
+    formula: 'exp(xⱼ) / (1 + Σᵢ exp(xᵢ))',
+    twin: 'softmax1',
+    families: [
+      {
+        name: 'Miller 2023',
+        where: 'in every head',
+        checkpoint: { none: 'no model' },
+        source: {
+          title: 'Miller 2023, Attention Is Off By One',
+          url: 'https://www.evanmiller.org/attention-is-off-by-one.html',
+        },
+      },
+    ],
+  },
+  {
+    title: 'Proposed: a learned sink token before every text',
+    formula: 'exp(xⱼ) / (exp(xₛ) + Σᵢ exp(xᵢ)), where s is the token',
+    note: 'This is the share at the sink token itself, which is meant to be the sink.',
+    twin: 'sink-token',
+    families: [
+      {
+        name: 'StreamingLLM',
+        where: 'the token stays in the cache',
+        checkpoint: { none: 'its abstract names none' },
+        source: {
+          title: 'Xiao et al. 2024, abstract',
+          url: 'https://arxiv.org/abs/2309.17453',
+        },
+      },
+    ],
+  },
+];
+
+export const HEADS = ['Model', 'For the recorder', 'Source'] as const;
+export const RECORDER = 'python -m sinkscope record MODEL';
+/** Why no row links to the model in this page. */
+export const NOT_HERE =
+  'This page opens none of them: it reads gpt-oss, whose smallest model is too large for a browser, and not yet the other families.';
+
+export const hubAddress = (checkpoint: string) => `https://huggingface.co/${checkpoint}`;
+
+/** What the tables of the zoo say of a twin. */
+interface Twin {
+  readonly id: string;
+  readonly measured: Readonly<Record<string, number | boolean>>;
+  readonly differs?: {
+    readonly seeds: number;
+    readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
+  } | null;
+  readonly paper?: { readonly says?: string; readonly where: string } | null;
+}
+
+const signed = (value: number) =>
+  `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(3)}`;
+
+/** What was measured of a remedy's twin, beside softmax, and what a paper reports of its own pair of models. */
+export function twinWords({ twin, note }: Remedy, zoo: readonly Twin[]): string {
+  const [own, softmax] = [twin, 'softmax'].map((id) => {
+    const found = zoo.find((one) => one.id === id);
+    if (!found) throw new Error(`The twin “${id}”: expected a model of the zoo, found none.`);
+    return found;
+  }) as [Twin, Twin];
+  const share = ({ measured }: Twin) => `${Number(measured.sink_1).toFixed(0)}%`;
+  const { seeds, outcomes } = own.differs ?? {};
+  const [mean, low, high] = outcomes?.alpha ?? [];
+  const measured =
+    mean === undefined
+      ? `Sink₁ ${share(own)}, softmax ${share(softmax)}, one seed each`
+      : `α₁ ${signed(mean)} (${signed(low!)} to ${signed(high!)}) against softmax, ${seeds} seeds`;
+  return [
+    `Measured: ${measured}.`,
+    ...(note ? [note] : []),
+    ...(own.paper?.says ? [`Reported: ${own.paper.where}.`] : []),
+  ].join(' ');
+}

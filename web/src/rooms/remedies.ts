@@ -1,0 +1,53 @@
+/** What production models do about their sinks, below the table of Compare; lesson 5 has the same rows. */
+import { html, type TemplateResult } from 'lit';
+import type { Context } from '../page/context';
+import { tablePlace } from '../page/controls';
+import type { Card } from '../ask/zoo';
+import { HEADS, hubAddress, NOT_HERE, RECORDER, REMEDIES, twinWords } from '../learn/remedies';
+
+export function remediesTable(cards: readonly Card[], link: Context['link']): TemplateResult {
+  return html`${tablePlace(
+      'Production models, a table',
+      html`<table class="remedies">
+        <thead>
+          <tr>
+            ${HEADS.map((head) => html`<th scope="col">${head}</th>`)}
+          </tr>
+        </thead>
+        ${REMEDIES.map(
+          (remedy) =>
+            html`<tbody>
+              <tr>
+                <th scope="rowgroup" colspan=${HEADS.length}>
+                  <strong>${remedy.title}</strong>
+                  <code>${remedy.formula}</code>
+                  <span class="row-class"
+                    ><a href=${link({ shown: ['softmax', remedy.twin] })}
+                      >Compare its twin with softmax</a
+                    >. ${twinWords(remedy, cards)}</span
+                  >
+                </th>
+              </tr>
+              ${remedy.families.map(
+                ({ name, where, checkpoint, source }) =>
+                  html`<tr>
+                    <th scope="row">${name}<span class="row-class">${where}</span></th>
+                    <td>
+                      ${
+                        typeof checkpoint === 'string'
+                          ? html`<a href=${hubAddress(checkpoint)}>${checkpoint}</a>`
+                          : html`– (${checkpoint.none})`
+                      }
+                    </td>
+                    <td><a href=${source.url}>${source.title}</a></td>
+                  </tr>`,
+              )}
+            </tbody>`,
+        )}
+      </table>`,
+    )}
+    <p class="hint">
+      ${NOT_HERE} The Python recorder takes the models in the second column,
+      <code>${RECORDER}</code>, and this page opens the recording.
+    </p>`;
+}
