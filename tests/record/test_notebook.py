@@ -103,8 +103,8 @@ def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
     even = np.tril(np.ones((1, 2, 4, 4)))
     lower = show(even / even.sum(-1, keepdims=True), list("abcd")).recording
     assert lower.model["mask"] == {"kind": "causal"}
-    for maps, tokens, expected in ((np.ones((2, 3, 3)), "abc", r"expected \[L, H, T, T\] or layers"),
-                                   (np.ones((2, 2, 3, 3)), "ab", "expected 3, one for each query"),
+    for maps, tokens, expected in ((np.ones((2, 3, 3)), list("abc"), r"expected \[L, H, T, T\] or layers"),
+                                   (np.ones((2, 2, 3, 3)), list("ab"), "expected 3, one for each query"),
                                    (np.ones((2, 2, 3, 3)), None, "expected tokens beside maps")):
         with pytest.raises(ValueError, match=expected):
             show(maps, tokens)
