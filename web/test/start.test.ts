@@ -90,11 +90,11 @@ describe('the first sentence', () => {
     updates.length = 0;
     const { text, root } = room({ shown }, both());
     expect(text('.lead')).toBe(
-      'Almost every token attends to the first one: <s>, a marker that begins every text and carries no meaning. In a model of the same size and data with sigmoid instead of softmax, they do, too.',
+      'Almost every token attends to the first one: <s>, a marker that begins every text. In a model trained alike with sigmoid, they do, too.',
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model Head L1H0 gives <s> 90% of its attention; spread evenly over what each row can see, it would be 10%.',
+      'Softmax model Head L1H0 gives <s> 90% of its attention; spread evenly over what each row sees, 10%.',
     );
     expect(text('.twin-1')).toBe('Sigmoid model Head L1H0 gives <s> a mean weight of 90%.');
     expect(text('.facts p')).toBe(
@@ -116,10 +116,10 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /In a model of the same size and data with sigmoid instead of softmax, they do not: its rows need not sum to 100%\.$/,
+      /In a model trained alike with sigmoid, they do not: its rows need not sum to 100%\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> more than 2%. Shown: L1H0, which gives it most; its rows sum to 38%.',
+      'Sigmoid model No head gives <s> more than 2%. Shown: L1H0, the most; its rows sum to 38%.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
@@ -143,8 +143,8 @@ describe('the first sentence', () => {
       lead(
         both(),
         kinds.map((kind) => ({ kind }) as never),
-      ).replace(/^.*no meaning\./, '…');
-    const where = 'In a model of the same size and data with sigmoid instead of softmax';
+      ).replace(/^.*every text\./, '…');
+    const where = 'In a model trained alike with sigmoid';
     expect(said('all', 'none')).toBe(`… ${where}, they do not: its rows need not sum to 100%.`);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(`… ${where}, it does not: its rows need not sum to 100%.`);
@@ -156,7 +156,7 @@ describe('the first sentence', () => {
   it('waits for the second model, and asks for it after the first', () => {
     const one = room({ shown }, [softmax()]);
     expect(one.text('.twin-1')).toBe('Loading the second model …');
-    expect(one.text('.lead')).toMatch(/^Almost every token .* no meaning\.$/);
+    expect(one.text('.lead')).toMatch(/^Almost every token .* every text\.$/);
     expect(one.ask.mock.lastCall![0].subjects).toEqual(shown);
     const none = room({ shown }, []);
     expect(none.ask.mock.lastCall![0].subjects).toEqual(['softmax']);

@@ -65,9 +65,7 @@ function recordedBy({ recording, sequences, pooled, ...frame }: Frame): string {
 /** What the first token is, said in full once. */
 function firstInFull(frame: Frame): string {
   const name = firstBare(frame);
-  return frame.tokens[firstKey(frame)]?.special
-    ? `${name}, a marker that begins every text and carries no meaning`
-    : name;
+  return frame.tokens[firstKey(frame)]?.special ? `${name}, a marker that begins every text` : name;
 }
 
 /** The answer that the first map gives, which names the first token. */
@@ -78,9 +76,7 @@ const answerOf = (kind: Kind, frame: Frame) =>
 function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[]): string {
   const [own, other] = frames;
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
-  const where = isTwin(own, other)
-    ? 'a model of the same size and data with sigmoid instead of softmax'
-    : nameOf(other);
+  const where = isTwin(own, other) ? 'a model trained alike with sigmoid' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
   const free = isTwin(own, other) ? ': its rows need not sum to 100%' : '';
@@ -106,11 +102,11 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}. Shown: ${head}, which gives it most; its
-    rows sum to ${claim.isAbout ? 'about ' : ''}${sumWords(claim.rowSum)}.`;
+    return html`No head gives ${first} more than ${number}. Shown: ${head}, the most; its rows sum
+    to ${claim.isAbout ? 'about ' : ''}${sumWords(claim.rowSum)}.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)}; spread
-  evenly over what each row can see, it would be ${percent(claim.even, 0)}.`;
+  evenly over what each row sees, ${percent(claim.even, 0)}.`;
 }
 
 /** Everything else that is known of a side. */
