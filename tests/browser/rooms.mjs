@@ -813,7 +813,7 @@ const reading = {
         : [],
     );
     const together = (await loss(dormant)) - (await loss([]));
-    assert.ok((await text(page, '.lead')).startsWith(`${dormant.length} heads are dormant: `));
+    assert.ok((await text(page, '.lead')).includes(`. ${dormant.length} heads are dormant: `));
     assert.match(
       await text(page, '.lead'),
       new RegExp(`[+−]${Math.abs(together).toFixed(3)} nats`),

@@ -12,10 +12,10 @@ const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards|plates)\/.*)$/;
 
 /**
  * Cached when first used: engines that train, multiply in eight bits or in relaxed floats, or do without SIMD; recordings;
- * the course's pictures.
+ * the course's pictures; the table of production models.
  */
 const ON_DEMAND =
-  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/[^/]*\.svg)$/;
+  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/([^/]*\.svg|remedies-[^/]*\.js))$/;
 
 /**
  * @param out the built page

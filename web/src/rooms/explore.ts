@@ -121,7 +121,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       views: [navigatorOf(subject(), frames[0]), ...views, ...compares],
       more: [
         ...[...sinks.reads, 'massive', 'massive_at', 'value_ratio'],
-        ...(changes.length ? ['loss_mean'] : []),
+        ...(choice.question.name === 'if' ? ['loss_mean'] : []),
       ],
       studies: [
         ...(changes.length ? lossStudies(frames[0]!, changes) : []),
