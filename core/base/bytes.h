@@ -17,6 +17,12 @@ static inline bool ss_bytes_are(ss_bytes bytes, const char *word) {
     return bytes.n == strlen(word) && (!bytes.n || !memcmp(bytes.data, word, bytes.n));
 }
 
+/* Returns true if the word is one of a list, in which each word ends with a NUL. */
+static inline bool ss_is_listed(const char *word, const char *list) {
+    while (*list && strcmp(word, list)) list += strlen(list) + 1;
+    return *list != 0;
+}
+
 /* Computes *out = a * b; returns false, with *out untouched, on overflow. */
 static inline bool ss_mul_size(size_t *out, size_t a, size_t b) {
     if (b && a > SIZE_MAX / b) return false;

@@ -90,14 +90,9 @@ void ss_llama_read(ss_arch *arch, ss_json *json) {
 static const char neighbours[] = "ernie4_5\0helium\0cohere\0cohere2\0glm\0glm4\0";
 static const char permuted[] = "llama\0mistral\0mixtral\0granite\0granitemoe\0smollm3\0olmo\0";
 
-static bool is_listed(const char *name, const char *names) {
-    while (*names && strcmp(name, names)) names += strlen(names) + 1;
-    return *names != 0;
-}
-
 static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch) {
-    return is_listed(arch->family, neighbours) ||
-           (ss_load_is(loader, SS_GGUF) && is_listed(arch->family, permuted));
+    return ss_is_listed(arch->family, neighbours) ||
+           (ss_load_is(loader, SS_GGUF) && ss_is_listed(arch->family, permuted));
 }
 
 /* Loads the tensors that a variant adds to q, k, v and o. */

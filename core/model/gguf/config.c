@@ -193,10 +193,8 @@ static bool is_type(const ss_gguf_source *source, const char *type) {
     return !strcmp(ss_gguf_model_type(source->family), type);
 }
 
-/* The same for several types, each of which ends with a NUL. */
 static bool is_among(const ss_gguf_source *source, const char *types) {
-    while (*types && !is_type(source, types)) types += strlen(types) + 1;
-    return *types != 0;
+    return ss_is_listed(ss_gguf_model_type(source->family), types);
 }
 
 static bool is_moe(const ss_gguf_source *source) {
