@@ -42,6 +42,7 @@ from .train import (
     has_line,
     learning_rate,
     optimizers,
+    set_rates,
     trained_weights,
 )
 
@@ -84,10 +85,7 @@ class GraphRun:
 
     def _advance(self) -> None:
         self.rate.copy_(self.rates[self.at].squeeze(0))
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                if isinstance(group["lr"], float):
-                    group["lr"] = learning_rate(self.step, self.recipe.training)
+        set_rates(self.optimizers, self.step, self.recipe.training)
         loss = self.loss_of(self.arch, self.weights, self.text[self.at].squeeze(0),
                             self.noise[self.at].squeeze(0), self.recipe.training)
         self.losses.index_copy_(0, self.at, loss.detach()[None])

@@ -189,6 +189,14 @@ def trained_weights(arch: Architecture, seed: int, training: Training, device: s
     return weights
 
 
+def set_rates(optimizers: list[torch.optim.Optimizer], step: int, training: Training) -> None:
+    """Gives a step's learning rate to each optimizer that reads it on the CPU."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            if isinstance(group["lr"], float):
+                group["lr"] = learning_rate(step, training)
+
+
 def descend(loss: Tensor, weights: Weights, optimizers: list[torch.optim.Optimizer]) -> None:
     """One step of every optimizer along the gradient of a loss."""
     loss.backward()
@@ -230,9 +238,7 @@ class Run:
 
     def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
         """One step on a batch [N, T+1]; returns the loss before the step."""
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate(step, self.recipe.training)
+        set_rates(self.optimizers, step, self.recipe.training)
         loss = loss_of(self.arch, self.weights, text.to(self.device), noise.to(self.device),
                        self.recipe.training)
         descend(loss, self.weights, self.optimizers)
