@@ -85,8 +85,7 @@ function whatIf(frame: Frame, rise: number | undefined): string {
   return known.length ? `With this change ${predicts(frame, mean(known))}` : '';
 }
 
-/** @param hidden rise of the loss with the first token hidden, once it is measured */
-function matter(frame: Frame, { layer, head }: Head, hidden = NaN): string {
+function matter(frame: Frame, { layer, head }: Head, _: State, hidden = NaN): string {
   const rise = frame.tensors.effect?.data[layer * frame.architecture.H + head] ?? NaN;
   if (!Number.isFinite(rise)) return '';
   if (hidden >= SMALL && Math.abs(rise) < SMALL)
@@ -159,7 +158,8 @@ function biasKey({ tensors: { sink_ratio_bias } }: Frame): string {
   return `In ${who} heads, much of the attention goes to a key that belongs to no token.`;
 }
 
-type Answer = (frame: Frame, at: Head, state: State) => string;
+/** @param hidden rise of the loss with the first token hidden, in nats per token */
+type Answer = (frame: Frame, at: Head, state: State, hidden?: number) => string;
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
   attention: where,
@@ -171,6 +171,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     outputs: wholeOutput,
     gives: write,
     training: when,
+    effects: matter,
   },
 };
 
@@ -189,9 +190,7 @@ export function answerOf(
   const { name } = view!;
   // Before an edit, what if is asked over the map.
   const isIf = name === 'change' || (question.name === 'if' && name === 'attention');
-  if (isIf) return whatIf(frame, rise) || view!.question;
-  if (name === 'effects') return matter(frame, at, rise) || view!.question;
-  return ANSWERS[name]?.(frame, at, state) || view!.question;
+  return (isIf ? whatIf(frame, rise) : ANSWERS[name]?.(frame, at, state, rise)) || view!.question;
 }
 
 /** What the first token is, said in full once a screen. */

@@ -53,12 +53,10 @@ import './explore.css';
 /** Maps of more heads than this would be too small to be seen beside the stage. */
 const FEW_HEADS = 48;
 
-/** What is changed to answer the selected question before the reader changes anything. */
-function changesOf({ question, views: [view] }: Choice, frame: Frame): SubjectEdit[] {
-  if (!isChangeable(frame)) return [];
-  if (question.name === 'if')
-    return frame.edits.length || view !== attention ? [] : [WITHOUT_FIRST];
-  const dormant = view === effects && frame.tensors.effect ? dormantHeads(frame) : [];
+/** The ablations of all dormant heads, where the answer says what they do together. */
+function ablationsOf({ views: [view] }: Choice, frame: Frame | undefined): SubjectEdit[] {
+  if (view !== effects || !frame?.tensors.effect || !isChangeable(frame)) return [];
+  const dormant = dormantHeads(frame);
   return dormant.length > 1 ? dormant.map(ablation) : [];
 }
 
@@ -67,7 +65,7 @@ const asksForFirst = ({ question, views: [view] }: Choice, frame: Frame | undefi
   (view === effects || (question.name === 'if' && view === attention)) &&
   Boolean(frame && isChangeable(frame) && !frame.edits.length);
 
-/** The rise of the loss with the first token hidden; undefined until it is measured, and where nobody asks. */
+/** The rise of the loss with the first token hidden; undefined until it is measured, and where no answer needs it. */
 const hiddenFirst = (choice: Choice, frame: Frame, context: Context): number | undefined =>
   asksForFirst(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
 
@@ -113,7 +111,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const frames = framesOf(shown());
     const choice = stage.choiceFor(frames);
     const { tab, views } = choice;
-    const changes = frames[0] ? changesOf(choice, frames[0]) : [];
+    const ablations = ablationsOf(choice, frames[0]);
     // What compares fits once the frame that it compares with is there.
     const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
     return {
@@ -124,7 +122,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         ...(choice.question.name === 'if' ? ['loss_mean'] : []),
       ],
       studies: [
-        ...(changes.length ? lossStudies(frames[0]!, changes) : []),
+        ...(ablations.length ? lossStudies(frames[0]!, ablations) : []),
         ...(asksForFirst(choice, frames[0]) ? lossStudies(frames[0]!, [WITHOUT_FIRST]) : []),
       ],
     };
@@ -167,8 +165,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ),
       bar,
     );
-    const changes = frame ? changesOf(choice, frame) : [];
-    const rise = changes.length ? lossChangeOf(frame!, changes, context) : undefined;
+    const ablations = ablationsOf(choice, frame);
     const hidden = frame && hiddenFirst(choice, frame, context);
     const answer = frame && at ? answerOf(choice, frame, at, state, hidden) : '';
     const isLoading = !frame && !all[0]!.error;
@@ -176,9 +173,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       html`${opening(
         answer || 'Explore',
         frame && at
-          ? changes.length
-            ? changedWords(choice, frame, changes.length, rise, hidden)
-            : numbersOf(choice, frame, at)
+          ? ablations.length
+            ? ablatedWords(frame, ablations, hidden, context)
+            : choice.question.name === 'if' && asksForFirst(choice, frame)
+              ? hiddenWords(frame, hidden)
+              : numbersOf(choice, frame, at)
           : isLoading
             ? `Loading ${nameOf(all[0]!, context)} …`
             : '',
@@ -219,20 +218,22 @@ const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
 /** How a head is taken away, which leaves the first token where it is. */
 const ABLATED = 'To ablate a head is to set its output to 0; the first token stays visible.';
 
-/** The numbers of what was changed to answer the question. */
-function changedWords(
-  { question }: Choice,
+/** The loss without all dormant heads, beside the loss with the first token hidden. */
+function ablatedWords(
   frame: Frame,
-  count: number,
-  rise: number | undefined,
+  ablations: readonly SubjectEdit[],
   hidden: number | undefined,
+  context: Context,
 ): string {
-  if (question.name === 'matter') {
-    const first = Number.isFinite(hidden)
-      ? `With the first token hidden from all heads the loss changes by ${signed(hidden!)} nats per token.`
-      : '';
-    return `${first} ${togetherWords(frame, count, rise)} ${ABLATED}`.trim();
-  }
+  const first = Number.isFinite(hidden)
+    ? `With the first token hidden from all heads the loss changes by ${signed(hidden!)} nats per token.`
+    : '';
+  const rise = lossChangeOf(frame, ablations, context);
+  return `${first} ${togetherWords(frame, ablations.length, rise)} ${ABLATED}`.trim();
+}
+
+/** The loss with the first token hidden, before the reader changes anything. */
+function hiddenWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
   const from = Number.isFinite(loss) ? `, from ${show(loss)}` : '';
