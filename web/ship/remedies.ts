@@ -1,5 +1,5 @@
 /** What production models do about their sinks, as a lesson's table (src/remedies.ts). */
-import { HEADS, hubAddress, NOT_HERE, RECORDER, REMEDIES, twinWords } from '../src/remedies.ts';
+import { COMPARED, HEADS, hubAddress, NOT_HERE, REMEDIES, twinWords } from '../src/remedies.ts';
 import { modelsOfZoo } from './facts.ts';
 import { make, table, text, type Node } from './nodes.ts';
 
@@ -18,7 +18,7 @@ export function remediesOf(hrefOf: (state: string) => string): Node[] {
         make('p', {}, [
           make('code', {}, [text(formula)]),
           text('. '),
-          link(compared, 'Compare its twin with softmax'),
+          link(compared, COMPARED),
           text(`. ${twinWords(remedy, zoo)}`),
         ]),
         table(
@@ -34,9 +34,9 @@ export function remediesOf(hrefOf: (state: string) => string): Node[] {
       ]);
     }),
     make('p', {}, [
-      text(`${NOT_HERE} The Python recorder takes the models in the second column, `),
-      make('code', {}, [text(RECORDER)]),
-      text(', and this page opens the recording.'),
+      text(NOT_HERE.before),
+      make('code', {}, [text(NOT_HERE.command)]),
+      text(NOT_HERE.after),
     ]),
   ];
 }

@@ -137,10 +137,15 @@ export const REMEDIES: readonly Remedy[] = [
 ];
 
 export const HEADS = ['Model', 'For the recorder', 'Source'] as const;
-export const RECORDER = 'python -m sinkscope record MODEL';
-/** Why no row links to the model in this page. */
-export const NOT_HERE =
-  'This page opens none of them: it reads gpt-oss, whose smallest model is too large for a browser, and not yet the other families.';
+export const COMPARED = 'Compare its twin with softmax';
+/** Why no row links to the model in this page, and what does open it: a sentence around a command. */
+export const NOT_HERE = {
+  before:
+    'This page opens none of them: it reads gpt-oss, whose smallest model is too large for a browser, and not yet the other families. ' +
+    'The Python recorder takes the models in the second column, ',
+  command: 'python -m sinkscope record MODEL',
+  after: ', and this page opens the recording.',
+} as const;
 
 export const hubAddress = (checkpoint: string) => `https://huggingface.co/${checkpoint}`;
 

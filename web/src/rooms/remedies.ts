@@ -3,7 +3,7 @@ import { html, type TemplateResult } from 'lit';
 import type { Context } from '../page/context';
 import { tablePlace } from '../page/controls';
 import type { Card } from '../ask/zoo';
-import { HEADS, hubAddress, NOT_HERE, RECORDER, REMEDIES, twinWords } from '../remedies';
+import { COMPARED, HEADS, hubAddress, NOT_HERE, REMEDIES, twinWords } from '../remedies';
 
 export function remediesTable(cards: readonly Card[], link: Context['link']): TemplateResult {
   return html`${tablePlace(
@@ -22,9 +22,8 @@ export function remediesTable(cards: readonly Card[], link: Context['link']): Te
                   <strong>${remedy.title}</strong>
                   <code>${remedy.formula}</code>
                   <span class="row-class"
-                    ><a href=${link({ shown: ['softmax', remedy.twin] })}
-                      >Compare its twin with softmax</a
-                    >. ${twinWords(remedy, cards)}</span
+                    ><a href=${link({ shown: ['softmax', remedy.twin] })}>${COMPARED}</a>.
+                    ${twinWords(remedy, cards)}</span
                   >
                 </th>
               </tr>
@@ -46,8 +45,5 @@ export function remediesTable(cards: readonly Card[], link: Context['link']): Te
         )}
       </table>`,
     )}
-    <p class="hint">
-      ${NOT_HERE} The Python recorder takes the models in the second column,
-      <code>${RECORDER}</code>, and this page opens the recording.
-    </p>`;
+    <p class="hint">${NOT_HERE.before}<code>${NOT_HERE.command}</code>${NOT_HERE.after}</p>`;
 }
