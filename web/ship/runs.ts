@@ -127,7 +127,7 @@ export function runsOf(
   const places = found.map(({ recipes }) =>
     recipes.map(({ runs }) => [x(meanOf(runs[across])), y(meanOf(runs[up]))] as const),
   );
-  // A name stands beside the last mean of its group, or in the nearest free line above or below it.
+  // A name is placed beside the last mean of its group, or in the nearest free line above or below it.
   const names: { readonly x: number; readonly y: number; readonly width: number }[] = [];
   for (const [g, { title }] of found.entries()) {
     const [lastX, lastY] = places[g]!.at(-1)!;

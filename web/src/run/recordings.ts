@@ -122,7 +122,7 @@ function architectureOf(
   const operation = operations.find(({ name }) => name === conditions.model.operation);
   // The weight of an operation's own sink logit goes to no key.
   const hasSinkLogit = operation?.parameters.some(({ per_head }) => per_head);
-  // Whoever made a recording of maps alone did not know the model's other sizes.
+  // A recording of maps alone lacks the model's other sizes.
   const { D, K, V, ...others } = architecture;
   const known = {
     ...others,

@@ -433,7 +433,7 @@ class Recorder:
     def _measure(self, prompts: list[Prompt], keep: int) -> list[Measured]:
         facts, settings = self.facts, self.settings
         assert facts is not None
-        if len(prompts) == facts.T > 1:  # of [T, T, D] nobody tells which axis is that of the tokens
+        if len(prompts) == facts.T > 1:  # nothing says which axis of [T, T, D] holds the tokens
             return self._measure(prompts[:-1], keep) + self._measure(prompts[-1:], keep - len(prompts) + 1)
         if not self.reads_ids:
             prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
