@@ -129,7 +129,7 @@ export function firstKey({ firstAt }: Pick<Frame, 'firstAt'>): number {
   return firstAt?.key ?? 0;
 }
 
-/** The model's own number of a layer with attention: a recorded hybrid has others between. */
+/** The model's own number of a layer with attention: a hybrid has others between. */
 export function layerNumber({ architecture }: Pick<Frame, 'architecture'>, layer: number): number {
   return architecture.layers?.[layer] ?? layer;
 }
@@ -348,11 +348,25 @@ export function headAt(i: number, H: number): Head {
   return { layer: Math.floor(i / H), head: i % H };
 }
 
-/** The head that is asked for, or the one that gives the first token the largest weight. */
+/** A head as links and edits name it, by the model's own number of its layer. */
+export function numbered(frame: Pick<Frame, 'architecture'>, { layer, head }: Head): Head {
+  return { layer: layerNumber(frame, layer), head };
+}
+
+/** The place among the layers with attention of one that is asked for by its number; of one without, the one before it. */
+export function layerIndex(
+  { architecture: { L, layers } }: Pick<Frame, 'architecture'>,
+  number: number,
+): number {
+  const below = layers?.filter((layer) => layer <= number).length ?? number + 1;
+  return Math.min(Math.max(below, 1), L) - 1;
+}
+
+/** The head that is asked for, its layer by its number, or the one that gives the first token the largest weight. */
 export function selectedHead(frame: Frame, { layer, head }: Head): Head {
-  const { L, H } = frame.architecture;
+  const { H } = frame.architecture;
   if (layer >= 0 && head >= 0)
-    return { layer: Math.min(layer, L - 1), head: Math.min(head, H - 1) };
+    return { layer: layerIndex(frame, layer), head: Math.min(head, H - 1) };
   // A study of other numbers has none.
   const best = frame.tensors.alpha ? indexOfMost(firstWeights(frame)) : 0;
   return headAt(best, H);
