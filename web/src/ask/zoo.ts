@@ -37,7 +37,6 @@ export interface Card {
   readonly tokenizer: string;
   /** Its tokenizer_config.json: small enough that a page need not ask for it. */
   readonly tokenizer_config: object;
-  readonly licence: string;
   /** What a paper reports of its own model of this kind; null or absent where none does. */
   readonly paper?: Reported | null;
   /** What its factor does over several seeds, in pairs with the baseline's; null where that cannot be said yet. */
