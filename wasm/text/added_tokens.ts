@@ -94,7 +94,7 @@ function createSplitter(wanted: readonly Wanted[]): (text: Aligned) => Section[]
   };
 }
 
-/** Tells whether no word character precedes or follows. */
+/** Returns whether no word character precedes or follows. */
 function standsAlone(text: string, start: number, end: number) {
   const before = Math.max(start - widthAt(text, start - 2), 0);
   const sides = [text.slice(before, start), text.slice(end, end + widthAt(text, end))];
