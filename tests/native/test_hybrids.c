@@ -106,6 +106,19 @@ static void from_another(const char *folder) {
         close_run(&run);
         close_run(&fresh);
     }
+
+    CASE("an edit that leaves the first tokens alone still reads them, for the states after them");
+    ss_edit later = read_edit("hide_key:key=9");
+    ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, &later, 1, NULL, 0, NULL, 0};
+    ss_run_desc desc = plain;
+    desc.from = &base.run.trace;
+    desc.layer = SS_BY_EDITS;
+    opened_run run = open_run(&desc), fresh = open_run(&plain);
+    must(ss_run_extend(&run.run, prompt, 20, &err), &err, "extend");
+    must(ss_run_extend(&fresh.run, prompt, 20, &err), &err, "extend");
+    check_runs(&fresh.run.trace, &run.run.trace, 20);
+    close_run(&run);
+    close_run(&fresh);
     close_run(&base);
     close_model(&model);
 }
@@ -208,6 +221,27 @@ static void edits_by_number(void) {
         if (edits[i].place) CHECK_TEXT(err.where, edits[i].place);
         free(arena.block);
     }
+
+    CASE("an edit of layer 3 changes the maps of that layer, and not those of the first with "
+         "attention");
+    const char *const changes[] = {"hide_key:key=0,layer=3",
+                                   "self_only:token=9,layer=3",
+                                   "operation:operation=sigmoid,layer=3",
+                                   "mask:first=1,recent=3,layer=3",
+                                   "park:key=1,layer=3",
+                                   "evict:policy=first,first=1,budget=4,layer=3"};
+    size_t map = T_MAX * T_MAX * (size_t)model.model.arch.H;
+    opened_run as_is = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    const float *maps = ss_floats(&as_is.run.trace, SS_FIELD_ATT);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        ss_edit change = read_edit(changes[i]);
+        opened_run run = run_tokens(&model.model, prompt, T_MAX, &change, 1);
+        const float *changed = ss_floats(&run.run.trace, SS_FIELD_ATT);
+        CHECK_BITS(maps, changed, map * sizeof *maps);
+        CHECK(memcmp(maps + map, changed + map, map * sizeof *maps) != 0);
+        close_run(&run);
+    }
+    close_run(&as_is);
 
     CASE("an edit of layer 3 changes nothing up to the state before it");
     ss_edit edit = read_edit("silence:layer=3");
