@@ -149,7 +149,7 @@ class Heads:
             raise UnsupportedModel(
                 f"texts: expected one text in each prompt, found that no query from position {begins[0][1] + 1} on "
                 "sees a key before it, in any layer: padding that the model hides, packed texts, or position_ids that "
-                'begin anew; pass each text as a prompt of its own, or name the mask, mask="causal"')
+                'restart; pass each text as a prompt of its own, or name the mask, mask="causal"')
 
     # Maps
 
