@@ -52,8 +52,8 @@ Figures of attention sinks, computed in the reader's browser, by one script tag:
     <script type="module" src="https://cdn.jsdelivr.net/npm/sinkscope-page@${version}/sink-scope.js"></script>
     <sink-scope view="attention" shown="softmax"></sink-scope>
 
-Any site that serves the files of npm packages as they are will do, such as https://unpkg.com/sinkscope-page@${version}/sink-scope.js.
-Name the version: a figure then shows the same numbers for ever.
+Any site that serves the files of npm packages will do, such as https://unpkg.com/sinkscope-page@${version}/sink-scope.js.
+Name the version: a figure then always shows the same numbers.
 
 The same files run in programs, such as notebooks:
 

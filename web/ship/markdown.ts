@@ -344,7 +344,7 @@ const SENTENCE = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
 /** The sentences of a paragraph: the figures whose numbers each states outside of a condition, and its words. */
 function sentencesOf(node: Node): { readonly said: string; readonly figures: readonly string[] }[] {
   const figures: string[] = [];
-  // A private sign stands for each number: the sentence that holds it is found by it.
+  // A private-use character replaces each number, so that the sentence with it can be found.
   const plain = (one: Node): string => {
     if (one.name === 'when') return ' ';
     if (one.name === 'live') {

@@ -58,7 +58,7 @@ export function policy(): Plugin {
         injectTo: 'head-prepend',
       })),
     generateBundle() {
-      // Other sites may load the element, its engine and the models; nothing here is anybody's own.
+      // Other sites may load the element, its engine and the models: no response depends on cookies or users.
       const open = { 'Access-Control-Allow-Origin': '*', 'X-Content-Type-Options': 'nosniff' };
       const everywhere = { ...HEADERS, ...open };
       const lines = (path: string, headers: Readonly<Record<string, string>>) =>

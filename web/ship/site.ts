@@ -1,6 +1,6 @@
 /**
- * Gives a folder of releases, each in a folder of its version, the addresses around them: `latest/` and the root lead
- * to the newest release. A release never changes, so a link into its folder shows the same numbers for ever.
+ * Adds addresses to a folder of releases, each in a folder of its version: `latest/` and the root lead to the newest
+ * release. A release never changes, so a link into its folder always shows the same numbers.
  *
  *     node web/ship/site.ts FOLDER        FOLDER holds 0.2.0/, 0.3.0/ ... and, of the main branch, next/
  */

@@ -1,7 +1,7 @@
 /**
  * A frame: the immutable answer of one subject to one question, with everything that the views draw:
- * means with their spread over the prompts, and what was read of the first prompt. Views get frames and
- * nothing else of the engine.
+ * means with their spread over the prompts, and tensors of the first prompt. Views get frames and
+ * have no other access to the engine.
  */
 import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 'sinkscope';
 import type { Question, SpecialWords } from './ask/question';
@@ -41,7 +41,7 @@ interface Rows {
   readonly att: Tensor;
 }
 
-/** What was read of one head of the first prompt, by the names in describe. */
+/** The tensors of one head of the first prompt, by the names in describe. */
 interface HeadFrame extends Head {
   readonly tensors: Readonly<Record<string, Tensor>>;
   readonly rows?: Rows;
@@ -154,7 +154,7 @@ export function seenBy(
   return Math.min(T, end);
 }
 
-/** Rows, and columns, of a map with at most so many; undefined where it has one for each token. */
+/** The side of a map that is pooled to at most `cells` cells a side; undefined if it has a cell for each token. */
 export function pooledSide(T: number, cells: number): number | undefined {
   return T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 }

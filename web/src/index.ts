@@ -48,7 +48,7 @@ const changes = signal(0);
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const isDark = signal(dark.matches);
 dark.addEventListener('change', () => (isDark.value = dark.matches));
-/** Of the page around an embed, where that page says it. */
+/** The theme of an embed's host page, if that page sends it. */
 const hostTheme = signal<Theme | undefined>(undefined);
 const theme = computed<Theme>(() => {
   const { theme: own } = state.value;

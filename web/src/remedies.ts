@@ -138,7 +138,7 @@ export const REMEDIES: readonly Remedy[] = [
 
 export const HEADS = ['Model', 'For the recorder', 'Source'] as const;
 export const COMPARED = 'Compare its twin with softmax';
-/** Why no row links to the model in this page, and what does open it: a sentence around a command. */
+/** Explains why no row links to the model in this page, and how to open it: the sentence before and after a command. */
 export const NOT_HERE = {
   before:
     'This page opens none of them: it reads gpt-oss, whose smallest model is too large for a browser, and not yet the other families. ' +

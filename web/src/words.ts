@@ -112,7 +112,7 @@ export function classSentence(frame: Frame): string {
   );
 }
 
-/** Who made a recording, of what, and how. */
+/** Names a recording's author, model, texts and versions. */
 function recordedWords({ model, prompts, licence, versions, command }: Conditions): string {
   const how = [model.dtype, model.attention].filter(Boolean).join(', ');
   const made = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
@@ -341,7 +341,7 @@ export function areLossesAlike(frames: readonly Frame[]): boolean {
 export const OTHER_VOCABULARIES =
   'Losses are per token, and these models split the text into different tokens: a smaller loss is not a better model.';
 
-/** What was read, of frames of one question; a recording answers every question with its own texts. */
+/** A key for the text that a frame read: frames of one question may differ, since a recording has its own texts. */
 const readIn = ({ tokens, sequences }: Frame): string =>
   `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('')}`;
 

@@ -42,9 +42,9 @@ export function fingerprintOf(id: string): string {
 }
 
 /**
- * The id of a plan of the disk: the same for whoever has the same files. Its fingerprint is the beginning of
- * the SHA-256 of sizes, first and last MiB of the files of weights, in their order; of many gigabytes, the
- * whole would have to be read. Where there is no crypto it is of sizes and names alone.
+ * Returns the id of a plan of the disk; equal files have equal ids. Its fingerprint is the beginning of
+ * the SHA-256 of sizes, first and last MiB of the files of weights, in their order, since hashing many
+ * gigabytes takes too long. Without crypto.subtle the fingerprint covers sizes and names alone.
  */
 export async function idOfFiles(plan: Plan): Promise<string> {
   const parts = await Promise.all(

@@ -17,7 +17,7 @@ import type { Zoo } from './zoo';
 export type Question = Pick<State, (typeof QUESTION)[number]> & {
   /** Changes with every file that is chosen and every way of splitting it. */
   readonly file: number;
-  /** Each token is predicted from so many tokens before it, in a run of its own; absent: from all, in one run. */
+  /** Number of previous tokens that predict each token, in a run of its own; absent: all, in one run. */
   readonly window?: number | undefined;
   /** Which token is repeated: the start token; absent: a random one. */
   readonly again?: 'first';

@@ -1,7 +1,7 @@
 /**
  * Ids of recordings, which are subjects like models:
  *
- *     recording:NAME.safetensors                     one that lies beside the page
+ *     recording:NAME.safetensors                     one that is shipped with the page
  *     recording:https://HOST/PATH.safetensors        one of somebody else's
  *     recording:disk:FINGERPRINT/NAME.safetensors    one on somebody's disk
  */

@@ -89,10 +89,10 @@ export const table = {
   room: word('start'),
   /** The step of Start's story that a link opens at; 0: its first screen. */
   why: number(0, 0, 6),
-  /** What is looked at, and which of it rooms that show one thing show. */
+  /** The shown subjects, and the index of the one that rooms for one subject show. */
   shown: subjects('softmax', 'sigmoid'),
   at: number(0, 0, MOST - 1),
-  /** What is asked: the reader's text or file, held-out passages, or drawn tokens (the paper's table 1). */
+  /** The input: the reader's text or file, held-out passages, or drawn tokens (the paper's table 1). */
   input: choice('text', 'text', 'heldout', 'random', 'repeat', 'file'),
   prompt: text(STORY, PROMPT_MAX),
   seed: number(1, 0, 4294967295),
@@ -276,8 +276,8 @@ export function printHash(state: State, always: readonly (keyof State)[] = []): 
 }
 
 /**
- * The state without what another reader has not.
- * @param isNamed whether models of the disk are named, for whoever has the same files
+ * Returns the state without files that another reader lacks.
+ * @param isNamed whether models of the disk are named, for readers who have the same files
  */
 export function linkable(state: State, isNamed = false): State {
   const shown = state.shown.filter((one) => isNamed || !isOfDisk(one));

@@ -1,4 +1,4 @@
-/** The models that lie beside the page. */
+/** The models that are shipped with the page. */
 import { sha256, SinkscopeError } from 'sinkscope';
 import { base } from '../base';
 import { fetched } from './errors';
@@ -27,7 +27,7 @@ export interface Card {
     readonly file: string;
     readonly bytes: number;
     readonly sha256: string;
-    /** Absent where the exact weights lie beside it. */
+    /** Absent if the exact weights are shipped as a file. */
     readonly refinement?: { readonly file: string; readonly bytes: number };
     readonly measured: Readonly<Record<string, number>>;
   };
@@ -103,14 +103,14 @@ interface Files {
 
 export interface Zoo {
   readonly cards: readonly Card[];
-  /** The quantized preview of a model that has one. Who asks before it is needed waits less. */
+  /** Fetches the quantized preview of a model that has one; an early call shortens the wait. */
   readonly preview: (id: string) => Promise<Files>;
   /** Exact weights. */
   readonly exact: (id: string) => Promise<Files>;
-  /** Lets go of a preview that could not be read. */
+  /** Removes a preview from the cache after a failure. */
   readonly forget: (id: string) => void;
   readonly openModels: () => Promise<OpenModels>;
-  /** Texts that no model of the zoo was trained on, each long enough for so many tokens. */
+  /** Texts that no model of the zoo was trained on, each long enough for `tokens` tokens. */
   readonly heldOut: (tokens: number) => Promise<readonly string[]>;
 }
 
@@ -195,16 +195,16 @@ const [SHORT, LONG] = [100, 150];
 /** Two corpora of children's books that no model of the zoo was trained on, in the public domain. */
 export const PASSAGES = ['heldout.json', 'heldout-long.json'] as const;
 
-/** How the corpus is called that so many tokens are taken from. */
+/** Returns the name of the corpus for prompts of this length. */
 export function corpusName(tokens: number): string {
   return tokens <= SHORT ? '100 short passages' : '40 long passages';
 }
 
-/** Long passages that make one prompt of so many tokens. */
+/** Returns the number of long passages that make one prompt of this length. */
 export const passagesEach = (tokens: number): number =>
   tokens <= SHORT ? 1 : Math.ceil(tokens / LONG);
 
-/** The passages that so many tokens are taken from. */
+/** Returns the file of passages for prompts of this length. */
 export function heldOutFile(tokens: number): string {
   return PASSAGES[tokens <= SHORT ? 0 : 1];
 }

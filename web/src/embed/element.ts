@@ -142,7 +142,7 @@ function greet(frame: HTMLIFrameElement): void {
   frame.contentWindow?.postMessage(said, own);
 }
 
-/** A frame of this very site may set its own height, and give the keys that it does not use to the page around it. */
+/** A frame of this site may set its own height, and passes unused keys to the enclosing page. */
 addEventListener('message', ({ origin, source, data }) => {
   if (origin !== own || !['height', 'key'].includes(data?.sinkscope)) return;
   const frame = [...document.querySelectorAll('iframe')].find(

@@ -1,34 +1,34 @@
 /**
  * Lays out a figure in a box whose size it cannot change, an iframe or an element of a given height. The picture is
- * the figure: it takes at least two thirds of the box's smaller side, and what stands around it gives way, first the
- * conditions, then captions, then controls. A button shows what gave way.
+ * the figure: it takes at least 65% of the box's smaller side, and other parts are hidden, first the
+ * conditions, then captions, then controls. A button shows the hidden parts.
  */
 import { html, render } from 'lit';
 import { isPrinting } from '../plot/paper';
 
-/** What a view draws; charts and maps fill the width that they get. */
+/** The pictures of views; charts and maps fill the width that they get. */
 const PICTURES =
   '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
-/** The least share of the box's smaller side that the picture takes. */
+/** The smallest share of the box's smaller side that the picture takes. */
 const LEAST = 0.65;
 const GIVING = ['conditions', 'captions', 'controls', 'axes'] as const;
 /** A box this many times as large as a small screen has letters that many times as large. */
 const [ZOOMS, SMALL_SCREEN] = [[2, 1.6, 1.3], 700];
-/** After which a chart has been drawn in the width that it got. */
+/** Delay after which a chart has been redrawn in its new width. */
 const SETTLED_MS = 100;
-/** Widths that are tried between the least and the whole one. */
+/** Steps of a bisection between the smallest and the full width. */
 const HALVINGS = 4;
 
 interface Layout {
   readonly zoom: number;
-  /** How many of `GIVING` are left out. */
+  /** How many of `GIVING` are hidden. */
   readonly without: number;
   /** Whether one subject is shown at a time. */
   readonly isSingle: boolean;
   /** Whether captions and controls are beside the picture, and the pictures of a view beside each other. */
   readonly isSide: boolean;
   readonly hasColumns: boolean;
-  /** Whether the reader scrolls to what lies below the first picture. */
+  /** Whether the reader scrolls to the parts below the first picture. */
   readonly scrolls: boolean;
 }
 
@@ -116,7 +116,7 @@ function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   const holds = () => !isCut(room, layout) && isInside();
   if (side < need || pictures.some(isTooNarrow)) return false;
   if (holds()) return true;
-  // A map is as high as it is wide, and what stands beside it keeps its width.
+  // A map is square, and the parts beside it keep their width.
   const place = room.querySelector('.cells')!;
   const cells = [...place.children].filter(isSeen).length;
   const full = place.getBoundingClientRect().width;

@@ -16,7 +16,7 @@ const { body } = document;
 export function startFrame(onTheme: (theme: Theme) => void): void {
   if (parent === window) return;
   body.classList.add('fit-page');
-  const tell = (said: object) => parent.postMessage(said, '*');
+  const post = (message: object) => parent.postMessage(message, '*');
   const fit = fitting(
     () => document.querySelector<HTMLElement>('.room-figure'),
     () => new DOMRect(0, 0, innerWidth, innerHeight),
@@ -26,7 +26,7 @@ export function startFrame(onTheme: (theme: Theme) => void): void {
     const height = Math.ceil(body.getBoundingClientRect().height);
     if (height === last) return;
     last = height;
-    tell({ sinkscope: 'height', height });
+    post({ sinkscope: 'height', height });
   };
   const look = () => {
     fit.look();
@@ -41,7 +41,7 @@ export function startFrame(onTheme: (theme: Theme) => void): void {
   new ResizeObserver(look).observe(body);
   addEventListener('mousedown', leaveFocus);
   addEventListener('keydown', (event) => {
-    if (!isUsed(event)) tell({ sinkscope: 'key', ...keyOf(event) });
+    if (!isUsed(event)) post({ sinkscope: 'key', ...keyOf(event) });
   });
   addEventListener('message', ({ source, data }) => {
     if (source !== parent || data?.sinkscope !== 'host') return;

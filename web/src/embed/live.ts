@@ -193,8 +193,8 @@ export class Live {
         release: (kept) => release(this, kept),
         texts: (question) => textsOf(question, zoo, context.file.peek()),
         turn: () => takeTurn(this.#host),
-        // In another's page nothing is asked of a hub; the page itself asks the reader. What that page names
-        // itself, or lies beside this file, is fetched.
+        // On another site the figure does not contact a hub; only the page asks the reader. It fetches the
+        // recording that the host names, and recordings shipped with this file.
         admit: async (id) => {
           if (id !== recordingOf(this.#host) && !(isOfRecording(id) && isOfThisSite(id)))
             return false;

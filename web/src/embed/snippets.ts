@@ -63,7 +63,7 @@ function attributes(state: State, size: Size): readonly (readonly [string, strin
   return [...attributesOf(own(state), pinned(state)), ...box];
 }
 
-/** What is seen until the figure is, and in its place where no script runs. */
+/** Returns the placeholder until the figure is drawn, or where no script runs. */
 function contentOf(state: State, base: URL, { width }: Size) {
   const name = { [LAB]: 'lab', [EXPERIMENT]: 'purpose' }[state.view] ?? 'start';
   const picture = new URL(`cards/${name}.png`, base).href;

@@ -51,9 +51,9 @@ export function themeOf(element: Element): Theme {
   return letters > limit ? 'dark' : 'light';
 }
 
-/** Calls `look` whenever the theme around the element may have changed; returns what ends that. */
+/** Calls `look` whenever the host's theme may have changed; returns a function that stops this. */
 export function watchTheme(element: Element, look: () => void): () => void {
-  // Themes are classes and attributes of what holds the element, other stylesheets, or the system's.
+  // Themes are classes and attributes of ancestors, stylesheets, or the system's preference.
   const watcher = new MutationObserver(look);
   for (const one of upFrom(element)) watcher.observe(one, { attributes: true });
   watcher.observe(document.head, {

@@ -6,7 +6,7 @@ interface AnyModel {
   get(name: 'script' | 'attributes' | 'content'): unknown;
 }
 
-/** What is seen until the figure is, or where its script cannot be loaded. */
+/** The placeholder until the figure is drawn, or if its script cannot be loaded. */
 interface Content {
   readonly link: string;
   readonly picture: string;

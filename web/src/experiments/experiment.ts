@@ -42,9 +42,9 @@ export interface Experiment {
   readonly detail: View;
   /** Where the picture follows the state. */
   readonly viewOf?: (state: State) => View;
-  /** What another's page is asked where that is no setting of a model. */
+  /** The state of the embed, for experiments that are no setting of a model. */
   readonly embeds?: (state: State) => Partial<State>;
-  /** What is put in for the detail; '' for nothing. */
+  /** Returns the edit that the detail shows; '' for none. */
   readonly look: (asked: Asked) => string;
   /** Whether the detail of every model is needed before its settings are known. */
   readonly isLed?: boolean;

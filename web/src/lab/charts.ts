@@ -1,4 +1,4 @@
-/** The lab's charts: one table of what is drawn of a log, and both labs' lines of each. */
+/** The lab's charts: a table of the columns of a log that are drawn, and both labs' lines of each. */
 import { drawChart, type Series } from '../plot/chart';
 import { part } from '../page/view';
 import { percent, show } from '../words';

@@ -16,7 +16,7 @@ import {
   type Settings,
 } from './settings';
 
-/** What is seen without opening more. */
+/** Settings that are visible before the reader opens the rest. */
 const FIRST_SEEN = ['operation', 'optimiser', 'learning_rate'];
 const FIRST_SEEN_OF_FINE_TUNE = ['from', 'operation', 'learning_rate'];
 const MINUTE = 60;

@@ -64,7 +64,7 @@ async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown)
   return kind === 'PNG' ? pngOf(picture) : new Blob([svgText(picture)], { type: 'image/svg+xml' });
 }
 
-/** The menu of the lab's picture and numbers; `shown` gives what is there when the reader chooses. */
+/** The menu of the lab's picture and numbers; `shown` returns the state at the reader's click. */
 export function addSaveMenu(
   place: HTMLElement,
   context: Context,

@@ -236,7 +236,7 @@ export class Lab {
     if (this.#isKept) await keep(this.#side, this.#of, this.kept);
   }
 
-  /** The entries of so many steps; of every tenth, with the loss of the old text before it. */
+  /** Yields the entries of `count` steps; every tenth has the loss of the old text before it. */
   async *#steps(training: Training, count: number, pace: number, signal: AbortSignal) {
     const held = this.setup?.held;
     for (let left = count; left > 0;) {

@@ -10,7 +10,7 @@ import { COLORS } from './charts';
 import type { Settings } from './settings';
 import { caption, headSeen, type NamedLab } from './words';
 
-/** A map shows its words where each has so many pixels. */
+/** A map shows its words if each has this many pixels. */
 const WORD_WIDTH = 10;
 
 export interface Acts {

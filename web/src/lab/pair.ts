@@ -38,7 +38,7 @@ export class Pair {
   /** Whether training was paused because the tab is hidden. */
   #isHidden = false;
 
-  /** @param isOwn whether the labs end with the scope, and nothing of them is kept */
+  /** @param isOwn whether the labs end with the scope and are not saved */
   constructor(context: Context, scope: Scope, isOwn = false) {
     this.#context = context;
     this.labs = isOwn

@@ -20,11 +20,11 @@ export interface Row {
   readonly step?: number | 'any';
   /** A setting of the model; absent: of its training. */
   readonly isModel?: boolean;
-  /** A setting that no number of the training depends on: what is drawn, or for how long it trains. */
+  /** A setting that no number of the training depends on: the picture, or the number of steps. */
   readonly isView?: boolean;
   /** Set for both labs at once. */
   readonly isShared?: boolean;
-  /** Has its control elsewhere than among the others. */
+  /** Its control is not among the others. */
   readonly isDrawn?: boolean;
   readonly hint?: string;
 }

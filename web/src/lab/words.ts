@@ -6,7 +6,7 @@ import { headName, percent, show } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
 
-/** A batch is noisy: sentences average over so many steps. */
+/** A batch is noisy, so sentences average over this many steps. */
 const RECENT = 20;
 const EPS = defaults.eps;
 

@@ -34,7 +34,7 @@ export const judgeChoice = (guess: string, answer: string): Judged =>
     ? { verdict: 'right', said: 'Right.' }
     : { verdict: 'wrong', said: `Wrong: the answer is “${answer}”.` };
 
-/** A guess as it is kept: of a lesson's question, counted from 0. */
+/** A stored guess for a lesson's question; questions count from 0. */
 export interface Guess {
   readonly lesson: string;
   readonly question: number;

@@ -80,7 +80,7 @@ interface Dependencies {
   readonly changed: () => void;
 }
 
-/** The endpoint is a preference of this machine. A link cannot set it: it decides who is asked. */
+/** The endpoint is a preference of this machine. A link cannot set it, since it decides which server is contacted. */
 const ENDPOINT_KEY = 'sinkscope.endpoint';
 export const ENDPOINT = 'https://huggingface.co';
 
@@ -325,9 +325,9 @@ export class Opener {
         onProgress: (_, done, total, more) =>
           more?.stage === 'read' &&
           !signal.aborted &&
-          // The last word of a reading may come after its end.
+          // The last progress report may arrive after the end.
           !isOver &&
-          // How fast a disk is read helps nobody.
+          // The speed of a disk is not worth showing.
           this.#set({
             name: 'loading',
             plan,

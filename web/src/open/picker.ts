@@ -137,7 +137,7 @@ export class Picker {
       event.preventDefault();
       const data = new FormData(event.target as HTMLFormElement);
       const values = edit.parameters.map(({ name }) => String(data.get(name) || ''));
-      // What is left empty at the end is left open.
+      // Empty values at the end take their defaults.
       while (values.length && !values.at(-1)) values.pop();
       const isStandard = values.every((value, i) => value === String(edit.parameters[i]!.default));
       const edits = [{ name: edit.name, values: isStandard ? [] : values }];

@@ -122,7 +122,7 @@ export function opening(
     </p>`;
 }
 
-/** The button that gives the code to embed what is seen. */
+/** Adds the button for the code that embeds the shown figure. */
 export function addEmbedButton(
   place: HTMLElement,
   title: string,
@@ -383,8 +383,8 @@ function rareFields(context: Context, frames: readonly Frame[]): TemplateResult 
 }
 
 /**
- * The whole question in one bar: the subjects, the text, its tokens, and a door to all settings.
- * @param more what else stands behind that door
+ * The whole question in one bar: the subjects, the text, its tokens, and a panel of all settings.
+ * @param more further content of that panel
  */
 export function askBar(
   context: Context,
@@ -425,7 +425,7 @@ export function askBar(
   </div>`;
 }
 
-/** More tokens than this are not listed one by one: no reader goes through them. */
+/** A longer list of tokens is abridged: no reader goes through it. */
 const CHIPS = 1024;
 
 /** The tokens of the first prompt: one tab stop; the arrow keys move through them. */

@@ -1,7 +1,7 @@
 /**
  * A row of the table of views on the page: its heading, a cell for each subject on shared scales, how to
- * read it, what the numbers depend on, and a menu to save what is seen. Rooms and embeds are made of
- * figures, and nothing is drawn that cannot be seen.
+ * read it, what the numbers depend on, and a menu to save it. Rooms and embeds consist of
+ * figures; a figure outside the screen is not drawn.
  */
 import { untracked } from '@preact/signals-core';
 import { render, html } from 'lit';

@@ -51,7 +51,7 @@ export const TERMS: readonly Term[] = [
     term: 'start token (BOS)',
     pattern: /[Ss]tart token|BOS/,
     meaning:
-      'Beginning of sequence (BOS): a token that the tokenizer puts before every text. It carries no meaning.',
+      'Beginning of sequence (BOS): a token that the tokenizer prepends to every text. It carries no meaning.',
   },
   {
     term: 'token',

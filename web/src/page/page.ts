@@ -1,4 +1,4 @@
-/** The frame of the page around its rooms: the header and the footer. */
+/** The header and the footer of the page. */
 import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, render } from 'lit';
 import { OTHERS, others } from '../ask/arithmetic';

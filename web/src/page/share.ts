@@ -60,7 +60,7 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
   });
 }
 
-/** The link with the names of the disk's models, for whoever has the same files. */
+/** Copies the link with the names of the disk's models, for readers who have the same files. */
 async function copyNames(): Promise<void> {
   const ids = [...new Set(leftOut.value.map((one) => parseSubject(one)!.id))];
   leftOut.value = [];

@@ -129,7 +129,7 @@ export function say(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Remembers what was made last, by what it was made of: whoever draws it sees whether it has changed. */
+/** Caches the last result of `make`: the same input gives the same object, so that `===` detects a change. */
 export function lastOf<Of, Made>(make: (of: Of) => Made): (of: Of) => Made {
   let last: { of: Of; made: Made } | undefined;
   return (of) => {

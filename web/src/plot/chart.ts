@@ -244,7 +244,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   });
   const beside = x(cursor ?? NaN) > width / 2 ? -5 : 5;
   const isSampled = kind === 'lines' && series.some(({ dash }) => dash);
-  // What is drawn over the others is named first; lines of one name and color have one entry.
+  // Lines that are drawn on top come first; lines of one name and color have one entry.
   const named = series
     .filter((one, i) => series.findIndex(isAlike(one)) === i)
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));

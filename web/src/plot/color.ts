@@ -56,10 +56,10 @@ function ramp(stops: readonly string[]): Uint32Array {
 }
 
 const known = new Map<string, Scale>();
-/** So many looks are kept; a figure whose range changes all the time would fill the memory. */
+/** The number of cached scales: a figure whose range changes all the time would fill the memory. */
 const MOST_LOOKS = 200;
 
-/** One object for each look: whoever keeps it sees whether it has changed. */
+/** Scales are cached by theme and range, so that `===` detects a change. */
 function scale(
   stops: Record<Theme, readonly string[]>,
   theme: Theme,

@@ -55,9 +55,9 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
 };
-/** So many words can be read side by side; of a longer text every second, third, ... row and column has its word. */
+/** The number of words that are legible side by side; a longer text labels every second, third, ... row and column. */
 const [MOST_WORDS, SOME_WORDS] = [44, 30];
-/** A word takes so many pixels of a map that is drawn: letters of 11 pixels and what is between them. */
+/** The pixels that a word takes along a map: letters of 11 pixels and a gap. */
 const WORD_PX = 12;
 
 function element(name: string, parent: Element): HTMLElement {
@@ -108,10 +108,10 @@ function fill(
   [...place.children].forEach((child, i) => each(child as HTMLElement, i));
 }
 
-/** So many letters have room beside every map. */
+/** The number of letters that fit beside every map. */
 const ROOM = 6;
 
-/** Words that begin alike and are longer than their room are named by where they begin to differ. */
+/** Words that are too long and share a prefix are labelled from the letter where they begin to differ. */
 export function distinct(words: readonly string[]): string[] {
   const groups = new Map<string, Set<string>>();
   const startOf = (one: string) => one.slice(0, ROOM);

@@ -69,7 +69,7 @@ const asksForFirst = ({ question, views: [view] }: Choice, frame: Frame | undefi
 const hiddenFirst = (choice: Choice, frame: Frame, context: Context): number | undefined =>
   asksForFirst(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
 
-/** All heads, as maps where they are few; of a model that is not there yet, as its source makes likely. */
+/** All heads, as maps if they are few; before the model is loaded, its source decides. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
   if (frame) {
     const { L, H } = frame.architecture;
@@ -112,7 +112,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const choice = stage.choiceFor(frames);
     const { tab, views } = choice;
     const ablations = ablationsOf(choice, frames[0]);
-    // What compares fits once the frame that it compares with is there.
+    // Comparing views need the frame that they compare with.
     const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
     return {
       subjects: [subject()],

@@ -15,7 +15,7 @@ export const WITHOUT_FIRST: SubjectEdit = { name: 'hide_key', values: ['0'] };
 export const isChangeable = (frame: Frame | undefined): frame is Frame =>
   frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
 
-/** The subject of a frame as it is, and with further edits. */
+/** Returns the study of a frame's subject, and the same with further edits. */
 export function lossStudies(
   { subject, question }: Frame,
   edits: readonly SubjectEdit[],

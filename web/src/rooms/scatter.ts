@@ -59,7 +59,7 @@ const AXES: Readonly<Record<Against, Axis>> = {
   },
 };
 
-/** What is read beside them where an operation does not normalize; a recording has it for no other. */
+/** An additional read for operations that do not normalize; recordings have it for these alone. */
 export const RAW = 'alpha_raw';
 
 /** Names that a frame must have. */

@@ -44,7 +44,7 @@ export class Stage {
     return instead ? choiceOf(instead.name, frames) : choice;
   }
 
-  /** The state may have the name already, while another view stands in for it. */
+  /** The state may have the name already, while another view replaces it. */
   readonly select = (view: string): void => {
     this.#isSelected = true;
     if (view === this.#context.state.value.view) this.update(this.#shown);

@@ -15,7 +15,7 @@ import { fixed, halfOf } from '../timeline/seeds';
 import { firstName, percent } from '../words';
 import './without_first.css';
 
-/** Over so many seeds the texts are compared; the first one's are shown. */
+/** The number of seeds over which the texts are compared; the page shows those of the first. */
 const SEEDS = 8;
 /** Tokens of each text, and the fewest that decide anything. */
 const [COUNT, LEAST] = [64, 16];

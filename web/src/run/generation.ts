@@ -102,8 +102,8 @@ export class Generation {
   }
 
   /**
-   * The run of the frame, with memory for so many more tokens: a run that has none is repeated, to the same
-   * bits. Undefined where another question was answered meanwhile.
+   * Returns the run of the frame, with memory for `more` tokens: a run without it is repeated, to the same
+   * bits. Returns undefined if another question was answered meanwhile.
    */
   async #withRoom(
     { subject, tokens, T }: Frame,

@@ -131,7 +131,7 @@ const reach: Measurement = {
   },
 };
 
-/** The first of these texts has so many tokens, and each further one 2^(1/2) times as many. */
+/** Tokens of the shortest text; each further one is sqrt(2) times as long. */
 const SHORTEST = 16;
 
 /** Lengths of the texts that a prompt begins with, up to its own. */

@@ -25,7 +25,7 @@ export interface Loaded {
   readonly note?: string;
 }
 
-/** What a run of a long text takes: memory, and time as far as it can be told from what is done. */
+/** Describes the cost of a long run: memory, and the remaining time extrapolated from the progress so far. */
 export function runWords(
   T: number,
   bytes: number,

@@ -222,7 +222,7 @@ export class Queue {
     else publish();
   }
 
-  /** Entries of what is asked for, in its order; frames that answer other questions become stale. */
+  /** Rebuilds the entries in the order of the request; frames that answer other questions become stale. */
   #mark(): void {
     const before = this.#entries;
     const { subjects } = this.#request!;

@@ -148,7 +148,7 @@ const isOfPairs = (shape: readonly string[]): boolean =>
 
 /**
  * Fields that a run must record for the wanted names.
- * @param run of which model, and how long
+ * @param run its model and its length
  */
 export function recordedFor(
   describe: Describe,
@@ -328,7 +328,7 @@ function blocksOf({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
   return { block: Math.ceil(T / (head === undefined ? Math.min(SMALL, pooled) : pooled)) };
 }
 
-/** The frame with its maps to be read in blocks, or exactly; what was read of them otherwise is left out. */
+/** Returns the frame without tensors whose resolution, blocks or single cells, differs from the wanted one. */
 function asPooled(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
   const pooled = sideOf(frame, wanted);
   if (pooled === frame.pooled) return frame;

@@ -1,4 +1,4 @@
-/** Measurements that a reader starts, each with runs of its own: a view names its row, and shows the parts as they come. */
+/** Measurements that a reader starts, each with runs of its own: a view names its row and shows partial results. */
 import {
   copyTask,
   measureTask,

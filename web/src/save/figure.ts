@@ -250,7 +250,7 @@ function outputs(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Frames around outlined cells. Pointed or chosen cells are no part of the saved figure. */
+/** Draws the outlines of cells; the pointed and chosen cells' outlines are no part of the saved figure. */
 function frames(cell: Element, origin: Place): SVGElement[] {
   return visible(cell, '.mark.outlined').map((mark) => {
     const stroke = getComputedStyle(mark).color;
@@ -289,7 +289,7 @@ function caption(
 /** What a program, and a screen reader, learns of a figure. */
 export interface About {
   readonly title: string;
-  /** The conditions, and what was found, in words. */
+  /** The conditions and the finding in words. */
   readonly description: string;
   /** The same for a program. */
   readonly facts: object;
@@ -335,7 +335,7 @@ export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
   return svg as SVGSVGElement;
 }
 
-/** What XML cannot hold, and no text on the page should: nothing of it makes a file that cannot be read. */
+/** Serializes an SVG; replaces control characters, which would make the XML invalid. */
 export function svgText(svg: SVGSVGElement): string {
   const text = new XMLSerializer().serializeToString(svg);
   return `${text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')}\n`;

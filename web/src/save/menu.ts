@@ -12,7 +12,7 @@ export interface Figure {
   readonly says: readonly string[];
   readonly numbers: readonly Numbers[];
   readonly facts: Facts;
-  /** Draws on white paper whatever the reader's theme is, takes what is drawn, and draws as before. */
+  /** Draws in the light theme, calls `take`, and draws in the reader's theme again. */
   readonly onPaper: <T>(take: () => T) => T;
 }
 

@@ -133,7 +133,7 @@ export function styleOf(index: number): Style {
 /** The models with a timeline, in the order of the zoo: each has its style wherever models share a picture. */
 export const STYLED = ['softmax', 'sigmoid', 'key-bias', 'gated', 'lr-1e-3', 'decay-0'] as const;
 
-/** A color for each subject: a model that has its own keeps it, and the others get what is left. */
+/** A color for each subject: a model with its own color keeps it, and the others share the remaining ones. */
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const places = frames.map(({ model }) => {
     const { weights } = arithmeticOf(model.id);

@@ -118,7 +118,7 @@ function probability(theta: number, freedom: number): number {
 /** The 97.5th percentile of Student's t. @param freedom degrees of freedom ν, a whole number from 1 on */
 export function studentT(freedom: number): number {
   let [low, high] = [0, Math.PI / 2];
-  // It is halved until no number lies between its ends.
+  // Bisects the interval until no floating-point number is inside.
   for (;;) {
     const middle = (low + high) / 2;
     if (middle === low || middle === high) return Math.sqrt(freedom) * Math.tan(low);

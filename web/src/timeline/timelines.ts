@@ -1,4 +1,4 @@
-/** The timelines that lie beside the page: what they have, and any of their checkpoints as a model. */
+/** The timelines that are shipped with the page: their index, and any of their checkpoints as a model. */
 import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import { zooAddress, type Card } from '../ask/zoo';
 import { aside } from './client';

@@ -10,7 +10,7 @@ import type { State } from '../ask/state';
 import { lastOf, part, say, type View } from '../page/view';
 
 interface Peak {
-  /** Behind so many layers. */
+  /** The number of layers before the hidden state. */
   readonly layer: number;
   readonly channel: number;
   readonly token: number;

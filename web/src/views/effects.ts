@@ -30,7 +30,7 @@ function judgedHeads({ tensors, architecture: { H }, eps }: Frame): Judged[] {
   });
 }
 
-/** The three kinds that the page tells apart, in the order of the table. */
+/** The three kinds that the page distinguishes, in the order of the table. */
 const KINDS = ['dormant', 'used', 'none'] as const;
 type Kind = (typeof KINDS)[number];
 const kindOf = ({ label, dormant }: Judged): Kind =>

@@ -171,8 +171,8 @@ export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''):
 }
 
 /**
- * The tab with the view of that name, which comes first in it. Where the models have nothing of it to show: another
- * tab of the same question.
+ * Returns the tab with the view of that name, which comes first in it. If the models lack its quantity, returns
+ * another tab of the same question.
  */
 export function choiceOf(name: string, frames: readonly Frame[]): Choice {
   const has = (one: Tab) => one.views.some((view) => view.name === name);

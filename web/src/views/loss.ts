@@ -18,7 +18,7 @@ const POINTS = 512;
 /** A long line is smoothed over a 16th of it. */
 const spanOf = (T: number) => Math.max(SPAN, Math.ceil(T / 16));
 
-/** The mean over so many positions and the last of them; near the beginning, over those that there are. */
+/** The moving average over `span` positions, at the last of them; near the beginning, over fewer. */
 function running({ tensors, T }: Frame, span: number): { places: number[]; values: number[] } {
   const losses = tensors.loss_at!.data;
   const least = Math.min(SPAN, Math.ceil(T / 4));

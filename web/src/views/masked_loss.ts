@@ -66,8 +66,8 @@ export const maskedLoss: View = {
   title: 'Loss at masked tokens',
   question: 'Does a masked model need its strongest key?',
   how:
-    'Half of the tokens of each prompt are masked and filled in with those of the text, those first of which the model is ' +
-    'most certain. Height: how much the loss rises when every run hides its most attended key, or a random other one. ' +
+    'Half of the tokens of each prompt are masked and filled in with those of the text, in the order of the model’s ' +
+    'certainty. Height: how much the loss rises when every run hides its most attended key, or a random other one. ' +
     'Bars: standard error over prompts. A causal model trained on the same text, where there is one, predicts the same ' +
     'tokens from those before.',
   source: 'arXiv 2510.15731 reports that hiding this key costs diffusion models little',

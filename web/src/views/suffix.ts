@@ -30,7 +30,7 @@ export interface Search {
   readonly found?: SuffixFound;
 }
 
-/** What was found last between the halves of a frame's text. */
+/** The last search result for a frame's text. */
 const made = new WeakMap<Frame['tokens'], Search>();
 
 /** What a score of the goal measures: a loss, or a weight. */

@@ -28,19 +28,19 @@ import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
 import { judged } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** What was read so far; numbers are of it, and a room that says them again follows it. */
+/** The courses that have loaded; numbers and rooms that repeat them follow this signal. */
 const read = signal<readonly Course[]>([]);
-/** Whether the courses came, or cannot. */
+/** Whether the courses have loaded or failed. */
 const isRead = signal(false);
-/** Counts the logs that came, or cannot. */
+/** Counts the logs that have loaded or failed. */
 const answers = signal(0);
-/** Counts those that came. */
+/** Counts the logs that have loaded. */
 const logs = signal(0);
-/** Models whose logs are on their way. */
+/** Models whose logs are loading. */
 const asked = new Set<string>();
 /** The long runs of the models that were shown, where there are logs of several seeds. */
 const long = new Map<string, readonly SeedRun[]>();
-/** Sink_1 of a hub's checkpoints that were visited, by what was asked of them. */
+/** Sink_1 of a hub's visited checkpoints, by question. */
 const visits = new Map<string, Map<number, number>>();
 
 /** How the numbers of a checkpoint were measured. */
