@@ -1,9 +1,7 @@
 /**
- * embed.html in a frame. Without a word from the frame's holder the embed fits into the frame that it got. Where
- * the holder has sink-scope.js, that script lets the frame follow the height that the embed reports, and says
- * the theme of the holder's page.
- *
- * Heights and keys are no secret, so any holder may read them; sink-scope.js listens to frames of this site alone.
+ * embed.html in a frame. Without a message from the host page the embed fits into the frame's size. If the host has
+ * sink-scope.js, that script lets the frame follow the height that the embed reports, and sends the theme of the host
+ * page. Heights and keys are no secret, so any host may read them; sink-scope.js listens only to frames of this site.
  */
 import type { Theme } from '../plot/color';
 import { fitting } from './fit';
@@ -12,7 +10,7 @@ import './fit.css';
 
 const { body } = document;
 
-/** @param onTheme called with the theme of the holder's page */
+/** @param onTheme called with the theme of the host page */
 export function startFrame(onTheme: (theme: Theme) => void): void {
   if (parent === window) return;
   body.classList.add('fit-page');
