@@ -1,4 +1,4 @@
-/** What the reader takes along: a model into Explore or onto the disk, the log, the picture. */
+/** Exports: a model into Explore or onto the disk, the log, the picture. */
 import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';

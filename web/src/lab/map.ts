@@ -1,4 +1,4 @@
-/** A lab's attention map, what it says, and what can be done with its model. */
+/** A lab's attention map, its sentence, and the actions on its model. */
 import { html, nothing, render } from 'lit';
 import { headAt } from '../frame';
 import { choices } from '../page/controls';
@@ -88,7 +88,7 @@ function actions(named: NamedLab, { inside, saveModel }: Acts) {
     </button>`;
 }
 
-/** Which head is drawn, where there are several. */
+/** Lets the reader choose the head, if there are several. */
 function heads({ lab }: NamedLab, choose: (head: number) => void) {
   const seen = headSeen(lab);
   const [L = 0, H = 0] = lab.picture?.shape ?? [];

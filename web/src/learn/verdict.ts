@@ -1,4 +1,4 @@
-/** What becomes of a reader's guess: a verdict, kept in this browser, and how many of each there are. */
+/** Verdicts on the reader's guesses, stored in this browser, and their counts. */
 type Verdict = 'right' | 'near' | 'wrong';
 
 export interface Judged {

@@ -7,7 +7,7 @@ interface Suggestion {
   readonly id: string;
   /** The approximate size of the download; the plan has the exact one. */
   readonly megabytes: number;
-  /** Special tokens that the tokenizer itself puts first. */
+  /** Special tokens that the tokenizer itself prepends. */
   readonly adds: string;
   readonly see: string;
 }

@@ -1,4 +1,4 @@
-/** The dialog in which the reader chooses what is looked at: models, steps of their training, what-ifs. */
+/** The dialog in which the reader chooses subjects: models, steps of their training, what-ifs. */
 import type { Describe } from 'sinkscope';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { nameOf, valueOf } from '../page/controls';
@@ -24,7 +24,7 @@ export class Picker {
   #model = 'softmax';
   #edit = 'sigmoid';
   #steps: readonly number[] = [];
-  /** What the edits mean, once it is fetched. */
+  /** The texts of the edits, once they are fetched. */
   #texts: Describe | undefined;
 
   constructor(context: Context) {

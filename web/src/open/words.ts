@@ -4,7 +4,7 @@ import { size } from '../run/progress';
 
 const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' } as const;
 
-/** Whether its weights come from a network, and not from the reader's disk. */
+/** Whether the weights come from a network instead of the reader's disk. */
 export const isDownload = ({ files }: Plan): boolean => files.weights.some(({ url }) => url);
 
 /** Rows about a plan: its files, the download's size, its licence. */
