@@ -12,19 +12,19 @@ import { plain } from './ship/plain.ts';
 import { APART, policy } from './ship/policy.ts';
 
 const root = import.meta.dirname;
-/** Beside the page that somebody may be looking at, a test may build its own. */
+/** A test may build its own page in another folder. */
 const out = resolve(root, process.env.SINKSCOPE_PAGE ?? '../.build/page');
 const binaries = resolve(root, '../.build/wasm');
 const models = resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo');
 const zoo = new Part('zoo', models);
-/** Recordings of real models, each fetched when a reader asks for it. */
+/** Recordings of real models, each fetched on request. */
 const recorded = resolve(root, process.env.SINKSCOPE_RECORDINGS ?? '../models/recordings');
 const isRecording = (file: string) => file.endsWith('.safetensors');
 const shipped = existsSync(recorded) ? filesOf(recorded).filter(isRecording) : [];
 const recordings = shipped.length ? new Part('recordings', recorded, isRecording) : undefined;
 /**
- * What the page's own thread fetches first; the browser may begin at once. What the worker fetches
- * is left out: a preload would not be its.
+ * Files that the page's own thread fetches first, so that the browser preloads them. The worker's files are left out: a
+ * preload does not serve a worker.
  */
 interface Listed {
   readonly id: string;
@@ -36,7 +36,10 @@ const first = (JSON.parse(readFileSync(zoo.file('index.json'), 'utf8')) as Liste
 );
 const tokenizers = new Set(first.map(({ tokenizer }) => `${tokenizer}/tokenizer.json`));
 const PRELOADED = ['index.json', ...tokenizers];
-/** What the service worker keeps of the zoo ahead: the first screen, and the texts and figures of a comparison. */
+/**
+ * Files of the zoo that the service worker precaches: those of the first screen, and the texts and figures of a
+ * comparison.
+ */
 const KEPT = [
   ...PRELOADED,
   'heldout.json',
@@ -106,7 +109,7 @@ export default defineConfig({
           name: 'first',
           test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$/,
         },
-        // A host's page shares that code, and must not get the page's styles with it.
+        // A host's page shares that code, and must not load the page's styles with it.
         {
           name: 'style',
           priority: 1,

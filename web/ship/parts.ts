@@ -25,7 +25,7 @@ function digest(folder: string, files: readonly string[]): string {
   return hash.digest('hex').slice(0, 10);
 }
 
-/** A folder that is shipped beside the page. */
+/** A folder that is shipped with the page. */
 export class Part {
   readonly path: string;
   readonly files: readonly string[];

@@ -3,7 +3,7 @@ export interface ListedFile {
   readonly path: string;
   /** Whether the first visit fetches it. */
   readonly ahead: boolean;
-  /** The beginning of its SHA-256 in base64, and of what a .gz file holds. */
+  /** The beginning of the file's SHA-256 in base64, and of the unpacked content's for .gz files. */
   readonly hashes: readonly string[];
 }
 

@@ -21,7 +21,7 @@ declare const LIST: string;
 const files = unpackList(LIST, ZOO);
 const hashes = Object.fromEntries(files.map((file) => [file.path, file.hashes]));
 
-/** Of models, tokenizers and checkpoints together: about 300 MB where each is the largest. */
+/** The number of cached models, tokenizers and checkpoints: about 300 MB if each is the largest. */
 const MOST_FILES = 150;
 
 const { scope } = self.registration;
@@ -80,7 +80,7 @@ addPlugins([
 ]);
 // Workbox repairs a damaged cache only for entries that state an integrity; `checked` compares it, by LIST.
 const integrity = 'sha256-';
-// The address of an asset, an engine and a model has a hash; the others need one beside them.
+// The addresses of assets, engines and models contain a hash; the others need a revision.
 precacheAndRoute(
   files
     .filter((file) => file.ahead)
@@ -93,7 +93,7 @@ precacheAndRoute(
 );
 cleanupOutdatedCaches();
 
-// What the build lists and has not cached ahead is cached when it is first used.
+// Other files on the build's list are cached at their first use.
 registerRoute(
   ({ url }) => url.href.startsWith(scope) && hashesOf(url.href) !== undefined,
   new CacheFirst({

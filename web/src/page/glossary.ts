@@ -7,7 +7,7 @@ interface Term {
   /** The term as sentences write it. Of two that match, the first one is taken. */
   readonly pattern: RegExp;
   readonly meaning: string;
-  /** Lessons explain it; sentences of the page do not, where it would be in every line. */
+  /** Explained in lessons only, since the page's sentences contain it too often. */
   readonly isOfCourse?: true;
 }
 

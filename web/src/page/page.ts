@@ -53,7 +53,7 @@ export function drawHeader(
   });
 }
 
-/** The page's promise about data, and About: what it is based on, and what this browser does. */
+/** The page's promise about data, and About: its sources, and the abilities of this browser. */
 export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | undefined>): void {
   const first = signal(0);
   new PerformanceObserver((list) => {

@@ -11,7 +11,7 @@ export interface Scale {
   readonly high: number;
   /** Small values show. */
   readonly root: boolean;
-  /** From low to high, as the bytes of a pixel: [STEPS]. */
+  /** Colors from low to high, as the bytes of a pixel: [STEPS]. */
   readonly colors: Uint32Array;
   readonly hidden: number;
 }
@@ -38,7 +38,7 @@ function pixel([r, g, b]: readonly number[]): number {
   return ((255 << 24) | (b! << 16) | (g! << 8) | r!) >>> 0;
 }
 
-/** An odd number, so that there is one in the middle. */
+/** An odd number, so that one color is in the middle. */
 export const STEPS = 257;
 
 /** Steps between evenly spaced stops, mixed in light rather than in code values. */

@@ -8,7 +8,7 @@ const drawn = new WeakMap<HTMLElement, { scale: Scale; ticks: string }>();
 const valueAt = ({ low, high, root }: Scale, place: number): number =>
   low + (high - low) * (root ? place ** 2 : place);
 
-/** Where a value is on the bar. */
+/** Returns the place of a value on the bar. */
 function placeOf({ low, high, root }: Scale, value: number): number {
   const share = (value - low) / (high - low);
   return root ? Math.sqrt(share) : share;
@@ -36,7 +36,7 @@ function fill(
   root.classList.add(name);
 }
 
-/** A colour scale with its two ends written beside it. */
+/** Draws a colour scale between its two ends. */
 export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [string, string]): void {
   fill(root, scale, 'legend', ends, (bar) => [ends[0], bar, ends[1]]);
 }

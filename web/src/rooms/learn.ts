@@ -43,7 +43,7 @@ export function build(root: HTMLElement, _context: Context, scope: Scope): void 
     );
   };
   draw();
-  // A reader who comes back from a lesson sees that it was read.
+  // A reader who returns from a lesson sees it marked as read.
   addEventListener('pageshow', draw);
   scope.onEnd(() => removeEventListener('pageshow', draw));
 }

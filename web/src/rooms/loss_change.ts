@@ -1,4 +1,4 @@
-/** How a change of the model changes its loss on the reader's text: two studies that differ by edits. */
+/** The effect of edits on a model's loss on the reader's text: two studies that differ by the edits. */
 import { parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
 import { isBidirectional, type Frame, type Head } from '../frame';
 import type { Context } from '../page/context';
@@ -26,7 +26,7 @@ export function lossStudies(
   return [studyOf(subject), studyOf(edited)];
 }
 
-/** The change in nats per token; undefined before it is measured, NaN where it cannot be. */
+/** Returns the change in nats per token; undefined before it is measured, NaN if it cannot be. */
 export function lossChangeOf(
   frame: Frame,
   edits: readonly SubjectEdit[],

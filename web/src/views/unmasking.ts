@@ -1,6 +1,6 @@
 /**
- * Text out of a model of masked diffusion: places behind the text are hidden, the model fills them in
- * step by step, and the map shows the strongest column of attention in each step.
+ * Text from a masked diffusion model: positions after the text are masked, the model fills them in step by step, and
+ * the map shows the column with the most attention in each step.
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
