@@ -9,7 +9,7 @@ export const root = fileURLToPath(new URL('../../', import.meta.url));
 export const { chromium } = createRequire(join(root, 'web/package.json'))('playwright-core');
 const vite = await import(pathToFileURL(join(root, 'web/node_modules/vite/dist/node/index.js')));
 
-/** How Chromium starts, for launch and launchPersistentContext. */
+/** Options that start Chromium, for launch and launchPersistentContext. */
 export const CHROMIUM = {
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],

@@ -15,7 +15,7 @@ export const TYPES = {
   '.wasm': 'application/wasm',
   '.svg': 'image/svg+xml',
 };
-/** How every test starts the system's Chromium. */
+/** Options with which every test starts the system's Chromium. */
 export const CHROMIUM = {
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: [
