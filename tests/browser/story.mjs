@@ -17,13 +17,13 @@ async function goTo(page, n) {
   await settled(page);
 }
 
-/** Where the keyboard is put without Tab: a slider or button, by what it is called. */
+/** Focuses a slider or button by its label, without Tab, and presses a key. */
 async function press(page, target, key) {
   await target.focus();
   await page.keyboard.press(key);
 }
 
-/** The act of each step: what it changes, read before and after; by the mouse, and by the keyboard. */
+/** The act of each step: the value that it changes, by the mouse and by the keyboard. */
 const ACTS = {
   1: {
     read: (page) => text(page, '.step-1 .step-words'),
@@ -83,7 +83,7 @@ export const story = {
       // A plain sentence comes before any number or symbol.
       assert.doesNotMatch(answer, /\d|[αε‖×]|L\d/, answer);
     }
-    // The first screen keeps the trained models; the selected head is that of both.
+    // The first screen keeps the trained models; the selected head applies to both.
     assert.match(await page.evaluate(() => location.hash), /layer=1&head=3/);
     assert.doesNotMatch(await page.evaluate(() => location.hash), /@/);
     assert.deepEqual(page.troubles, []);

@@ -35,7 +35,7 @@ describe('interventions', () => {
     const hints = (change: Partial<State>) =>
       hand(frameOf(), change).root.querySelectorAll('.hint').length;
     expect([{}, { key: 0 }, { query: 0 }, { key: 1, query: 2 }].map(hints)).toEqual([1, 0, 0, 0]);
-    // What is shown already is not shown twice.
+    // A present intervention is not offered twice.
     const twice = hand(frameOf(), { shown: ['softmax', 'softmax~silence(1,0)'] });
     expect(twice.to(0)).toMatchObject({ shown: ['softmax~silence(1,0)'], at: 0 });
   });

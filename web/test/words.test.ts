@@ -1,4 +1,4 @@
-/** The page's sentences at the borders of their numbers: one and several, with and without what they depend on. */
+/** The page's sentences at the bounds of their numbers: singular and plural, with and without optional parts. */
 import { describe, expect, it } from 'vitest';
 import { OTHERS } from '../src/ask/arithmetic';
 import type { Frame } from '../src/frame';
@@ -220,7 +220,7 @@ describe('a column of a drawn map', () => {
       kind(9, 0, 0.2, 0.1),
       kind(9, 0, 0.21, 0.1),
     ]).toEqual([...['none', 'weak', 'none', 'weak']]);
-    // At half of the full scale a cell is not strong; rows without numbers are none.
+    // A cell at half of the full scale is not strong; rows without numbers are omitted.
     const signed = columnOf([1, NaN, NaN, -0.5, 0.5, NaN, NaN, NaN, NaN], 3);
     expect(signed).toMatchObject({ rows: 2, strong: 0, mean: 0.25, uniform: 0.25, rowSum: 2 / 3 });
   });
