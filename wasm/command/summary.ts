@@ -139,8 +139,8 @@ export function figure(
   const at = largest(values);
   if (at < 0) return '-';
   const sum = values.reduce((a: number, b) => a + Number(b), 0);
-  const where = `L${layerNumber(architecture, Math.floor(at / heads))}H${at % heads}`;
-  return `mean ${digits(sum / values.length)}, largest ${digits(values[at])} (${where})`;
+  const place = `L${layerNumber(architecture, Math.floor(at / heads))}H${at % heads}`;
+  return `mean ${digits(sum / values.length)}, largest ${digits(values[at])} (${place})`;
 }
 
 /** Rounds numbers as a recording stores them, so that model and recording print the same digits. */
