@@ -43,7 +43,7 @@ export function choiceWords(change: number): string {
   if (!Number.isFinite(change)) return '';
   const times = Math.exp(change);
   if (Math.abs(times - 1) < 0.005) return 'the model is as unsure of each next token as before';
-  return `as if the model chose each token among ${times.toFixed(times < 9.95 ? 2 : 0)} times as many`;
+  return `the model is as unsure as with ${times.toFixed(times < 9.95 ? 2 : 0)} times as many choices for each token`;
 }
 
 /** A loss before and after a change. @param whose loss, and on what text */

@@ -63,8 +63,8 @@ export function littleWords({ own, others }: Written): string {
 /** Compares the outputs of heads with a sink and of the others; empty if all or none have one. */
 export function groupsWords({ sinks, rest, most }: Written): string {
   if (!Number.isFinite(sinks) || !Number.isFinite(rest)) return '';
-  const not = sinks < rest && most > rest ? ', but not each of them writes little' : '';
-  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${not}.`;
+  const some = sinks < rest && most > rest ? '; some red heads write much, too' : '';
+  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${some}.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
