@@ -105,8 +105,7 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number} on average. Shown: ${head}, which gives
-    most.`;
+    return html`No head gives ${first} more than ${number} on average. Shown: ${head}, the highest.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)}; an even
   spread would give ${percent(claim.even, 0)}.`;
