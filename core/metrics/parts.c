@@ -14,7 +14,8 @@
  * rho.
  *
  * A part is NaN for a component of this layer or above, with post norm, which rescales the sum, in
- * a model that clips keys, and in a run with edits, whose stream is no such sum.
+ * a model that clips keys, in one whose mixers (arch.h) write to the stream, too, and in a run with
+ * edits, whose stream is no such sum.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -156,7 +157,8 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
 /* True if keys are linear in the recorded components: the stream is their sum, and nothing clips
  * keys. */
 static bool is_linear(const ss_trace *trace) {
-    return !trace->edited && !trace->model->arch.post_norm && trace->model->arch.qkv_clip <= 0.0f;
+    const ss_arch *arch = &trace->model->arch;
+    return !trace->edited && !arch->post_norm && !arch->mixer.kind && arch->qkv_clip <= 0.0f;
 }
 
 static void fill_nan(float *out, size_t n) {

@@ -8,7 +8,10 @@ import { choices } from './controls';
 import type { Context } from './context';
 import {
   hiddenLayer,
+  layerIndex,
+  layerNumber,
   massiveOf,
+  numbered,
   selectedHead,
   superWeightOf,
   type Frame,
@@ -46,7 +49,7 @@ function chosenValue(frame: Frame, state: State) {
   const most = massiveOf(frame);
   if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
     return most && { ...at(most), name: `${most.channel} (the largest)` };
-  const layer = most && hiddenLayer(frame, state.layer);
+  const layer = most && hiddenLayer(frame, state.layer < 0 ? -1 : layerIndex(frame, state.layer));
   return layer === undefined
     ? undefined
     : { ...at({ layer, channel, token: query }), name: String(channel) };
@@ -54,7 +57,7 @@ function chosenValue(frame: Frame, state: State) {
 
 /** Returns the interventions on the selection. */
 export function movesOf(frame: Frame, state: State): Move[] {
-  const at = selectedHead(frame, state);
+  const at = numbered(frame, selectedHead(frame, state));
   const { H, G } = frame.architecture;
   const where = places(state.grip, at);
   const moves: Move[] = [];
@@ -87,7 +90,8 @@ export function movesOf(frame: Frame, state: State): Move[] {
   }
   const heavy = superWeightOf(frame);
   if (heavy) {
-    const { layer, row, column } = heavy;
+    const { row, column } = heavy;
+    const layer = layerNumber(frame, heavy.layer);
     moves.push({
       says: `Zero weight (${row}, ${column}) of down in layer ${layer}, which writes the largest value`,
       edit: edit('scale_weight', 'down', layer, row, column, 0),
@@ -110,7 +114,7 @@ export function moved(subject: string, wanted: SubjectEdit): string {
 export function handControls(context: Context, frame: Frame): TemplateResult | typeof nothing {
   const state = context.state.value;
   if (state.hide.includes('hand')) return nothing;
-  const { layer, head } = selectedHead(frame, state);
+  const { layer, head } = numbered(frame, selectedHead(frame, state));
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);

@@ -7,7 +7,14 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
 import { stepWords } from '../ask/steps';
 import { claimOf } from '../claims';
-import { isBidirectional, layerNumber, selectedHead, type Frame, type Head } from '../frame';
+import {
+  isBidirectional,
+  layerNumber,
+  numbered,
+  selectedHead,
+  type Frame,
+  type Head,
+} from '../frame';
 import { fromScratch } from '../lab/presets';
 import { framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
@@ -297,7 +304,7 @@ const oneRow: Build = (place, { context, scope }) => {
 /** What the model's prediction loses without the head. */
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
   if (!isChangeable(frame)) return '';
-  const change = lossChangeOf(frame, [ablation(at)], context);
+  const change = lossChangeOf(frame, [ablation(numbered(frame, at))], context);
   if (change === undefined) return 'Does the model use this head? Ablating it …';
   if (!Number.isFinite(change)) return '';
   const uses = Math.abs(change) < 0.01 ? 'barely uses' : 'uses';
@@ -328,7 +335,7 @@ const output: Build = (place, given) => {
     wants: (frame, state) => ({
       views: [outputs],
       studies: isChangeable(frame)
-        ? lossStudies(frame, [ablation(selectedHead(frame, state))])
+        ? lossStudies(frame, [ablation(numbered(frame, selectedHead(frame, state)))])
         : [],
     }),
   };

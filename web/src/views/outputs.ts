@@ -1,6 +1,14 @@
 /** The output of every head: its mean norm, as bars on the grid of heads. */
 import { html, render } from 'lit';
-import { firstKey, firstWeights, layerNumber, mean, type Frame, type Head } from '../frame';
+import {
+  firstKey,
+  firstWeights,
+  layerNumber,
+  mean,
+  numbered,
+  type Frame,
+  type Head,
+} from '../frame';
 import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
@@ -123,7 +131,7 @@ export const outputs: View = {
           aria-label=${said}
           title=${capital(said)}
           style=${`--share: ${norms[i]! / most}`}
-          @click=${() => set({ layer, head })}
+          @click=${() => set(numbered(frame, { layer, head }))}
         >
           <span></span>${show(norms[i]!)}
         </button>`;
