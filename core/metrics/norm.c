@@ -43,7 +43,7 @@ void ss_measure_key_norm(const ss_trace *trace, const ss_metric_args *args, floa
 }
 
 void ss_measure_value_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    norms(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.K, args->T, out);
+    norms(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.U, args->T, out);
 }
 
 void ss_measure_hidden_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -55,5 +55,5 @@ void ss_measure_key_ratio(const ss_trace *trace, const ss_metric_args *args, flo
 }
 
 void ss_measure_value_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ratios(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.K, args->T, out);
+    ratios(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.U, args->T, out);
 }

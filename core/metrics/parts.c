@@ -14,7 +14,8 @@
  * rho.
  *
  * A part is NaN for a component of this layer or above, with post norm, which rescales the sum, in
- * a model that clips keys, and in a run with edits, whose stream is no such sum.
+ * a model that clips keys or has latent attention, and in a run with edits, whose stream is no such
+ * sum.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -58,7 +59,7 @@ typedef struct workspace {
     double *offsets;    /* [H] the part of biases, added to that product */
     double *sums;       /* [H][H] */
     double *query;      /* [K] mean query of a head */
-    float *row;         /* [max(D, H*K)] a row of a matrix */
+    float *row;         /* [max(D, H*U)] a row of a matrix */
 } workspace;
 
 static workspace workspace_of(const ss_trace *trace) {
@@ -154,9 +155,10 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
 }
 
 /* True if keys are linear in the recorded components: the stream is their sum, and nothing clips
- * keys. */
+ * keys or norms what they are made of. */
 static bool is_linear(const ss_trace *trace) {
-    return !trace->edited && !trace->model->arch.post_norm && trace->model->arch.qkv_clip <= 0.0f;
+    const ss_arch *arch = &trace->model->arch;
+    return !trace->edited && !arch->post_norm && arch->qkv_clip <= 0.0f && !arch->kv_latent;
 }
 
 static void fill_nan(float *out, size_t n) {
@@ -182,16 +184,16 @@ void ss_measure_logit_parts(const ss_trace *trace, const ss_metric_args *args, f
 static void add_heads(const workspace *work, const ss_trace *trace, int below) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[below];
-    size_t D = (size_t)arch->D, H = (size_t)arch->H, K = (size_t)arch->K;
+    size_t D = (size_t)arch->D, H = (size_t)arch->H, U = (size_t)arch->U;
     memset(work->sums, 0, H * H * sizeof *work->sums);
     for (size_t d = 0; d < D; d++) {
         ss_matrix_output(work->row, &layer->o.w, d);
         for (size_t i = 0; i < H; i++) {
-            const float *w = work->row + (arch->added_heads ? 0 : i * K);
+            const float *w = work->row + (arch->added_heads ? 0 : i * U);
             const float *mixed = ss_row(trace, SS_FIELD_MIXED, below * arch->H + (int)i, 0);
-            const float *bias = ss_owned(layer->value_biases, arch->value_bias, (int)i, arch->K);
-            double written = (double)ss_dot(w, mixed, K);
-            if (bias) written += (double)ss_dot(w, bias, K);
+            const float *bias = ss_owned(layer->value_biases, arch->value_bias, (int)i, arch->U);
+            double written = (double)ss_dot(w, mixed, U);
+            if (bias) written += (double)ss_dot(w, bias, U);
             written *= (double)arch->branch_scale;
             for (size_t h = 0; h < H; h++)
                 work->sums[h * H + i] += work->directions[h * D + d] * written;

@@ -56,6 +56,12 @@ typedef enum ss_qk_norm {
     SS_QK_NORM_N
 } ss_qk_norm;
 
+/* How the scores of experts become weights. */
+typedef enum ss_router {
+    SS_ROUTER_SOFTMAX,
+    SS_ROUTER_SIGMOID /* each score alone; a bias decides with it who is chosen (DeepSeek-V3) */
+} ss_router;
+
 /* ss_arch.prefix of a model whose queries see the keys after them, too. */
 #define SS_EVERY_KEY INT_MAX
 
@@ -103,16 +109,20 @@ typedef struct ss_attention {
 
 typedef struct ss_arch {
     char family[24];
-    int L;       /* layers; of a recording, those with attention */
-    int blocks;  /* of a recording, all layers; 0: each of them has attention */
-    int H;       /* query heads */
-    int G;       /* key/value heads; divides H */
-    int D;       /* model width */
-    int K;       /* head width */
-    int F;       /* feed-forward width; of one expert, where there are experts */
-    int V;       /* vocabulary */
-    int E;       /* experts of a layer; 0: one feed-forward for all tokens */
-    int context; /* most tokens in a sequence */
+    int L;                   /* layers; of a recording, those with attention */
+    int blocks;              /* of a recording, all layers; 0: each of them has attention */
+    int H;                   /* query heads */
+    int G;                   /* key/value heads; divides H */
+    int D;                   /* model width */
+    int K;                   /* head width, of queries and keys */
+    int U;                   /* value width: of values and head outputs; K in most models */
+    int q_latent, kv_latent; /* widths that queries, and keys and values, are compressed to before
+                                each head has its own (DeepSeek-V2); 0: they are not. With
+                                kv_latent, the rotated part of a key is the same in all heads */
+    int F;                   /* feed-forward width; of one expert, where there are experts */
+    int V;                   /* vocabulary */
+    int E;                   /* experts of a layer; 0: one feed-forward for all tokens */
+    int context;             /* most tokens in a sequence */
     ss_positions positions;
     int rotary_width; /* first so many of the K dims are rotated; even; D of sinusoids, or 0 */
     ss_rotary rotary; /* of layers that see all keys, and of all layers */
@@ -155,8 +165,15 @@ typedef struct ss_arch {
     bool ffn_bias;
     int top_k;          /* experts that one token goes through, 1 .. E */
     bool router_shares; /* their weights are shares of all E and sum to less than 1; else to 1 */
-    int shared_F;       /* width of one more expert that every token goes through; or 0 */
-    bool tied;          /* the head is the embedding */
+    ss_router router;
+    int router_groups;     /* experts lie in so many groups of equal size; usually 1 */
+    int router_top_groups; /* of them, so many have experts that a token goes through */
+    int router_best;       /* a group counts by the sum of so many best experts */
+    float router_scale;    /* the weights are multiplied by it; usually 1 */
+    int shared_F;          /* width of one more expert that every token goes through; or 0 */
+    int dense_F; /* feed-forward width of the layers without experts, where there are both */
+    bool dense[SS_LAYERS_MAX]; /* [L] */
+    bool tied;                 /* the head is the embedding */
     ss_attention attention;
 } ss_arch;
 
@@ -181,10 +198,10 @@ static inline int ss_arch_gated_heads(const ss_arch *arch) {
     return arch->gate < SS_GATE_VALUE_ELEMENT ? arch->H : arch->G;
 }
 
-/* Numbers of the gate for one head: K, or 1 for all of them. */
+/* Numbers of the gate for one head: U, or 1 for all of them. */
 static inline int ss_arch_gate_width(const ss_arch *arch) {
     bool head = arch->gate == SS_GATE_OUTPUT_HEAD || arch->gate == SS_GATE_VALUE_HEAD;
-    return head ? 1 : arch->K;
+    return head ? 1 : arch->U;
 }
 
 /* Whether queries and keys of layer l are rotated. */

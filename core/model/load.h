@@ -47,6 +47,7 @@ typedef struct ss_place {
     size_t group, step;   /* so many in a row, then the next after step; 0: all in a row */
     size_t pair;          /* head width, if the file keeps rotary pairs side by side; or 0 */
     size_t unpaired;      /* of that width, the last dimensions, which do not rotate */
+    bool pairs_last;      /* the file has those before the pairs */
     size_t slices, slice; /* of a tensor [slices][..][..], this one; slices 0: no such dimension */
 } ss_place;
 

@@ -72,7 +72,9 @@ static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float 
     visit(&model->head_in, arena, work);
     for (int l = 0; l < model->arch.L; l++) {
         ss_layer *layer = &model->layers[l];
-        ss_linear *linears[] = {&layer->q, &layer->k, &layer->v, &layer->o, &layer->gate};
+        ss_linear *linears[] = {&layer->q,        &layer->k,        &layer->v,
+                                &layer->o,        &layer->q_latent, &layer->kv_latent,
+                                &layer->k_shared, &layer->gate};
         for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
             visit(linears[i], arena, work);
         visit_ffn(&layer->ffn, visit, arena, work);

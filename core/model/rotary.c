@@ -24,6 +24,8 @@ static void refuse_unknown(ss_json *json) {
                                         "partial_rotary_factor",
                                         "finetuned",
                                         "attention_factor",
+                                        "mscale",
+                                        "mscale_all_dim",
                                         "original_max_position_embeddings"};
     const cJSON *item;
     cJSON_ArrayForEach(item, json->object) {
@@ -41,11 +43,19 @@ static void read_llama3(ss_rotary *rotary, ss_json *json) {
         ss_json_refuse(json, "high_freq_factor", "more than low_freq_factor", "less");
 }
 
+double ss_yarn_size(const ss_rotary *rotary, double slope) {
+    return rotary->factor > 1.0 ? 0.1 * slope * ss_log(rotary->factor) + 1.0 : 1.0;
+}
+
 static void read_yarn(ss_rotary *rotary, ss_json *json) {
     rotary->low = ss_json_number(json, "beta_slow", 1.0, 1e-6, 1e6);
     rotary->high = ss_json_number(json, "beta_fast", 32.0, 1e-6, 1e6);
     rotary->whole = ss_json_bool(json, "truncate", true);
-    double size = rotary->factor > 1.0 ? 0.1 * ss_log(rotary->factor) + 1.0 : 1.0;
+    double whole = ss_json_number(json, "mscale", 0.0, 0.0, 1e6);
+    double all = ss_json_number(json, "mscale_all_dim", 0.0, 0.0, 1e6);
+    bool both = whole > 0.0 && all > 0.0;
+    double size =
+        both ? ss_yarn_size(rotary, whole) / ss_yarn_size(rotary, all) : ss_yarn_size(rotary, 1.0);
     rotary->size = (float)ss_json_number(json, "attention_factor", size, 1e-6, 1e6);
     if (rotary->base < 1.0 + 1e-6) ss_json_refuse(json, "rope_theta", "more than 1 with yarn", "1");
 }

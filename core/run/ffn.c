@@ -88,25 +88,54 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
     record_spikes(pass, in, out, &ffn->down.w, n);
 }
 
-/* Turns E logits into E weights: softmax, then only the top_k largest; the lower index wins a
- * tie. */
-static void route(float *x, const ss_arch *arch) {
-    size_t E = (size_t)arch->E;
-    float sum = ss_exp(x, x, ss_max(x, E), E), kept = 0.0f;
-    ss_scale(x, 1.0f / sum, E);
-    bool is_top[SS_EXPERTS_MAX] = {false};
-    for (int i = 0; i < arch->top_k; i++) {
-        size_t best = E;
-        for (size_t e = 0; e < E; e++)
-            if (!is_top[e] && (best == E || x[e] > x[best])) best = e;
-        is_top[best] = true;
-        kept += x[best];
+/* Marks the `count` largest of x[n] that are not marked, the lower index in a tie, and returns the
+ * sum of their weights. */
+static float mark_largest(bool *marks, const float *x, const float *weights, size_t n, int count) {
+    float sum = 0.0f;
+    for (int i = 0; i < count; i++) {
+        size_t best = n;
+        for (size_t e = 0; e < n; e++)
+            if (!marks[e] && (best == n || x[e] > x[best])) best = e;
+        marks[best] = true;
+        sum += weights[best];
     }
+    return sum;
+}
+
+/* Marks the experts of all groups but the best, by the sum of each group's best scores. */
+static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
+    size_t groups = (size_t)arch->router_groups, share = (size_t)arch->E / groups;
+    float sums[SS_EXPERTS_MAX];
+    bool is_top[SS_EXPERTS_MAX] = {false};
+    for (size_t g = 0; g < groups; g++) {
+        bool is_best[SS_EXPERTS_MAX] = {false};
+        const float *own = scores + g * share;
+        sums[g] = mark_largest(is_best, own, own, share, arch->router_best);
+    }
+    mark_largest(is_top, sums, sums, groups, arch->router_top_groups);
+    for (size_t e = 0; e < (size_t)arch->E; e++) marks[e] = !is_top[e / share];
+}
+
+/* Turns E logits into E weights: shares by softmax, or sigmoids, then only the top_k largest of
+ * those that stand for choice with `bias`. */
+static void route(float *x, const float *bias, const ss_arch *arch) {
+    size_t E = (size_t)arch->E;
+    float scores[SS_EXPERTS_MAX];
+    bool is_out[SS_EXPERTS_MAX] = {false}, is_top[SS_EXPERTS_MAX];
+    if (arch->router == SS_ROUTER_SIGMOID)
+        ss_sigmoid(x, x, 0.0f, E);
+    else
+        ss_scale(x, 1.0f / ss_exp(x, x, ss_max(x, E), E), E);
+    ss_copy(scores, x, E);
+    if (bias) ss_add(scores, bias, E);
+    if (arch->router_groups > 1) mark_groups(is_out, scores, arch);
+    memcpy(is_top, is_out, sizeof is_top);
+    float kept = mark_largest(is_top, scores, x, E, arch->top_k);
     for (size_t e = 0; e < E; e++)
-        if (!is_top[e])
+        if (is_out[e] || !is_top[e])
             x[e] = 0.0f;
-        else if (!arch->router_shares)
-            x[e] /= kept;
+        else
+            x[e] = (arch->router_shares ? x[e] : x[e] / kept) * arch->router_scale;
 }
 
 /* out += weight * expert(y), for the rows that the router sends to expert e. */
@@ -141,7 +170,8 @@ void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
     size_t n = (size_t)rows, E = (size_t)arch->E;
-    if (E == 0 && arch->ffn != SS_FFN_NONE) {
+    if (E && arch->dense[l]) ss_clear(pass->router, n * E);
+    if (arch->dense[l] || (E == 0 && arch->ffn != SS_FFN_NONE)) {
         one_ffn(pass, out, pass->y, &layer->ffn, n);
         return;
     }
@@ -152,6 +182,6 @@ void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {
     if (E == 0) return;
     /* The router scores the experts; each token uses its top_k. */
     ss_linear_rows(pass, pass->router, pass->y, &layer->router, n);
-    for (size_t i = 0; i < n; i++) route(pass->router + i * E, arch);
+    for (size_t i = 0; i < n; i++) route(pass->router + i * E, layer->router_bias, arch);
     for (size_t e = 0; e < E; e++) add_expert(pass, out, &layer->experts[e], e, n);
 }

@@ -87,28 +87,29 @@ static void norm_and_rotate(ss_pass *pass, int l, float *rows, const ss_norm *he
         norm(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
-/* Copies rows [n][heads*K] to rows t0.. of a field [l][heads][T][K]. */
+/* Copies rows [n][heads][width] to rows t0.. of a field [l][heads][T][width]. */
 static void record_heads(const ss_trace *trace, ss_field_id field, int l, int heads, int t0, int n,
                          const float *rows) {
-    size_t K = (size_t)trace->model->arch.K;
+    size_t width = trace->widths[field];
     for (int h = 0; h < heads; h++)
-        ss_record(trace, field, l * heads + h, t0, n, rows + (size_t)h * K, (size_t)heads * K);
+        ss_record(trace, field, l * heads + h, t0, n, rows + (size_t)h * width,
+                  (size_t)heads * width);
 }
 
-/* Stores keys or values [n][G][K] in the cache, which is the trace; the chunk begins at token
+/* Stores keys or values [n][G][width] in the cache, which is the trace; the chunk begins at token
  * t0. */
 static void cache_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, const float *rows) {
     const ss_trace *trace = pass->trace;
-    size_t K = (size_t)trace->model->arch.K;
     int G = trace->model->arch.G;
+    size_t width = trace->widths[field], stride = (size_t)G * width;
     for (int g = 0; g < G; g++) {
         int slot = ss_held(pass, l, g, t0);
         int32_t *tokens = pass->cache.tokens;
         if (tokens) tokens += (size_t)(l * G + g) * (size_t)trace->slots + (size_t)slot;
         for (int i = 0; tokens && i < n; i++) tokens[i] = t0 + i;
-        ss_record(trace, field, l * G + g, slot, n, rows + (size_t)g * K, (size_t)G * K);
-        ss_statistics_add_norms(trace, field, l * G + g, t0, n, rows + (size_t)g * K, (size_t)G * K,
-                                K);
+        const float *own = rows + (size_t)g * width;
+        ss_record(trace, field, l * G + g, slot, n, own, stride);
+        ss_statistics_add_norms(trace, field, l * G + g, t0, n, own, stride, width);
     }
 }
 
@@ -117,15 +118,15 @@ static void cache_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, 
 #define NORM_ROWS (12 * SS_TILE)
 #define NORM_OUTPUTS (4 * SS_PANEL)
 
-/* norms[n] += squared products of tiles[n][K] with panels [K][8] for `width` outputs. */
+/* norms[n] += squared products of tiles[n][U] with panels [U][8] for `width` outputs. */
 static void add_squares(float *norms, const float *tiles, const float *const *panels, size_t n,
-                        size_t width, size_t K) {
+                        size_t width, size_t U) {
     float products[NORM_ROWS * NORM_OUTPUTS];
     for (size_t t = 0; t < n; t += NORM_ROWS) {
         size_t rows = (size_t)ss_min(NORM_ROWS, (int)(n - t));
         for (size_t c = 0; c < width; c += SS_PANEL)
-            ss_matmul(products + c, NORM_OUTPUTS, tiles + t * K, panels[c / SS_PANEL], NULL, rows,
-                      (size_t)ss_min(SS_PANEL, (int)(width - c)), K);
+            ss_matmul(products + c, NORM_OUTPUTS, tiles + t * U, panels[c / SS_PANEL], NULL, rows,
+                      (size_t)ss_min(SS_PANEL, (int)(width - c)), U);
         for (size_t r = 0; r < rows; r++) {
             const float *row = products + r * NORM_OUTPUTS;
             norms[t + r] += ss_dot(row, row, width);
@@ -133,17 +134,17 @@ static void add_squares(float *norms, const float *tiles, const float *const *pa
     }
 }
 
-/* Records |W_O v| for every head and token, from values [n][G][K]. */
+/* Records |W_O v| for every head and token, from values [n][G][U]. */
 static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_matrix *o = &trace->model->layers[l].o.w;
-    size_t K = (size_t)arch->K, G = (size_t)arch->G, H = (size_t)arch->H, rows = (size_t)n;
+    size_t U = (size_t)arch->U, G = (size_t)arch->G, H = (size_t)arch->H, rows = (size_t)n;
     float *norms = ss_row(trace, SS_FIELD_OUT_NORM, l * arch->H, t0);
     size_t stride = (size_t)trace->capacity; /* from head to head */
     if (!norms) return;
-    float *tiles = pass->q; /* queries are computed later */
-    for (size_t g = 0; g < G; g++) ss_tile(tiles + g * rows * K, values + g * K, G * K, rows, K);
+    float *tiles = pass->head_out; /* heads are computed later */
+    for (size_t g = 0; g < G; g++) ss_tile(tiles + g * rows * U, values + g * U, G * U, rows, U);
     for (size_t h = 0; h < H; h++) memset(norms + h * stride, 0, rows * sizeof *norms);
     for (size_t d = 0; d < o->out; d += NORM_OUTPUTS) {
         size_t width = (size_t)ss_min(NORM_OUTPUTS, (int)(o->out - d));
@@ -151,10 +152,10 @@ static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, 
         for (size_t c = 0; c < width; c += SS_PANEL)
             whole[c / SS_PANEL] = ss_matrix_panel(pass->work + c * o->in, o, d + c);
         for (size_t h = 0; h < H; h++) {
-            size_t first = arch->added_heads ? 0 : h * K;
+            size_t first = arch->added_heads ? 0 : h * U;
             for (size_t c = 0; c < width; c += SS_PANEL)
                 own[c / SS_PANEL] = whole[c / SS_PANEL] + first * SS_PANEL;
-            add_squares(norms + h * stride, tiles + h / (H / G) * rows * K, own, rows, width, K);
+            add_squares(norms + h * stride, tiles + h / (H / G) * rows * U, own, rows, width, U);
         }
     }
     for (size_t i = 0; i < rows * H; i++) {
@@ -163,17 +164,16 @@ static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, 
     }
 }
 
-/* Lets edits change queries, keys, values or head outputs, rows[n][heads][K]. */
-static void edit_heads(ss_pass *pass, unsigned point, int l, float *rows, int heads, int t0,
-                       int n) {
-    size_t K = (size_t)pass->trace->model->arch.K;
+/* Lets edits change queries, keys, values or head outputs, rows[n][heads][width]. */
+static void edit_heads(ss_pass *pass, unsigned point, int l, float *rows, int heads, int width,
+                       int t0, int n) {
     ss_edits_at(point, (ss_hook){.pass = pass,
                                  .l = l,
                                  .t = t0,
                                  .n = n,
                                  .rows = rows,
                                  .heads = (size_t)heads,
-                                 .width = K});
+                                 .width = (size_t)width});
 }
 
 /* y = norm(x) if a norm precedes the block, else x. */
@@ -208,54 +208,81 @@ static void record_gates(ss_pass *pass, int l, int t0, int n) {
         }
 }
 
-/* rows[n][gated heads * K] *= sigmoid(gate y), per number or per head; y may be rows. */
+/* rows[n][gated heads * U] *= sigmoid(gate y), per number or per head; y may be rows. */
 static void apply_gates(ss_pass *pass, int l, float *rows, int t0, int n) {
     const ss_model *model = pass->trace->model;
     float *gates = pass->gates;
-    size_t K = (size_t)model->arch.K, width = (size_t)ss_arch_gate_width(&model->arch);
+    size_t U = (size_t)model->arch.U, width = (size_t)ss_arch_gate_width(&model->arch);
     size_t heads = (size_t)n * (size_t)ss_arch_gated_heads(&model->arch);
     const float *y = model->arch.gate == SS_GATE_VALUE_STATE ? rows : pass->y;
     ss_linear_rows(pass, gates, y, &model->layers[l].gate, (size_t)n);
     ss_sigmoid(gates, gates, 0.0f, heads * width);
     record_gates(pass, l, t0, n);
-    if (width == K)
-        ss_multiply(rows, gates, heads * K);
+    if (width == U)
+        ss_multiply(rows, gates, heads * U);
     else
-        for (size_t i = 0; i < heads; i++) ss_scale(rows + i * K, gates[i], K);
+        for (size_t i = 0; i < heads; i++) ss_scale(rows + i * U, gates[i], U);
 }
 
-/* Replaces out[n][H*K] by [n][K], the sum over heads. */
+/* Replaces out[n][H*U] by [n][U], the sum over heads. */
 static void add_heads(float *out, const ss_arch *arch, int n) {
-    size_t H = (size_t)arch->H, K = (size_t)arch->K;
+    size_t H = (size_t)arch->H, U = (size_t)arch->U;
     for (size_t i = 0; i < (size_t)n; i++) {
-        float *sum = out + i * K;
-        const float *row = out + i * H * K;
-        memmove(sum, row, K * sizeof *sum);
-        for (size_t h = 1; h < H; h++) ss_add(sum, row + h * K, K);
+        float *sum = out + i * U;
+        const float *row = out + i * H * U;
+        memmove(sum, row, U * sizeof *sum);
+        for (size_t h = 1; h < H; h++) ss_add(sum, row + h * U, U);
     }
 }
 
-/* Turns head outputs [n][H*K] into the input of W_O: adds value biases, applies gates, sums
+/* Turns head outputs [n][H*U] into the input of W_O: adds value biases, applies gates, sums
  * heads. */
 static void finish_heads(ss_pass *pass, int l, float *out, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const float *biases = model->layers[l].value_biases;
-    int H = model->arch.H, K = model->arch.K;
+    int H = model->arch.H, U = model->arch.U;
     for (int i = 0; biases && i < n * H; i++)
-        ss_add(out + (size_t)i * (size_t)K, ss_owned(biases, model->arch.value_bias, i % H, K),
-               (size_t)K);
+        ss_add(out + (size_t)i * (size_t)U, ss_owned(biases, model->arch.value_bias, i % H, U),
+               (size_t)U);
     if (model->arch.gate && model->arch.gate < SS_GATE_VALUE_ELEMENT)
         apply_gates(pass, l, out, t0, n);
-    edit_heads(pass, SS_AT_HEADS, l, out, model->arch.H, t0, n);
+    edit_heads(pass, SS_AT_HEADS, l, out, H, U, t0, n);
     if (model->arch.added_heads) add_heads(out, &model->arch, n);
 }
 
-/* out[n][width] = y w, clipped in models that clip queries, keys and values. */
-static void project(ss_pass *pass, float *out, const ss_linear *w, int n) {
+/* out[n][width] = in w, clipped in models that clip queries, keys and values. */
+static void project(ss_pass *pass, float *out, const float *in, const ss_linear *w, int n) {
     float limit = pass->trace->model->arch.qkv_clip;
-    ss_linear_rows(pass, out, pass->y, w, (size_t)n);
+    ss_linear_rows(pass, out, in, w, (size_t)n);
     for (size_t i = 0; limit > 0.0f && i < (size_t)n * w->w.out; i++)
         out[i] = out[i] > limit ? limit : out[i] < -limit ? -limit : out[i];
+}
+
+/* What queries, or keys and values, are projected from: y, in latent attention norm(y w). */
+static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *latent_norm, int n) {
+    if (!w->w.data) return pass->y;
+    ss_linear_rows(pass, pass->latent, pass->y, w, (size_t)n);
+    norm(pass->latent, pass->latent, latent_norm, &pass->trace->model->arch, (size_t)n, w->w.out);
+    return pass->latent;
+}
+
+/* pass->kv[n][G][K] = keys; in latent attention those of a head begin with the part that all heads
+ * share, which is the rotated one. */
+static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, int n) {
+    size_t shared = layer->k_shared.w.out, K = (size_t)pass->trace->model->arch.K, own = K - shared;
+    size_t heads = (size_t)n * (size_t)pass->trace->model->arch.G;
+    float *of_head = pass->q, *of_all = of_head + heads * own; /* queries are computed later */
+    if (!layer->k_shared.w.data) {
+        project(pass, pass->kv, in, &layer->k, n);
+        return;
+    }
+    ss_linear_rows(pass, of_head, in, &layer->k, (size_t)n);
+    ss_linear_rows(pass, of_all, pass->y, &layer->k_shared, (size_t)n);
+    for (size_t i = 0; i < heads; i++) {
+        size_t t = i / (heads / (size_t)n);
+        ss_copy(pass->kv + i * K, of_all + t * shared, shared);
+        ss_copy(pass->kv + i * K + shared, of_head + i * own, own);
+    }
 }
 
 /* Attention(norm(x)), normed again in models with branch norms. Returns [n][D], in the trace if
@@ -269,23 +296,25 @@ static const float *attention_block(ss_pass *pass, int l, int t0, int n) {
     before_block(pass, &layer->attention_norm, n);
 
     /* The cache takes the keys, then the values. */
-    project(pass, pass->kv, &layer->k, n);
+    const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
+    project_keys(pass, layer, in, n);
     norm_and_rotate(pass, l, pass->kv, &layer->k_norm, arch->G, n);
-    edit_heads(pass, SS_AT_KEYS, l, pass->kv, arch->G, t0, n);
+    edit_heads(pass, SS_AT_KEYS, l, pass->kv, arch->G, arch->K, t0, n);
     cache_heads(pass, SS_FIELD_K, l, t0, n, pass->kv);
-    project(pass, pass->kv, &layer->v, n);
+    project(pass, pass->kv, in, &layer->v, n);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, l, pass->kv, t0, n);
-    edit_heads(pass, SS_AT_VALUES, l, pass->kv, arch->G, t0, n);
+    edit_heads(pass, SS_AT_VALUES, l, pass->kv, arch->G, arch->U, t0, n);
     cache_heads(pass, SS_FIELD_V, l, t0, n, pass->kv);
     record_out_norms(pass, l, pass->kv, t0, n);
 
-    project(pass, pass->q, &layer->q, n);
+    in = compress(pass, &layer->q_latent, &layer->q_latent_norm, n);
+    project(pass, pass->q, in, &layer->q, n);
     norm_and_rotate(pass, l, pass->q, &layer->q_norm, arch->H, n);
-    edit_heads(pass, SS_AT_QUERIES, l, pass->q, arch->H, t0, n);
+    edit_heads(pass, SS_AT_QUERIES, l, pass->q, arch->H, arch->K, t0, n);
     record_heads(trace, SS_FIELD_Q, l, arch->H, t0, n, pass->q);
 
     /* Each head sums the values of the keys that it sees; W_O joins the head outputs. */
-    float *head_out = pass->q;
+    float *head_out = pass->head_out;
     ss_attend(pass, l, t0, n);
     record_heads(trace, SS_FIELD_MIXED, l, arch->H, t0, n, head_out);
     finish_heads(pass, l, head_out, t0, n);

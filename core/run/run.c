@@ -49,26 +49,27 @@ static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, s
     }
 }
 
-static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size_t keys, size_t K,
-                            ss_arena *arena) {
+static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size_t keys,
+                            const ss_arch *arch, ss_arena *arena) {
+    size_t K = (size_t)arch->K, U = (size_t)arch->U;
     scratch->ranks = ss_arena_take(arena, slots, sizeof *scratch->ranks);
     scratch->visible = ss_arena_take(arena, slots, sizeof *scratch->visible);
     scratch->queries = take(arena, rows, K, 1);
-    scratch->keys = take(arena, keys, K, 1);
+    scratch->keys = take(arena, keys, K > U ? K : U, 1);
     scratch->scores = take(arena, rows, keys, 1);
     scratch->tiles = take(arena, rows, keys > K ? keys : K, 1);
     scratch->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
-    scratch->value_panels = take(arena, ss_panels_floats(K, keys), 1, 1);
+    scratch->value_panels = take(arena, ss_panels_floats(U, keys), 1, 1);
 }
 
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
-    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS, K = (size_t)arch->K;
+    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS;
     size_t keys = (size_t)pass->trace->slots + (arch->bias_key != SS_OWNER_NONE);
     if (arch->gate)
         pass->gates =
             take(arena, n, (size_t)ss_arch_gated_heads(arch), (size_t)ss_arch_gate_width(arch));
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++)
-        lay_out_scratch(&pass->scratch[i], rows, (size_t)pass->trace->slots, keys, K, arena);
+        lay_out_scratch(&pass->scratch[i], rows, (size_t)pass->trace->slots, keys, arch, arena);
 }
 
 static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_arena *arena) {
@@ -92,17 +93,26 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     pass->cache.tokens = ss_arena_take(arena, groups * S, sizeof *pass->cache.tokens);
 }
 
+/* Width of the widest feed-forward of any layer. */
+static size_t widest_ffn(const ss_arch *arch) {
+    int widest = arch->F > arch->shared_F ? arch->F : arch->shared_F;
+    return (size_t)(widest > arch->dense_F ? widest : arch->dense_F);
+}
+
 static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     const ss_arch *arch = &pass->trace->model->arch;
-    size_t n = (size_t)pass->chunk, D = (size_t)arch->D, K = (size_t)arch->K;
-    size_t F = (size_t)(arch->F > arch->shared_F ? arch->F : arch->shared_F);
+    size_t n = (size_t)pass->chunk, D = (size_t)arch->D, K = (size_t)arch->K, U = (size_t)arch->U;
+    size_t F = widest_ffn(arch);
+    int latent = arch->q_latent > arch->kv_latent ? arch->q_latent : arch->kv_latent;
     size_t text = pass->by_layer ? (size_t)pass->trace->capacity : n;
     pass->x = pass->stream = take(arena, text, D, 1);
     pass->y = take(arena, n, D, 1);
     pass->attn_out = take(arena, n, D, 1);
     pass->ffn_out = take(arena, n, D, 1);
-    pass->kv = take(arena, n, (size_t)arch->G, K);
+    pass->latent = take(arena, n, (size_t)latent, 1);
+    pass->kv = take(arena, n, (size_t)arch->G, K > U ? K : U);
     pass->q = take(arena, n, (size_t)arch->H, K);
+    pass->head_out = K == U ? pass->q : take(arena, n, (size_t)arch->H, U);
     pass->gate = take(arena, n, F, 1);
     pass->up = take(arena, n, F, 1);
     lay_out_experts(pass, arch, n, arena);

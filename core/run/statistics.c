@@ -362,5 +362,5 @@ float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int w
 float ss_key_length(const ss_trace *trace, ss_field_id field, int head, int j) {
     const ss_arch *arch = &trace->model->arch;
     if (field == SS_FIELD_OUT_NORM) return *ss_row(trace, field, head, j);
-    return ss_norm_of(trace, field, head / (arch->H / arch->G), j, arch->K);
+    return ss_norm_of(trace, field, head / (arch->H / arch->G), j, arch->U);
 }

@@ -141,6 +141,7 @@ int main(void) {
     prompts();
     borders(LLAMA, 3);
     borders(GPT2, 11);
+    borders("tests/golden/hf-deepseek_v2", 7); /* values narrower than keys */
     table_of_pairs();
     pairs_continue(LLAMA, true);
     pairs_continue(GPT2, false);

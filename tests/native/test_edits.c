@@ -17,7 +17,10 @@
 #define GPT_NEOX "tests/golden/hf-gpt_neox"
 #define T_MAX 13
 
-static const char *const folders[] = {LLAMA, GPT2, GPT_NEO, GPT_NEOX};
+/* Values narrower than keys, and wider; keys whose rotated part all heads share. */
+#define DEEPSEEK "tests/golden/hf-deepseek_v2"
+#define GREEDY "tests/golden/hf-deepseek_v2-greedy"
+static const char *const folders[] = {LLAMA, GPT2, GPT_NEO, GPT_NEOX, DEEPSEEK, GREEDY};
 #define FOLDERS ((int)(sizeof folders / sizeof *folders))
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
@@ -992,6 +995,7 @@ int main(void) {
     budgets();
     window_is_a_mask();
     cache_positions(LLAMA);
+    cache_positions(DEEPSEEK);
     cache_positions("tests/golden/var-bias-key");
     beyond_the_context();
     streams();

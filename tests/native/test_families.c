@@ -76,6 +76,11 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define BLOOM                                                                                      \
     "\"model_type\":\"bloom\",\"n_layer\":1,\"n_head\":2,\"hidden_size\":8,\"vocab_size\":8"
 #define OSS "\"model_type\":\"gpt_oss\"," SIZES PLAIN_ROPE
+#define DEEPSEEK2 "\"model_type\":\"deepseek_v2\",\"num_experts_per_tok\":2," SIZES
+#define DEEPSEEK3 "\"model_type\":\"deepseek_v3\"," SIZES
+#define DOTS1                                                                                      \
+    "\"model_type\":\"dots1\",\"n_routed_experts\":8,\"num_experts_per_tok\":2,"                   \
+    "\"n_shared_experts\":1," SIZES
 #define BERT "\"model_type\":\"bert\"," SIZES
 
 static void check_config(const char *text, ss_status status, const char *where) {
@@ -175,6 +180,15 @@ static void ranges(void) {
         {MPT, "n_heads", 1, 1024},
         {MPT, "vocab_size", 1, 4194304},
         {MPT, "max_seq_len", 1, 16777216},
+        {DEEPSEEK2, "q_lora_rank", 1, 65536},
+        {DEEPSEEK2, "kv_lora_rank", 1, 65536},
+        {DEEPSEEK2, "qk_rope_head_dim", 2, 32768},
+        {DEEPSEEK2, "qk_nope_head_dim", 1, 32768},
+        {DEEPSEEK2, "v_head_dim", 1, 65536},
+        {DEEPSEEK2, "n_shared_experts", 1, 745},
+        {DEEPSEEK2, "first_k_dense_replace", 0, 1024},
+        {DEEPSEEK3, "topk_group", 1, 8},
+        {DOTS1, "moe_intermediate_size", 1, 1048576},
         {BERT, "intermediate_size", 1, 1048576},
         {BERT, "vocab_size", 1, 4194304},
         {BERT, "max_position_embeddings", 1, 16777216},
@@ -437,6 +451,29 @@ static void refused_by_some(void) {
         {BERT ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
         {BERT ",\"type_vocab_size\":0", SS_BAD_CONFIG, "type_vocab_size"},
         {"\"model_type\":\"mamba\"", SS_UNSUPPORTED, "model_type"},
+        {DEEPSEEK2 ",\"q_lora_rank\":null", SS_OK, ""},
+        {"\"model_type\":\"deepseek_v2\",\"num_experts_per_tok\":2,\"num_hidden_layers\":4,"
+         "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"hidden_size\":8,\"vocab_size\":8,"
+         "\"intermediate_size\":8",
+         SS_UNSUPPORTED, "num_key_value_heads"},
+        {DEEPSEEK2 ",\"qk_rope_head_dim\":5", SS_UNSUPPORTED, "head_dim"},
+        {DEEPSEEK2 ",\"topk_method\":\"noaux_tc\"", SS_UNSUPPORTED, "topk_method"},
+        {DEEPSEEK2 ",\"scoring_func\":\"sigmoid\"", SS_UNSUPPORTED, "scoring_func"},
+        {DEEPSEEK2 ",\"norm_topk_prob\":true", SS_UNSUPPORTED, "norm_topk_prob"},
+        {DEEPSEEK2 ",\"mlp_bias\":true", SS_UNSUPPORTED, "mlp_bias"},
+        {DEEPSEEK2 ",\"moe_layer_freq\":2", SS_UNSUPPORTED, "moe_layer_freq"},
+        {DEEPSEEK2 ",\"n_group\":5,\"topk_method\":\"group_limited_greedy\"", SS_UNSUPPORTED,
+         "n_group"},
+        {DEEPSEEK2 ",\"n_group\":64,\"topk_method\":\"group_limited_greedy\"", SS_UNSUPPORTED,
+         "num_experts_per_tok"},
+        {DEEPSEEK3 ",\"n_group\":256", SS_UNSUPPORTED, "n_group"},
+        {DEEPSEEK3 ",\"num_experts_per_tok\":129", SS_UNSUPPORTED, "num_experts_per_tok"},
+        {DEEPSEEK3 ",\"topk_method\":\"noaux_tc\",\"scoring_func\":\"sigmoid\"", SS_OK, ""},
+        {DEEPSEEK3 ",\"topk_method\":\"greedy\"", SS_UNSUPPORTED, "topk_method"},
+        {DEEPSEEK3 ",\"scoring_func\":\"softmax\"", SS_UNSUPPORTED, "scoring_func"},
+        {DEEPSEEK3 ",\"rope_interleave\":false", SS_UNSUPPORTED, "rope_interleave"},
+        {"\"model_type\":\"deepseek_v2\"," SIZES, SS_BAD_CONFIG, "num_experts_per_tok"},
+        {"\"model_type\":\"dots1\"," SIZES, SS_BAD_CONFIG, "n_routed_experts"},
         {OSS ",\"hidden_act\":\"gelu\"", SS_UNSUPPORTED, "hidden_act"},
         {"\"model_type\":\"gpt_oss\"," SIZES, SS_UNSUPPORTED, "rope_scaling"},
     };
@@ -493,7 +530,7 @@ static void rotary_configs(void) {
         {"{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}",
          SS_UNSUPPORTED, "high_freq_factor"},
         {"{\"rope_type\":\"yarn\",\"factor\":4,\"finetuned\":true}", SS_OK, ""},
-        {"{\"rope_type\":\"yarn\",\"factor\":4,\"mscale\":1.0}", SS_UNSUPPORTED, "mscale"},
+        {"{\"rope_type\":\"yarn\",\"factor\":4,\"alpha\":1.0}", SS_UNSUPPORTED, "alpha"},
         {"{\"rope_type\":\"yarn\",\"factor\":4,\"beta_fast\":-1}", SS_BAD_CONFIG, "beta_fast"},
         {"{\"rope_type\":\"yarn\",\"factor\":4,\"rope_theta\":1}", SS_UNSUPPORTED, "rope_theta"},
         {"{\"rope_type\":\"default\",\"mrope_section\":[2,3,3]}", SS_UNSUPPORTED, "mrope_section"},
@@ -657,6 +694,10 @@ static const char *const folders[] = {
     "hf-gpt_bigcode-heads",
     "hf-mpt",
     "hf-mpt-bare",
+    "hf-deepseek_v2",
+    "hf-deepseek_v2-greedy",
+    "hf-deepseek_v3",
+    "hf-dots1",
     "hf-bert",
     "hf-bert-bare",
     "hf-bert-old",
@@ -1119,6 +1160,31 @@ static void every_key_counts(void) {
         {"hf-hunyuan", "\"alpha\": 50.0", "\"alpha\": 5.0"},
         {"hf-hunyuan", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
         {"hf-hunyuan_moe", "\"moe_topk\": 2", "\"moe_topk\": 3"},
+        {"hf-deepseek_v2", "\"topk_method\": \"group_limited_greedy\"",
+         "\"topk_method\": \"greedy\""},
+        {"hf-deepseek_v2", "\"n_group\": 4", "\"n_group\": 2"},
+        {"hf-deepseek_v2", "\"topk_group\": 2", "\"topk_group\": 3"},
+        {"hf-deepseek_v2", "\"routed_scaling_factor\": 1.5", "\"routed_scaling_factor\": 1.0"},
+        {"hf-deepseek_v2", "\"num_experts_per_tok\": 3", "\"num_experts_per_tok\": 2"},
+        {"hf-deepseek_v2", "\"mscale_all_dim\": 0.7", "\"mscale_all_dim\": 1.4"},
+        {"hf-deepseek_v2", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-deepseek_v2", "\"factor\": 4.0", "\"factor\": 2.0"},
+        {"hf-deepseek_v2", "\"original_max_position_embeddings\": 16",
+         "\"original_max_position_embeddings\": 32"},
+        {"hf-deepseek_v2", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu2\""},
+        {"hf-deepseek_v2", "\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": 1e-01"},
+        {"hf-deepseek_v2-greedy", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-deepseek_v3", "\"mscale\": 1.2", "\"mscale\": 0.6"},
+        {"hf-deepseek_v3", "\"mscale_all_dim\": 0.7", "\"mscale_all_dim\": 1.4"},
+        {"hf-deepseek_v3", "\"norm_topk_prob\": true", "\"norm_topk_prob\": false"},
+        {"hf-deepseek_v3", "\"n_group\": 4", "\"n_group\": 2"},
+        {"hf-deepseek_v3", "\"topk_group\": 2", "\"topk_group\": 3"},
+        {"hf-deepseek_v3", "\"routed_scaling_factor\": 2.5", "\"routed_scaling_factor\": 1.0"},
+        {"hf-dots1", "\"norm_topk_prob\": false", "\"norm_topk_prob\": true"},
+        {"hf-dots1", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-dots1", "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 3"},
+        {"hf-dots1", "\"n_group\": 1", "\"n_group\": 3"},
+        {"hf-dots1", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
         {"hf-llama-linear", "\"factor\": 2.5", "\"factor\": 2.0"},
         {"hf-llama-llama3", "\"low_freq_factor\": 1.0", "\"low_freq_factor\": 2.0"},
         {"hf-llama-llama3", "\"high_freq_factor\": 4.0", "\"high_freq_factor\": 3.0"},
@@ -1240,6 +1306,15 @@ static void missing_tensors(void) {
          "model.layers.1.self_attn.query_mronreyal.weight"},
         {"hf-hunyuan_moe", "model.layers.1.mlp.shared_mlp.down_proj.weight",
          "model.layers.1.mlp.shared_mlp.down_jorp.weight"},
+        {"hf-deepseek_v2", "model.layers.1.mlp.shared_experts.up_proj.weight",
+         "model.layers.1.mlp.shared_experts.up_jorp.weight"},
+        {"hf-deepseek_v2", "model.layers.0.self_attn.kv_a_layernorm.weight",
+         "model.layers.0.self_attn.kv_a_mronreyal.weight"},
+        {"hf-deepseek_v3", "model.layers.2.mlp.gate.e_score_correction_bias",
+         "model.layers.2.mlp.gate.e_score_correction_saib"},
+        {"hf-deepseek_v3", "model.layers.0.self_attn.q_a_proj.weight",
+         "model.layers.0.self_attn.q_a_jorp.weight"},
+        {"hf-dots1", "model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.down_jorp.weight"},
         {"hf-qwen2_moe", "model.layers.0.mlp.shared_expert_gate.weight",
          "model.layers.0.mlp.shared_expert_etag.weight"},
     };
@@ -1408,13 +1483,13 @@ static void flipped_bits(void) {
  * of the first key's logit add up to is the mean of the products that were recorded. */
 static void parts_add_up(void) {
     CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them or a "
-         "limit clips keys");
+         "limit or latent attention makes keys otherwise");
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
         size_t count = (size_t)(2 * arch->L + 2), H = (size_t)arch->H;
-        bool is_linear = !arch->post_norm && arch->qkv_clip <= 0.0f;
+        bool is_linear = !arch->post_norm && arch->qkv_clip <= 0.0f && !arch->kv_latent;
         float *parts = measure(trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
         float *heads = measure(trace, "logit_parts_heads", 0.3f, 0, 0, 0, NULL);
         for (int head = 0; head < arch->L * arch->H; head++) {

@@ -220,6 +220,8 @@ export interface Architecture {
   readonly G: number;
   readonly D: number;
   readonly K: number;
+  /** Width of values and head outputs; K in most models. */
+  readonly U: number;
   /** Feed-forward width, per expert if there are experts. */
   readonly F: number;
   readonly V: number;
@@ -290,6 +292,14 @@ export interface Architecture {
   readonly logit_scale?: number;
   /** Layers whose queries and keys are not rotated; absent where all are. */
   readonly unrotated?: readonly number[];
+  /** Widths that queries, and keys and values, are compressed to in latent attention; absent in other models. */
+  readonly q_latent?: number;
+  readonly kv_latent?: number;
+  /** Feed-forward width of the experts that every token goes through; absent where there are none. */
+  readonly shared_F?: number;
+  /** Layers without experts in a model that has experts in the others, and their feed-forward width. */
+  readonly dense_layers?: readonly number[];
+  readonly dense_F?: number;
   /** Embeddings are multiplied by this factor. */
   readonly embedding_scale: number;
   /**

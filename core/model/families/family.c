@@ -52,6 +52,9 @@ static const ss_family families[] = {
     {"mpt", false, ss_mpt_read, ss_mpt_load, NULL},
     {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load, NULL},
     {"bert", false, ss_bert_read, ss_bert_load, NULL},
+    {"deepseek_v2", false, ss_deepseek_v2_read, ss_deepseek_load, NULL},
+    {"deepseek_v3", false, ss_deepseek_v3_read, ss_deepseek_load, NULL},
+    {"dots1", false, ss_dots1_read, ss_dots1_load, NULL},
 };
 
 const ss_family *ss_family_find(const char *name) {

@@ -144,7 +144,7 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
     const ss_trace *trace = hook->pass->trace;
     const ss_arch *arch = &trace->model->arch;
     int own = hook->own, group = hook->l * arch->G + hook->h / (arch->H / arch->G);
-    size_t K = (size_t)arch->K;
+    size_t K = (size_t)arch->K, U = (size_t)arch->U;
     cache->score[own] = 0.0f;
     cache->score_factor[own] = 1.0f;
     if ((int)e->policy == KEY_NORM) {
@@ -154,7 +154,7 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
     if ((int)e->policy == VATP) {
         const float *v = ss_row(trace, SS_FIELD_V, group, own);
         cache->score_factor[own] = 0.0f;
-        for (size_t i = 0; i < K; i++) cache->score_factor[own] += fabsf(v[i]);
+        for (size_t i = 0; i < U; i++) cache->score_factor[own] += fabsf(v[i]);
     }
     if ((int)e->policy == RANDOM)
         cache->score[own] =
@@ -391,7 +391,7 @@ void ss_cache_compact(ss_pass *pass, int l, int g, int slots) {
         if (!stays) continue;
         tokens[kept] = tokens[j];
         move_row(k, (size_t)arch->K, 1, S, j, kept);
-        move_row(v, (size_t)arch->K, 1, S, j, kept);
+        move_row(v, (size_t)arch->U, 1, S, j, kept);
         move_row(first.score, 1, share, S, j, kept);
         move_row(first.score_factor, 1, share, S, j, kept);
         move_row(first.evicted, 1, share, S, j, kept++);

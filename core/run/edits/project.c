@@ -21,7 +21,7 @@ enum { STREAM, HEADS };
 #define DEPENDENT 1e-4f
 
 static size_t width_of(const float *values, const ss_arch *arch) {
-    return (size_t)((int)values[FROM] == STREAM ? arch->D : arch->K);
+    return (size_t)((int)values[FROM] == STREAM ? arch->D : arch->U);
 }
 
 /* Keeps one direction per head. In the stream those of a layer are orthonormal, else each has
@@ -69,16 +69,16 @@ static void find_tags(const ss_hook *hook, const float *values, const float *key
                       float *directions, size_t n) {
     const ss_model *model = hook->pass->trace->model;
     const ss_arch *arch = &model->arch;
-    size_t H = (size_t)arch->H, K = (size_t)arch->K, share = H / (size_t)arch->G;
+    size_t H = (size_t)arch->H, U = (size_t)arch->U, share = H / (size_t)arch->G;
     bool is_stream = (int)values[FROM] == STREAM;
     float *row = hook->pass->work;
     for (size_t d = 0; d < n; d++) {
         if (is_stream) ss_matrix_output(row, &model->layers[hook->l].o.w, d);
         for (size_t h = 0; h < H; h++) {
-            const float *v = key_values + h / share * K;
-            const float *of_head = row + (arch->added_heads ? 0 : h * K);
+            const float *v = key_values + h / share * U;
+            const float *of_head = row + (arch->added_heads ? 0 : h * U);
             bool is_meant = ss_edit_holds(values[HEAD], (int)h);
-            directions[h * n + d] = !is_meant ? 0.0f : is_stream ? ss_dot(of_head, v, K) : v[d];
+            directions[h * n + d] = !is_meant ? 0.0f : is_stream ? ss_dot(of_head, v, U) : v[d];
         }
     }
 }

@@ -38,6 +38,8 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                        : arch->one_more_gain             ? "gains of 1 + w"
                        : any_unrotated(arch)             ? "layers without rotary positions"
                        : arch->parallel                  ? "parallel blocks"
+                       : arch->kv_latent                 ? "latent attention"
+                       : arch->U != arch->K              ? "values of another width"
                        : arch->qk_norm                   ? "norms of queries and keys"
                        : arch->qkv_clip > 0.0f           ? "clipped queries, keys and values"
                        : arch->score_cap > 0.0f          ? "soft caps"

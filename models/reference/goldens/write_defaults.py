@@ -68,6 +68,10 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "gpt_oss": (transformers.GptOssConfig, SIZES | {
         "rope_parameters": {"rope_type": "default", "rope_theta": 150000.0}}),
     "bert": (transformers.BertConfig, SIZES),
+    "deepseek_v2": (transformers.DeepseekV2Config, SIZES | {"num_experts_per_tok": 6}),
+    "deepseek_v3": (transformers.DeepseekV3Config, SIZES | {"num_attention_heads": 128}),
+    "dots1": (transformers.Dots1Config, SIZES | {
+        "n_routed_experts": 128, "num_experts_per_tok": 6, "n_shared_experts": 2}),
 }
 
 

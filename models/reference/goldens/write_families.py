@@ -53,31 +53,38 @@ def fill(model: transformers.PreTrainedModel, generator: torch.Generator, centre
     with torch.no_grad():
         for name, w in model.named_parameters():
             w.copy_(lively(name, w.shape, generator, centre))
+        for name, w in model.named_buffers():
+            if name.endswith("score_correction_bias"):
+                w.copy_(lively(name, w.shape, generator, centre))
 
 
-def routers_of(model: transformers.PreTrainedModel) -> list[torch.nn.Module]:
-    return [module for name, module in model.named_modules()
-            if type(module).__name__.endswith(("TopKRouter", "MoEV1Gate"))]
+def routers_of(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Module]:
+    """The routers by their layers; layers without experts have none."""
+    return {int(name.split(".layers.")[1].split(".")[0]): module for name, module in model.named_modules()
+            if type(module).__name__.lower().endswith(("topkrouter", "moev1gate"))}
 
 
 def trace_of(model: transformers.PreTrainedModel, final_norm: str,
              tokens: Tensor) -> dict[str, Tensor]:
     """Like hf_trace, plus router [L, T, E]: the weight of each expert, 0 if not selected."""
-    weights: list[Tensor] = []
+    weights: dict[torch.nn.Module, Tensor] = {}
 
-    def record(_: torch.nn.Module, __: Any, output: tuple[Tensor, ...]) -> None:
+    def record(router: torch.nn.Module, _: Any, output: tuple[Tensor, ...]) -> None:
         logits, chosen, experts = output
-        weights.append(torch.zeros_like(logits, dtype=chosen.dtype).scatter(-1, experts, chosen))
+        weights[router] = torch.zeros_like(logits, dtype=chosen.dtype).scatter(-1, experts, chosen)
 
-    hooks = [router.register_forward_hook(record) for router in routers_of(model)]
+    routers = routers_of(model)
+    hooks = [router.register_forward_hook(record) for router in routers.values()]
     trace = hf_trace(model, model.get_submodule(final_norm), tokens)
     for hook in hooks:
         hook.remove()
     if not model.can_generate():  # a query sees the token that it would have to predict
         del trace["loss"]
+    L = model.config.get_text_config().num_hidden_layers
     if weights:
-        trace["router"] = torch.stack(weights)
-    assert len(trace["hidden"]) == model.config.get_text_config().num_hidden_layers + 1
+        none = torch.zeros_like(next(iter(weights.values())))
+        trace["router"] = torch.stack([weights[routers[n]] if n in routers else none for n in range(L)])
+    assert len(trace["hidden"]) == L + 1
     return trace
 
 
@@ -740,6 +747,54 @@ def qwen2_moe_norm() -> None:
          dtype=torch.bfloat16)
 
 
+LATENT = SIZES | dict(
+    num_key_value_heads=4, num_hidden_layers=3, kv_lora_rank=18, qk_rope_head_dim=6, qk_nope_head_dim=8,
+    v_head_dim=11, first_k_dense_replace=1, n_routed_experts=8, moe_intermediate_size=12)
+
+
+def deepseek_v2(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.DeepseekV2ForCausalLM(eager(transformers.DeepseekV2Config(**LATENT | more)))
+
+
+def deepseek_v2_groups() -> None:
+    case("hf-deepseek_v2", deepseek_v2(
+        q_lora_rank=None, n_shared_experts=2, num_experts_per_tok=3, topk_method="group_limited_greedy",
+        n_group=4, topk_group=2, routed_scaling_factor=1.5, max_position_embeddings=64,
+        rope_parameters={"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale_all_dim": 0.7,
+                         "original_max_position_embeddings": 16}),
+        "Latent attention without compressed queries, values narrower than keys; a first layer without experts, "
+        "then 3 of 8 experts out of 2 of 4 groups and two for all tokens; YaRN that scales scores.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def deepseek_v2_greedy() -> None:
+    case("hf-deepseek_v2-greedy", deepseek_v2(
+        q_lora_rank=14, n_shared_experts=1, num_experts_per_tok=2, v_head_dim=19, attention_bias=True,
+        first_k_dense_replace=0, num_hidden_layers=2),
+        "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer.",
+        dtype=torch.bfloat16)
+
+
+def deepseek_v3() -> None:
+    case("hf-deepseek_v3", transformers.DeepseekV3ForCausalLM(eager(transformers.DeepseekV3Config(
+        **LATENT | {"v_head_dim": 14, "max_position_embeddings": 64}, q_lora_rank=14, n_group=4, topk_group=2,
+        num_experts_per_tok=3, rope_parameters={
+            "rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale": 1.2, "mscale_all_dim": 0.7,
+            "original_max_position_embeddings": 16}))),
+        "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def dots1() -> None:
+    case("hf-dots1", transformers.Dots1ForCausalLM(eager(transformers.Dots1Config(
+        **SIZES | {"head_dim": 10, "num_hidden_layers": 3}, first_k_dense_replace=1, n_routed_experts=6,
+        moe_intermediate_size=12, n_shared_experts=2, num_experts_per_tok=2, routed_scaling_factor=1.5,
+        sliding_window=6, max_window_layers=2,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Queries and keys normed by heads; experts of deepseek_v3 whose weights are sigmoids; a window of 6 keys in "
+        "the last layer.", dtype=torch.bfloat16, edit=old_rope)
+
+
 def llama(name: str, notes: str, rope: dict[str, Any], edit: Edit | None) -> None:
     model = transformers.LlamaForCausalLM(eager(transformers.LlamaConfig(
         **SIZES, tie_word_embeddings=True, rope_parameters={"rope_theta": 100.0} | rope)))
@@ -825,6 +880,10 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-mixtral": mixtral,
     "hf-qwen2_moe": qwen2_moe_shares,
     "hf-qwen2_moe-norm": qwen2_moe_norm,
+    "hf-deepseek_v2": deepseek_v2_groups,
+    "hf-deepseek_v2-greedy": deepseek_v2_greedy,
+    "hf-deepseek_v3": deepseek_v3,
+    "hf-dots1": dots1,
     "hf-llama-linear": llama_linear,
     "hf-llama-yarn": llama_yarn,
     "hf-llama-llama3": llama_llama3,
