@@ -20,7 +20,7 @@ const char *ss_ffn_name(ss_ffn_kind ffn) {
 
 const char *ss_activation_name(ss_activation activation) {
     return (const char *[]){
-        "silu", "gelu_tanh", "gelu", "relu", "relu2", "clamped_swiglu"}[activation];
+        "silu", "gelu_tanh", "gelu", "relu", "relu2", "clamped_swiglu", "xielu"}[activation];
 }
 
 const char *ss_rope_scaling_name(ss_rope_scaling scaling) {

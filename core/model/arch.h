@@ -59,7 +59,9 @@ typedef enum ss_qk_norm {
 /* How the scores of experts become weights. */
 typedef enum ss_router {
     SS_ROUTER_SOFTMAX,
-    SS_ROUTER_SIGMOID /* each score alone; a bias decides with it who is chosen (DeepSeek-V3) */
+    SS_ROUTER_SIGMOID, /* each score alone; a bias decides with it who is chosen (DeepSeek-V3) */
+    SS_ROUTER_MIXER    /* two experts, each with its share of those that are near it and not chosen
+                          before it (SparseMixer-v2 of Phi-3.5-MoE) */
 } ss_router;
 
 /* ss_arch.prefix of a model whose queries see the keys after them, too. */
@@ -72,6 +74,7 @@ typedef enum ss_activation {
     SS_ACTIVATION_RELU,
     SS_ACTIVATION_RELU2,          /* the square of relu (So et al. 2021) */
     SS_ACTIVATION_CLAMPED_SWIGLU, /* of gpt-oss; gated only, with a limit and a slope */
+    SS_ACTIVATION_XIELU,          /* each layer has a curve of its own (Huang 2024); no gate */
     SS_ACTIVATION_N
 } ss_activation;
 
@@ -163,6 +166,7 @@ typedef struct ss_arch {
     ss_owner value_bias;        /* added to the output of each head */
     ss_gate gate;
     bool ffn_bias;
+    bool head_bias;     /* of the LM head, in a family that may have one */
     int top_k;          /* experts that one token goes through, 1 .. E */
     bool router_shares; /* their weights are shares of all E and sum to less than 1; else to 1 */
     ss_router router;
@@ -170,6 +174,7 @@ typedef struct ss_arch {
     int router_top_groups; /* of them, so many have experts that a token goes through */
     int router_best;       /* a group counts by the sum of so many best experts */
     float router_scale;    /* the weights are multiplied by it; usually 1 */
+    float router_jitter;   /* mixer: those within twice this part of the best are near it */
     int shared_F;          /* width of one more expert that every token goes through; or 0 */
     int dense_F; /* feed-forward width of the layers without experts, where there are both */
     bool dense[SS_LAYERS_MAX]; /* [L] */

@@ -101,7 +101,8 @@ static bool is_plain(ss_dtype type) {
 /* Rows of a block type cannot begin inside a block, and those of I8 have scales in a matrix only.
  */
 static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *tensor) {
-    size_t last = tensor->dims[tensor->rank - 1], block = ss_dtype_block(tensor->type);
+    size_t last = tensor->rank ? tensor->dims[tensor->rank - 1] : 1,
+           block = ss_dtype_block(tensor->type);
     if (tensor->type == SS_I8 && tensor->rank != 2)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
                                  "expected I8 in a matrix only");
@@ -148,6 +149,7 @@ static float *in_place(ss_loader *loader, const char *name, const ss_tensor *ten
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n) {
     ss_tensor shape = {.rank = 1, .dims = {n}};
     if (rows) shape = (ss_tensor){.rank = 2, .dims = {rows, n}};
+    if (n == 0) shape = (ss_tensor){.rank = 0};
     const ss_tensor *tensor = find(loader, name, &shape);
     if (!tensor || !check_rows(loader, name, tensor)) return NULL;
     size_t count = ss_tensor_count(tensor);

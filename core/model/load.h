@@ -88,7 +88,8 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
 /* The same with a bias [V], which a tied head has beside the embedding. */
 void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name);
 
-/* Numbers of shape [rows][n], or [n] where rows is 0, as floats in the arena. */
+/* Numbers of shape [rows][n], or [n] where rows is 0, or one number of no shape where both are, as
+ * floats in the arena. */
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
 
 /* n ones in the arena: the gain of a norm that has none. */

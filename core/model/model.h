@@ -25,9 +25,10 @@ typedef struct ss_norm {
 } ss_norm;
 
 typedef struct ss_ffn {
-    ss_linear gate; /* D -> F, gated feed-forward only */
-    ss_linear up;   /* D -> F */
-    ss_linear down; /* F -> D */
+    ss_linear gate;     /* D -> F, gated feed-forward only */
+    ss_linear up;       /* D -> F */
+    ss_linear down;     /* F -> D */
+    const float *curve; /* [4] of xielu: slopes above and below 0, beta, eps; or NULL */
 } ss_ffn;
 
 typedef struct ss_layer {

@@ -17,6 +17,17 @@ static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, si
     }
 }
 
+/* x becomes p x^2 + beta x above 0, and n (e^min(x, eps) - 1 - x) + beta x below. */
+static void xielu(float *x, const float *curve, size_t n) {
+    double p = (double)curve[0], below = (double)curve[1], beta = (double)curve[2];
+    double eps = (double)curve[3];
+    for (size_t i = 0; i < n; i++) {
+        double y = (double)x[i], least = y < eps ? y : eps;
+        double bent = y > 0.0 ? p * y * y : below * (ss_exp_double(least) - 1.0 - y);
+        x[i] = (float)(bent + beta * y);
+    }
+}
+
 static void relu2(float *x, size_t n) {
     ss_relu(x, n);
     ss_multiply(x, x, n);
@@ -82,7 +93,10 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
     } else {
         in = pass->up;
         if (in != up) memcpy(in, up, inner * sizeof *in);
-        ss_activate(in, arch->activation, inner);
+        if (arch->activation == SS_ACTIVATION_XIELU)
+            xielu(in, ffn->curve, inner);
+        else
+            ss_activate(in, arch->activation, inner);
     }
     ss_linear_rows(pass, out, in, &ffn->down, n);
     record_spikes(pass, in, out, &ffn->down.w, n);
@@ -116,12 +130,37 @@ static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
     for (size_t e = 0; e < (size_t)arch->E; e++) marks[e] = !is_top[e / share];
 }
 
+/* Keeps the softmax of x[E] at its largest, over those that are near it and not `without`. */
+static size_t mix(float *weights, const float *x, size_t without, const ss_arch *arch) {
+    size_t E = (size_t)arch->E, best = without == 0 && E > 1 ? 1 : 0;
+    float sum = 0.0f;
+    for (size_t e = 0; e < E; e++)
+        if (e != without && x[e] > x[best]) best = e;
+    for (size_t e = 0; e < E; e++) {
+        float far = (x[best] - x[e]) / fmaxf(fabsf(x[e]), x[best]);
+        if (e != without && !(far > 2.0f * arch->router_jitter)) sum += ss_expf(x[e] - x[best]);
+    }
+    weights[best] = 1.0f / sum;
+    return best;
+}
+
+/* Turns E logits into weights of two experts. */
+static void route_mixer(float *x, const ss_arch *arch) {
+    float weights[SS_EXPERTS_MAX] = {0.0f};
+    mix(weights, x, mix(weights, x, SIZE_MAX, arch), arch);
+    ss_copy(x, weights, (size_t)arch->E);
+}
+
 /* Turns E logits into E weights: shares by softmax, or sigmoids, then only the top_k largest of
  * those that stand for choice with `bias`. */
 static void route(float *x, const float *bias, const ss_arch *arch) {
     size_t E = (size_t)arch->E;
     float scores[SS_EXPERTS_MAX];
     bool is_out[SS_EXPERTS_MAX] = {false}, is_top[SS_EXPERTS_MAX];
+    if (arch->router == SS_ROUTER_MIXER) {
+        route_mixer(x, arch);
+        return;
+    }
     if (arch->router == SS_ROUTER_SIGMOID)
         ss_sigmoid(x, x, 0.0f, E);
     else

@@ -81,6 +81,9 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define DOTS1                                                                                      \
     "\"model_type\":\"dots1\",\"n_routed_experts\":8,\"num_experts_per_tok\":2,"                   \
     "\"n_shared_experts\":1," SIZES
+#define GRANITE_SWA "\"model_type\":\"granite_swa\"," SIZES
+#define APERTUS "\"model_type\":\"apertus\"," SIZES
+#define PHIMOE "\"model_type\":\"phimoe\"," SIZES
 #define BERT "\"model_type\":\"bert\"," SIZES
 
 static void check_config(const char *text, ss_status status, const char *where) {
@@ -189,6 +192,8 @@ static void ranges(void) {
         {DEEPSEEK2, "first_k_dense_replace", 0, 1024},
         {DEEPSEEK3, "topk_group", 1, 8},
         {DOTS1, "moe_intermediate_size", 1, 1048576},
+        {PHIMOE, "num_local_experts", 2, 1024},
+        {PHIMOE, "num_experts_per_tok", 2, 2},
         {BERT, "intermediate_size", 1, 1048576},
         {BERT, "vocab_size", 1, 4194304},
         {BERT, "max_position_embeddings", 1, 16777216},
@@ -474,6 +479,15 @@ static void refused_by_some(void) {
         {DEEPSEEK3 ",\"rope_interleave\":false", SS_UNSUPPORTED, "rope_interleave"},
         {"\"model_type\":\"deepseek_v2\"," SIZES, SS_BAD_CONFIG, "num_experts_per_tok"},
         {"\"model_type\":\"dots1\"," SIZES, SS_BAD_CONFIG, "n_routed_experts"},
+        {GRANITE_SWA ",\"layer_rope_theta\":[0,10,10,10]", SS_OK, ""},
+        {GRANITE_SWA ",\"layer_rope_theta\":[0,10,20,10]", SS_UNSUPPORTED, "layer_rope_theta"},
+        {GRANITE_SWA ",\"layer_rope_theta\":[0,10,0.5,10]", SS_UNSUPPORTED, "layer_rope_theta"},
+        {GRANITE_SWA ",\"layer_rope_theta\":[0,10,\"10\",10]", SS_UNSUPPORTED, "layer_rope_theta"},
+        {GRANITE_SWA ",\"layer_rope_theta\":[0,10,10]", SS_UNSUPPORTED, "layer_rope_theta"},
+        {APERTUS ",\"hidden_act\":\"gelu\"", SS_OK, ""},
+        {APERTUS ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
+        {LLAMA ",\"hidden_act\":\"xielu\"", SS_UNSUPPORTED, "hidden_act"},
+        {PHIMOE ",\"rope_scaling\":{\"rope_type\":\"longrope\"}", SS_UNSUPPORTED, "rope_type"},
         {OSS ",\"hidden_act\":\"gelu\"", SS_UNSUPPORTED, "hidden_act"},
         {"\"model_type\":\"gpt_oss\"," SIZES, SS_UNSUPPORTED, "rope_scaling"},
     };
@@ -582,6 +596,9 @@ static void windows_of_layers(void) {
                         "\"full_attention\",\"full_attention\",\"sliding_attention\"]",
                   "...7");
     check_windows(OSS, "128.128.");
+    check_windows(GRANITE_SWA, ".128128128");
+    check_windows(DOTS1 ",\"max_window_layers\":2,\"sliding_window\":7", "..77");
+    check_windows(PHIMOE ",\"sliding_window\":7", "7777");
     static const char *const typed[] = {QWEN2, QWEN2_MOE, QWEN3,   OLMO3,  OSS,
                                         GEMMA, GEMMA2,    EXAONE4, COHERE2};
     for (size_t i = 0; i < sizeof typed / sizeof *typed; i++) {
@@ -626,6 +643,8 @@ static void rotations_of_layers(void) {
     check_rotations(EXAONE4 TYPES, ".rr.");
     check_rotations(EXAONE4 ",\"sliding_window\":null", "rrrr");
     check_rotations(OLMO3 TYPES, "rrrr");
+    check_rotations(GRANITE_SWA, "rrrr");
+    check_rotations(GRANITE_SWA ",\"layer_rope_theta\":[0,10,0,10]", ".r.r");
 }
 
 /* ---- models ------------------------------------------------------------------------------- */
@@ -698,6 +717,10 @@ static const char *const folders[] = {
     "hf-deepseek_v2-greedy",
     "hf-deepseek_v3",
     "hf-dots1",
+    "hf-granite_swa",
+    "hf-granite_swa-types",
+    "hf-apertus",
+    "hf-phimoe",
     "hf-bert",
     "hf-bert-bare",
     "hf-bert-old",
@@ -1185,6 +1208,22 @@ static void every_key_counts(void) {
         {"hf-dots1", "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 3"},
         {"hf-dots1", "\"n_group\": 1", "\"n_group\": 3"},
         {"hf-dots1", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-granite_swa", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-granite_swa", "\"attention_multiplier\": 0.25", "\"attention_multiplier\": 0.5"},
+        {"hf-granite_swa", "50.0,\n", "80.0,\n"},
+        {"hf-granite_swa", "\"residual_multiplier\": 0.5", "\"residual_multiplier\": 1.0"},
+        {"hf-granite_swa-types", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-granite_swa-types", "\"mlp_bias\": true", "\"mlp_bias\": false"},
+        {"hf-granite_swa-types", "\"full_attention\"", "\"sliding_attention\""},
+        {"hf-apertus", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-apertus", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
+        {"hf-apertus", "\"factor\": 8.0", "\"factor\": 2.0"},
+        {"hf-phimoe", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-phimoe", "\"lm_head_bias\": true", "\"lm_head_bias\": false"},
+        {"hf-phimoe", "\"router_jitter_noise\": 0.2", "\"router_jitter_noise\": 0.01"},
+        {"hf-phimoe", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-phimoe", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
+        {"hf-phimoe", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu\""},
         {"hf-llama-linear", "\"factor\": 2.5", "\"factor\": 2.0"},
         {"hf-llama-llama3", "\"low_freq_factor\": 1.0", "\"low_freq_factor\": 2.0"},
         {"hf-llama-llama3", "\"high_freq_factor\": 4.0", "\"high_freq_factor\": 3.0"},
@@ -1315,6 +1354,10 @@ static void missing_tensors(void) {
         {"hf-deepseek_v3", "model.layers.0.self_attn.q_a_proj.weight",
          "model.layers.0.self_attn.q_a_jorp.weight"},
         {"hf-dots1", "model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.down_jorp.weight"},
+        {"hf-granite_swa", "model.layers.4.self_attn.sinks", "model.layers.4.self_attn.knisS"},
+        {"hf-apertus", "model.layers.1.mlp.act_fn.alpha_n", "model.layers.1.mlp.act_fn.alpha_x"},
+        {"hf-apertus", "model.layers.0.mlp.act_fn.beta", "model.layers.0.mlp.act_fn.atab"},
+        {"hf-phimoe", "lm_head.bias", "lm_head.sabi"},
         {"hf-qwen2_moe", "model.layers.0.mlp.shared_expert_gate.weight",
          "model.layers.0.mlp.shared_expert_etag.weight"},
     };

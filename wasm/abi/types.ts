@@ -282,7 +282,7 @@ export interface Architecture {
   /** One feed-forward for all tokens instead of experts. */
   readonly dense: boolean;
   readonly gated: boolean;
-  readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'relu2' | 'clamped_swiglu';
+  readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'relu2' | 'clamped_swiglu' | 'xielu';
   /** Queries, keys and values are clipped to this magnitude; absent where they are not. */
   readonly qkv_clip?: number;
   /** Scores are q.k times this factor. */

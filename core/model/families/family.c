@@ -55,6 +55,9 @@ static const ss_family families[] = {
     {"deepseek_v2", false, ss_deepseek_v2_read, ss_deepseek_load, NULL},
     {"deepseek_v3", false, ss_deepseek_v3_read, ss_deepseek_load, NULL},
     {"dots1", false, ss_dots1_read, ss_dots1_load, NULL},
+    {"granite_swa", false, ss_granite_swa_read, ss_granite_swa_load, FACTORS},
+    {"apertus", false, ss_apertus_read, ss_apertus_load, NULL},
+    {"phimoe", false, ss_phimoe_read, ss_phimoe_load, NULL},
 };
 
 const ss_family *ss_family_find(const char *name) {
@@ -155,6 +158,8 @@ ss_activation ss_read_activation(ss_json *json, const char *key, const char *sta
         {"relu2", SS_ACTIVATION_RELU2},
     };
     const char *name = ss_json_text(json, key, standard);
+    /* Only apertus has its curves. */
+    if (!strcmp(name, standard) && !strcmp(name, "xielu")) return SS_ACTIVATION_XIELU;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(name, table[i].name)) return table[i].activation;
     ss_json_refuse(json, key, "\"silu\", \"gelu\", \"gelu_new\", \"relu\" and \"relu2\"", name);

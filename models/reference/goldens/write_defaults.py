@@ -70,6 +70,9 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "bert": (transformers.BertConfig, SIZES),
     "deepseek_v2": (transformers.DeepseekV2Config, SIZES | {"num_experts_per_tok": 6}),
     "deepseek_v3": (transformers.DeepseekV3Config, SIZES | {"num_attention_heads": 128}),
+    "granite_swa": (transformers.GraniteSWAConfig, SIZES),
+    "apertus": (transformers.ApertusConfig, SIZES),
+    "phimoe": (transformers.PhimoeConfig, SIZES),
     "dots1": (transformers.Dots1Config, SIZES | {
         "n_routed_experts": 128, "num_experts_per_tok": 6, "n_shared_experts": 2}),
 }

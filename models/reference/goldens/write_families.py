@@ -11,11 +11,14 @@ gains and biases are random. The script reads the weights back from the saved fi
 import json
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from transformers.models.gpt_oss import modeling_gpt_oss
+from transformers.models.granite_swa import modeling_granite_swa
 
 from ..files import write_json
 from . import GOLDEN
@@ -32,6 +35,7 @@ SIZES: dict[str, Any] = dict(
 )
 
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
+Trace = Callable[[transformers.PreTrainedModel, str, Tensor], dict[str, Tensor]]
 
 
 def lively(name: str, shape: torch.Size, generator: torch.Generator, centre: float) -> Tensor:
@@ -90,10 +94,10 @@ def trace_of(model: transformers.PreTrainedModel, final_norm: str,
 
 def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
          final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, centre: float = 1.0,
-         part: str = "", edit: Edit | None = None,
+         part: str = "", edit: Edit | None = None, maps: Trace = trace_of,
          rename: Callable[[str], str] | None = None, has_head: bool = True) -> None:
     """Store `part` of the model (default: all) and its trace. `rename` maps tensor names to those in the file;
-    has_head: that part has the weights of the logits."""
+    has_head: that part has the weights of the logits; maps: the trace that has the weights of attention."""
     generator = torch.Generator().manual_seed(23)
     model.eval()
     fill(model, generator, centre)
@@ -113,12 +117,13 @@ def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
         write_json(folder / "config.json", edit(config))
     read = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
                                        experts_implementation="eager")
-    expected = trace_of(read, final_norm, tokens)
+    expected = trace_of(read, final_norm, tokens) | {"att": maps(read, final_norm, tokens)["att"]}
     if not has_head:
         del expected["logits"]
     store(folder, expected)
     (folder / "golden.safetensors").chmod(0o644)
     precise = trace_of(read.double(), final_norm, tokens)
+    precise["att"] = maps(read, final_norm, tokens)["att"]
     worst = max(scaled_error(precise[key], expected[key])
                 for key in ("logits", "att", "hidden") if key in expected)
     describe(folder, model.config.model_type, "softmax", notes, script="write_families.py",
@@ -795,6 +800,56 @@ def dots1() -> None:
         "the last layer.", dtype=torch.bfloat16, edit=old_rope)
 
 
+def beside_sinks(model: transformers.PreTrainedModel, final_norm: str, tokens: Tensor) -> dict[str, Tensor]:
+    """The trace of a granite_swa that computes attention as gpt_oss does, whose weights leave a share to the sink: its
+    own give weights that sum to 1, and scale the output instead."""
+    with mock.patch.object(modeling_granite_swa, "eager_attention_forward", modeling_gpt_oss.eager_attention_forward):
+        trace = trace_of(model, final_norm, tokens)
+    assert scaled_error(trace["hidden"], trace_of(model, final_norm, tokens)["hidden"]) < 1e-6
+    return trace
+
+
+def granite_swa(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.GraniteSWAForCausalLM(eager(transformers.GraniteSWAConfig(
+        **SIZES | more, sliding_window=6)))
+
+
+def granite_swa_bases() -> None:
+    case("hf-granite_swa", granite_swa(
+        num_hidden_layers=5, layer_rope_theta=[50.0, 100.0, 0, 100.0, 0], embedding_multiplier=3.0,
+        residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0),
+        "Granite's factors; a sink logit for each head; every fourth layer sees all keys, the others 6; two bases of "
+        "rotary positions, and layers without them.", dtype=torch.bfloat16, maps=beside_sinks)
+
+
+def granite_swa_types() -> None:
+    case("hf-granite_swa-types", granite_swa(
+        layer_types=["sliding_attention", "full_attention"], attention_bias=True, mlp_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}),
+        "layer_types of its own, one base, biases.", dtype=torch.bfloat16, edit=old_rope, maps=beside_sinks)
+
+
+def apertus() -> None:
+    case("hf-apertus", transformers.ApertusForCausalLM(eager(transformers.ApertusConfig(
+        **SIZES | {"max_position_embeddings": 384}, attention_bias=True, rope_parameters={
+            "rope_type": "llama3", "rope_theta": 100.0, "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 48}))),
+        "Queries and keys normed by heads; xIELU with a curve in each layer; biases of q, k, v and o.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def phimoe(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.PhimoeForCausalLM(eager(transformers.PhimoeConfig(
+        **SIZES | {"intermediate_size": 24}, num_local_experts=5,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, **more)))
+
+
+def phimoe_bias() -> None:
+    case("hf-phimoe", phimoe(attention_bias=True, lm_head_bias=True, router_jitter_noise=0.2, sliding_window=6),
+         "LayerNorm; 2 of 5 experts, each weighed among those near it; biases, also of the head; a window of 6 keys.",
+         dtype=torch.bfloat16, edit=old_rope)
+
+
 def llama(name: str, notes: str, rope: dict[str, Any], edit: Edit | None) -> None:
     model = transformers.LlamaForCausalLM(eager(transformers.LlamaConfig(
         **SIZES, tie_word_embeddings=True, rope_parameters={"rope_theta": 100.0} | rope)))
@@ -884,6 +939,10 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-deepseek_v2-greedy": deepseek_v2_greedy,
     "hf-deepseek_v3": deepseek_v3,
     "hf-dots1": dots1,
+    "hf-granite_swa": granite_swa_bases,
+    "hf-granite_swa-types": granite_swa_types,
+    "hf-apertus": apertus,
+    "hf-phimoe": phimoe_bias,
     "hf-llama-linear": llama_linear,
     "hf-llama-yarn": llama_yarn,
     "hf-llama-llama3": llama_llama3,
