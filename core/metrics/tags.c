@@ -38,7 +38,7 @@ void ss_measure_tag_share(const ss_trace *trace, const ss_metric_args *args, flo
  */
 static double write_direction(const ss_trace *trace, int head, double *direction, float *row) {
     const ss_arch *arch = &trace->model->arch;
-    const ss_matrix *o = &trace->model->layers[head / arch->H].o.w;
+    const ss_matrix *o = &trace->model->layers[arch->layers[head / arch->H]].o.w;
     size_t U = (size_t)arch->U, at = arch->added_heads ? 0 : (size_t)(head % arch->H) * U;
     const float *v = first_value(trace, head);
     double square = 0.0;
@@ -63,7 +63,7 @@ static void mean_of(const ss_trace *trace, int layer, int T, double *mean) {
 static float tag_stream(const ss_trace *trace, int head, int T, double *buffer) {
     const ss_arch *arch = &trace->model->arch;
     size_t D = (size_t)arch->D;
-    int layer = head / arch->H + 1;
+    int layer = arch->layers[head / arch->H] + 1;
     double *direction = buffer, *mean = direction + D, projected = 0.0, total = 0.0;
     double square = write_direction(trace, head, direction, (float *)(void *)mean);
     mean_of(trace, layer, T, mean);

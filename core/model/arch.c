@@ -55,12 +55,15 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         snprintf(read.family, sizeof read.family, "%s", family->name);
         snprintf(read.attention.operation, sizeof read.attention.operation, "softmax");
         read.embedding_scale = read.branch_scale = read.logit_scale = read.router_scale = 1.0f;
+        read.attention_in_scale = read.attention_out_scale = read.key_scale = 1.0f;
+        read.ffn_gate_scale = read.ffn_out_scale = 1.0f;
         read.router_groups = read.router_top_groups = read.router_best = 1;
         read.mask_token = -1;
         ss_family_refuse(&json, family->reads);
         family->read(&read, &json);
         if (!read.embedding_width) read.embedding_width = read.D;
         if (!read.U) read.U = read.K;
+        if (!read.blocks) ss_attend_everywhere(&read);
         ss_read_variant(&read, &json, family->variants);
         if (json.status == SS_OK) ss_check_heads(&read, &json);
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {

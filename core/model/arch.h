@@ -94,8 +94,33 @@ typedef struct ss_rotary {
     double original;  /* tokens of the first context; llama3 and yarn, like what follows */
     double low, high; /* rotations in it: of a low frequency fewer, of a high one more */
     bool whole;       /* yarn: the bounds between are rounded to whole pairs */
+    bool sections;    /* pairs may turn by other positions where a token is of an image */
     float size;       /* of the rotated vectors: yarn's attention factor, else 1 */
 } ss_rotary;
+
+/* What a layer computes with a state of fixed size, in place of attention or beside it. */
+typedef enum ss_mixer_kind {
+    SS_MIXER_NONE,
+    SS_MIXER_CONVOLUTION, /* a short convolution between two products (LFM2) */
+    SS_MIXER_DELTA,       /* Gated DeltaNet (Yang et al. 2025) */
+    SS_MIXER_MAMBA,       /* Mamba-2 (Dao & Gu 2024) */
+    SS_MIXER_N
+} ss_mixer_kind;
+
+typedef struct ss_mixer_sizes {
+    ss_mixer_kind kind;
+    bool beside; /* in every layer, beside attention; else in layers without it */
+    bool bias, taps_bias,
+        out_bias;     /* of the products with its input, the convolution, the output */
+    bool gate_first;  /* its norm reads what its gate leaves, not the other way round */
+    int kernel;       /* tokens that the convolution reads */
+    int keys, values; /* heads of queries and keys; of values, a multiple of these */
+    int key_width, value_width;
+    int norms; /* equal parts of a token's values that are normed apart; 0: there is no norm */
+    float step_low, step_high; /* steps are clipped to these */
+    /* What its input, its products with the input, and its output are multiplied by; usually 1. */
+    float in_scale, scales[3], z_scale, step_scale, out_scale;
+} ss_mixer_sizes;
 
 /* Parameters that one attention operation can have. */
 #define SS_PARAMETERS_MAX 2
@@ -112,13 +137,15 @@ typedef struct ss_attention {
 
 typedef struct ss_arch {
     char family[24];
-    int L;                   /* layers; of a recording, those with attention */
-    int blocks;              /* of a recording, all layers; 0: each of them has attention */
-    int H;                   /* query heads */
-    int G;                   /* key/value heads; divides H */
-    int D;                   /* model width */
-    int K;                   /* head width, of queries and keys */
-    int U;                   /* value width: of values and head outputs; K in most models */
+    int L;                       /* layers with attention; in most models, all */
+    int blocks;                  /* all layers */
+    short layers[SS_LAYERS_MAX]; /* [L] which of all layers have attention, in ascending order */
+    ss_mixer_sizes mixer;        /* of the others, or beside attention */
+    int H;                       /* query heads */
+    int G;                       /* key/value heads; divides H */
+    int D;                       /* model width */
+    int K;                       /* head width, of queries and keys */
+    int U;                       /* value width: of values and head outputs; K in most models */
     int q_latent, kv_latent; /* widths that queries, and keys and values, are compressed to before
                                 each head has its own (DeepSeek-V2); 0: they are not. With
                                 kv_latent, the rotated part of a key is the same in all heads */
@@ -156,7 +183,10 @@ typedef struct ss_arch {
     float qkv_clip;     /* q, k and v are clipped to [-qkv_clip, qkv_clip]; 0: they are not */
     float score_scale;  /* x = q.k * score_scale, usually 1/sqrt(K) */
     float branch_scale; /* of what attention and feed-forward add; usually 1 */
-    float logit_scale;  /* of logits; usually 1 */
+    /* Of what attention reads and adds, of keys, of the feed-forward's gate before its activation,
+     * and of what it adds; usually 1. */
+    float attention_in_scale, attention_out_scale, key_scale, ffn_gate_scale, ffn_out_scale;
+    float logit_scale;          /* of logits; usually 1 */
     float score_cap, logit_cap; /* c: x becomes c tanh(x/c); 0: it stays (Gemma 2) */
     bool attention_bias;        /* q, k, v have biases */
     bool output_bias;           /* o has one */
@@ -184,7 +214,26 @@ typedef struct ss_arch {
 
 /* Hidden states of a token: the embedding's, and one after each layer. */
 static inline int ss_states(const ss_arch *arch) {
-    return (arch->blocks ? arch->blocks : arch->L) + 1;
+    return arch->blocks + 1;
+}
+
+/* Number of layers with attention below layer l of all. */
+static inline int ss_attention_below(const ss_arch *arch, int l) {
+    int a = 0;
+    while (a < arch->L && arch->layers[a] < l) a++;
+    return a;
+}
+
+/* Index of layer l among those with attention; -1: it has none. */
+static inline int ss_attention_of(const ss_arch *arch, int l) {
+    int a = ss_attention_below(arch, l);
+    return a < arch->L && arch->layers[a] == l ? a : -1;
+}
+
+/* Makes every layer one with attention. */
+static inline void ss_attend_everywhere(ss_arch *arch) {
+    arch->blocks = arch->L;
+    for (int l = 0; l < arch->L; l++) arch->layers[l] = (short)l;
 }
 
 /* The words that the report uses. */

@@ -92,6 +92,10 @@ void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name);
  * floats in the arena. */
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
 
+/* The kernels of a convolution of each channel by itself: [channels][1][kernel] in safetensors
+ * files, [channels][kernel] in GGUF and here. */
+float *ss_load_taps(ss_loader *loader, const char *name, size_t channels, size_t kernel);
+
 /* n ones in the arena: the gain of a norm that has none. */
 float *ss_load_ones(ss_loader *loader, size_t n);
 

@@ -70,11 +70,13 @@ static void visit_ffn(ss_ffn *ffn, visitor *visit, ss_arena *arena, float *work)
 static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float *work) {
     visit(&model->head, arena, work);
     visit(&model->head_in, arena, work);
-    for (int l = 0; l < model->arch.L; l++) {
+    for (int l = 0; l < model->arch.blocks; l++) {
         ss_layer *layer = &model->layers[l];
-        ss_linear *linears[] = {&layer->q,        &layer->k,        &layer->v,
-                                &layer->o,        &layer->q_latent, &layer->kv_latent,
-                                &layer->k_shared, &layer->gate};
+        ss_mixer *mixer = &layer->mixer;
+        ss_linear *linears[] = {&layer->q,        &layer->k,         &layer->v,        &layer->o,
+                                &layer->q_latent, &layer->kv_latent, &layer->k_shared, &layer->gate,
+                                &mixer->q,        &mixer->k,         &mixer->v,        &mixer->z,
+                                &mixer->out};
         for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
             visit(linears[i], arena, work);
         visit_ffn(&layer->ffn, visit, arena, work);
@@ -94,10 +96,10 @@ static void keep(ss_linear *linear, ss_arena *arena, float *work) {
 
 void ss_model_keep_panels(ss_model *model, ss_arena *arena) {
     visit_large(model, keep, arena, NULL);
-    for (int l = 0; l < model->arch.L; l++) {
+    for (int l = 0; l < model->arch.blocks; l++) {
         ss_layer *layer = &model->layers[l];
-        ss_linear *small[] = {&layer->kernel_in, &layer->kernel_out, &layer->router,
-                              &layer->shared_gate};
+        ss_linear *small[] = {&layer->kernel_in,   &layer->kernel_out, &layer->router,
+                              &layer->shared_gate, &layer->mixer.beta, &layer->mixer.step};
         for (size_t i = 0; i < sizeof small / sizeof *small; i++) keep(small[i], arena, NULL);
     }
 }

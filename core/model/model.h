@@ -31,6 +31,20 @@ typedef struct ss_ffn {
     const float *curve; /* [4] of xielu: slopes above and below 0, beta, eps; or NULL */
 } ss_ffn;
 
+/* A mixer with a state (arch.h): v is written into the state under k and read by q. */
+typedef struct ss_mixer {
+    ss_linear q, k, v;      /* D -> keys * key width, the same, values * value width */
+    ss_linear z;            /* D -> values * value width, the gate; none of a convolution */
+    ss_linear beta, step;   /* D -> values: how much is written, and how much is forgotten */
+    ss_linear out;          /* values * value width -> D */
+    const float *taps[3];   /* [width of q, k, v][kernel]; NULL: it is not convolved */
+    const float *biases[3]; /* the same, without the kernel */
+    const float *decay;     /* [values] negative: the state is multiplied by exp(decay step) */
+    const float *offset;    /* [values] added to steps */
+    const float *skip;      /* [values] how much of v is added to what is read, or NULL */
+    const float *norm;      /* gain of all values, or of one head, which all share; or NULL */
+} ss_mixer;
+
 typedef struct ss_layer {
     ss_norm attention_norm, ffn_norm;         /* none with branch norms only */
     ss_norm attention_out_norm, ffn_out_norm; /* branch norms only */
@@ -47,6 +61,7 @@ typedef struct ss_layer {
     const float *value_biases;       /* [H][U], or [1][U], or NULL */
     ss_linear gate;                  /* D -> gated heads * gate width, gated only */
     ss_linear kernel_in, kernel_out; /* K -> K, the mlp feature map; data NULL: there is none */
+    ss_mixer mixer;
     ss_ffn ffn;               /* with experts: the one that every token goes through, if any */
     ss_ffn *experts;          /* [E], or NULL */
     ss_linear router;         /* D -> E */
@@ -67,7 +82,7 @@ typedef struct ss_model {
     const float *rotary;     /* [rotary_width/2] frequencies, rotary and sinusoid */
     const float *window_rotary; /* the same of windowed layers, where they have their own */
     ss_norm norm;               /* the last one; none with post norm */
-    ss_layer *layers;           /* [L] */
+    ss_layer *layers;           /* [blocks] */
     size_t parameters;          /* numbers in the file that the model uses */
     size_t widest;              /* inputs of the widest matrix */
 } ss_model;

@@ -10,8 +10,9 @@
 
 /* ---- config ------------------------------------------------------------------------------- */
 
-/* Every key here changes the frequencies, so an unknown one is refused. */
-static void refuse_unknown(ss_json *json) {
+/* Every key here changes the frequencies, so an unknown one is refused. Sections tell which of an
+ * image's positions a pair turns by; those of a text are equal. */
+static void refuse_unknown(ss_json *json, bool sections) {
     static const char *const known[] = {"rope_type",
                                         "type",
                                         "rope_theta",
@@ -32,6 +33,7 @@ static void refuse_unknown(ss_json *json) {
         bool found = cJSON_IsNull(item);
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             found |= !strcmp(item->string, known[i]);
+        found |= sections && !strncmp(item->string, "mrope_", 6);
         if (!found) ss_json_refuse(json, item->string, "rotary positions without it", "otherwise");
     }
 }
@@ -85,7 +87,7 @@ void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int con
     rotary->base = ss_json_number(&inner, "rope_theta", rotary->base, 1.0, 1e12);
     rotary->part = ss_json_number(&inner, "partial_rotary_factor", rotary->part, 0.0, 1.0);
     read_scaling(rotary, &inner, context);
-    refuse_unknown(&inner);
+    refuse_unknown(&inner, rotary->sections);
     json->status = inner.status;
 }
 

@@ -376,6 +376,15 @@ static void write_factor(ss_writer *writer, const char *key, float factor) {
     if (factor < 1.0f || factor > 1.0f) ss_write_number(writer, key, (double)factor);
 }
 
+/* Writes all layers, and which of them have attention, where some have none. */
+static void write_attending(ss_writer *writer, const ss_arch *arch) {
+    if (arch->blocks == arch->L) return;
+    ss_write_number(writer, "blocks", arch->blocks);
+    ss_write_begin(writer, "layers", '[');
+    for (int a = 0; a < arch->L; a++) ss_write_number(writer, NULL, arch->layers[a]);
+    ss_write_end(writer, ']');
+}
+
 /* Writes the layers that are marked, where there are some. */
 static void write_layers(ss_writer *writer, const char *key, const bool *marks, int L) {
     bool any = false;
@@ -454,6 +463,7 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
     ss_write_text(&writer, "family", arch->family);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         ss_write_number(&writer, numbers[i].name, numbers[i].value);
+    write_attending(&writer, arch);
     write_features(&writer, arch);
     write_attention(&writer, &arch->attention);
     return finish(&writer, err);

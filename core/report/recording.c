@@ -131,6 +131,7 @@ static void read_windows(ss_recording *r, ss_json *json, int window) {
 static void read_layers(ss_recording *r, ss_json *json) {
     ss_arch *arch = &r->model.arch;
     const cJSON *list = list_of(json, "layers", false), *item;
+    ss_attend_everywhere(arch);
     arch->blocks = ss_json_int(json, "blocks", arch->L, 1, SS_LAYERS_MAX);
     if (json->status == SS_OK && (arch->blocks < arch->L || (!list && arch->blocks > arch->L)))
         refuse(json, "blocks", "as many blocks as layers, or more and the list `layers`");
@@ -141,6 +142,7 @@ static void read_layers(ss_recording *r, ss_json *json) {
         if (!(value > last && value < arch->blocks && value == floor(value)))
             refuse(json, "layers", "ascending numbers of blocks, below `blocks`");
         last = value;
+        if (json->status == SS_OK && n < arch->L) arch->layers[n] = (short)value;
         n++;
     }
     if (list && n != arch->L) refuse(json, "layers", "as many numbers as L");

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+/* In this file l is the index of a layer among those with attention. */
+
 /* 1 if the model has a bias key, which precedes the keys of the tokens. */
 static size_t bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
@@ -37,7 +39,8 @@ static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_featu
     const float *rows = ss_row(trace, SS_FIELD_K, l * arch->G + g, 0);
     if (feature != SS_FEATURE_NONE || keys > T) {
         float *own = prepend_bias_key(
-            pass, scratch, ss_owned(trace->model->layers[l].bias_keys, arch->bias_key, g, arch->K),
+            pass, scratch,
+            ss_owned(trace->model->layers[arch->layers[l]].bias_keys, arch->bias_key, g, arch->K),
             rows, T, K);
         ss_map_features(pass, l, feature, own, keys);
         rows = own;
@@ -52,10 +55,10 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
     size_t U = (size_t)arch->U, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_V, l * arch->G + g, 0);
     if (keys > T)
-        rows = prepend_bias_key(
-            pass, scratch,
-            ss_owned(trace->model->layers[l].bias_values, arch->bias_key_value, g, arch->U), rows,
-            T, U);
+        rows = prepend_bias_key(pass, scratch,
+                                ss_owned(trace->model->layers[arch->layers[l]].bias_values,
+                                         arch->bias_key_value, g, arch->U),
+                                rows, T, U);
     ss_pack_columns(scratch->value_panels, rows, U, U, keys);
 }
 
@@ -160,7 +163,8 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     size_t bias = bias_keys(arch);
     ss_hook query = {.pass = pass,
                      .scratch = scratch,
-                     .l = l,
+                     .l = arch->layers[l],
+                     .a = l,
                      .h = h,
                      .t = t,
                      .n = 1,
@@ -185,7 +189,7 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
 static size_t weigh_row(const ss_hook *query, float *x) {
     const ss_trace *trace = query->pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    const ss_choice *choice = &trace->choices[query->l * arch->H + query->h];
+    const ss_choice *choice = &trace->choices[query->a * arch->H + query->h];
     size_t n_visible = normalise_scores(x, bias_keys(arch), query->keys, choice, query->visible);
     ss_edits_at(SS_AT_WEIGHTS, *query);
     return n_visible;
@@ -358,7 +362,7 @@ void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, s
     int most = ss_min(SS_MAP_ROWS, pass->chunk); /* rows that fit the scratch */
     size_t bias = bias_keys(arch);
     ss_feature feature = trace->choices[head].operation->feature;
-    if (feature == SS_FEATURE_MLP) pass->layer = l; /* edits of weights check the layer */
+    if (feature == SS_FEATURE_MLP) pass->layer = arch->layers[l]; /* edits of weights check it */
     if (!is_single_row(pass, n, feature))
         pack_keys(pass, scratch, l, h / (arch->H / arch->G), feature,
                   (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));

@@ -57,15 +57,16 @@ static void join(float *gate, const float *up, const ss_arch *arch, size_t n) {
 
 /* Records [n][F] numbers of the chunk's layer before their activation; experts record none. */
 static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, size_t n) {
-    ss_record(pass->trace, field, pass->layer, pass->t0, (int)n, rows,
-              (size_t)pass->trace->model->arch.F);
+    if (pass->a >= 0)
+        ss_record(pass->trace, field, pass->a, pass->t0, (int)n, rows,
+                  (size_t)pass->trace->model->arch.F);
 }
 
 /* For each of n rows, records the largest output and largest input of the down projection, and
  * the weight that joins them. */
 static void record_spikes(ss_pass *pass, const float *in, const float *out, const ss_matrix *down,
                           size_t n) {
-    float *spikes = ss_row(pass->trace, SS_FIELD_SPIKES, pass->layer, pass->t0);
+    float *spikes = ss_layer_row(pass, SS_FIELD_SPIKES, pass->t0);
     for (size_t i = 0; spikes && i < n; i++, in += down->in, out += down->out, spikes += 5) {
         size_t row = ss_peak(out, down->out), column = ss_peak(in, down->in);
         spikes[0] = (float)row;
@@ -80,11 +81,13 @@ static void record_spikes(ss_pass *pass, const float *in, const float *out, cons
 static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
-    float *in = pass->gate,
-          *up = ss_row_or(pass->trace, SS_FIELD_FFN_UP, pass->layer, pass->t0, pass->up);
+    float *in = pass->gate, *recorded = ss_layer_row(pass, SS_FIELD_FFN_UP, pass->t0);
+    float *up = recorded ? recorded : pass->up;
     ss_linear_rows(pass, up, y, &ffn->up, n);
     if (arch->ffn == SS_FFN_GATED) {
         ss_linear_rows(pass, in, y, &ffn->gate, n);
+        if (arch->ffn_gate_scale < 1.0f || arch->ffn_gate_scale > 1.0f)
+            ss_scale(in, arch->ffn_gate_scale, inner);
         record_inner(pass, SS_FIELD_FFN_GATE, in, n);
         join(in, up, arch, inner);
     } else if (arch->activation == SS_ACTIVATION_SILU) {

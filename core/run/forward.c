@@ -6,6 +6,7 @@
 #include "ffn.h"
 #include "linear.h"
 #include "edits/hook.h"
+#include "mixer.h"
 #include "statistics.h"
 
 #include <math.h>
@@ -19,6 +20,11 @@ static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *ar
             ss_rmsnorm(out, x, w->gain, arch->norm_eps, width);
         else
             ss_layernorm(out, x, w->gain, w->bias, arch->norm_eps, width);
+}
+
+/* Multiplies by a factor that is 1 in most models. */
+static void scale(float *x, float factor, size_t n) {
+    if (factor < 1.0f || factor > 1.0f) ss_scale(x, factor, n);
 }
 
 static void find_all_angles(ss_pass *pass, int t0, int n) {
@@ -70,15 +76,15 @@ static void embed(ss_pass *pass, int t0, int n) {
         norm(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
 }
 
-/* Rotates queries or keys of layer l, and norms them before or after that if the model does so. */
-static void norm_and_rotate(ss_pass *pass, int l, float *rows, const ss_norm *head_norm, int heads,
+/* Rotates queries or keys of a layer, and norms them before or after that if the model does so. */
+static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *head_norm, int heads,
                             int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t K = (size_t)arch->K, H = (size_t)heads, pairs = (size_t)arch->rotary_width / 2;
     if (arch->qk_norm == SS_QK_NORM_HEAD) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
     if (arch->qk_norm == SS_QK_NORM_ALL_HEADS) norm(rows, rows, head_norm, arch, (size_t)n, H * K);
-    if (!ss_arch_rotates(arch, l)) return;
-    const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[l]];
+    if (!ss_arch_rotates(arch, a)) return;
+    const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[a]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
         size_t at = i / H * pairs;
         ss_rotate(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
@@ -135,12 +141,12 @@ static void add_squares(float *norms, const float *tiles, const float *const *pa
 }
 
 /* Records |W_O v| for every head and token, from values [n][G][U]. */
-static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, int n) {
+static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    const ss_matrix *o = &trace->model->layers[l].o.w;
+    const ss_matrix *o = &trace->model->layers[arch->layers[a]].o.w;
     size_t U = (size_t)arch->U, G = (size_t)arch->G, H = (size_t)arch->H, rows = (size_t)n;
-    float *norms = ss_row(trace, SS_FIELD_OUT_NORM, l * arch->H, t0);
+    float *norms = ss_row(trace, SS_FIELD_OUT_NORM, a * arch->H, t0);
     size_t stride = (size_t)trace->capacity; /* from head to head */
     if (!norms) return;
     float *tiles = pass->head_out; /* heads are computed later */
@@ -165,10 +171,12 @@ static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, 
 }
 
 /* Lets edits change queries, keys, values or head outputs, rows[n][heads][width]. */
-static void edit_heads(ss_pass *pass, unsigned point, int l, float *rows, int heads, int width,
+static void edit_heads(ss_pass *pass, unsigned point, int a, float *rows, int heads, int width,
                        int t0, int n) {
+    const ss_arch *arch = &pass->trace->model->arch;
     ss_edits_at(point, (ss_hook){.pass = pass,
-                                 .l = l,
+                                 .l = arch->layers[a],
+                                 .a = a,
                                  .t = t0,
                                  .n = n,
                                  .rows = rows,
@@ -195,7 +203,7 @@ static void after_block(ss_pass *pass, const ss_norm *block_norm, const float *a
 }
 
 /* Records rows t0.. of field gate: for each query head the mean over the numbers that gate it. */
-static void record_gates(ss_pass *pass, int l, int t0, int n) {
+static void record_gates(ss_pass *pass, int a, int t0, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     size_t heads = (size_t)ss_arch_gated_heads(arch), width = (size_t)ss_arch_gate_width(arch);
@@ -204,20 +212,20 @@ static void record_gates(ss_pass *pass, int l, int t0, int n) {
         for (size_t h = 0; h < H; h++) {
             const float *gates = pass->gates + (i * heads + h / share) * width;
             float mean = ss_sum(gates, width) / (float)width;
-            ss_record(trace, SS_FIELD_GATE, l * arch->H + (int)h, t0 + (int)i, 1, &mean, 1);
+            ss_record(trace, SS_FIELD_GATE, a * arch->H + (int)h, t0 + (int)i, 1, &mean, 1);
         }
 }
 
 /* rows[n][gated heads * U] *= sigmoid(gate y), per number or per head; y may be rows. */
-static void apply_gates(ss_pass *pass, int l, float *rows, int t0, int n) {
+static void apply_gates(ss_pass *pass, int a, float *rows, int t0, int n) {
     const ss_model *model = pass->trace->model;
     float *gates = pass->gates;
     size_t U = (size_t)model->arch.U, width = (size_t)ss_arch_gate_width(&model->arch);
     size_t heads = (size_t)n * (size_t)ss_arch_gated_heads(&model->arch);
     const float *y = model->arch.gate == SS_GATE_VALUE_STATE ? rows : pass->y;
-    ss_linear_rows(pass, gates, y, &model->layers[l].gate, (size_t)n);
+    ss_linear_rows(pass, gates, y, &model->layers[model->arch.layers[a]].gate, (size_t)n);
     ss_sigmoid(gates, gates, 0.0f, heads * width);
-    record_gates(pass, l, t0, n);
+    record_gates(pass, a, t0, n);
     if (width == U)
         ss_multiply(rows, gates, heads * U);
     else
@@ -237,16 +245,16 @@ static void add_heads(float *out, const ss_arch *arch, int n) {
 
 /* Turns head outputs [n][H*U] into the input of W_O: adds value biases, applies gates, sums
  * heads. */
-static void finish_heads(ss_pass *pass, int l, float *out, int t0, int n) {
+static void finish_heads(ss_pass *pass, int a, float *out, int t0, int n) {
     const ss_model *model = pass->trace->model;
-    const float *biases = model->layers[l].value_biases;
+    const float *biases = model->layers[model->arch.layers[a]].value_biases;
     int H = model->arch.H, U = model->arch.U;
     for (int i = 0; biases && i < n * H; i++)
         ss_add(out + (size_t)i * (size_t)U, ss_owned(biases, model->arch.value_bias, i % H, U),
                (size_t)U);
     if (model->arch.gate && model->arch.gate < SS_GATE_VALUE_ELEMENT)
-        apply_gates(pass, l, out, t0, n);
-    edit_heads(pass, SS_AT_HEADS, l, out, H, U, t0, n);
+        apply_gates(pass, a, out, t0, n);
+    edit_heads(pass, SS_AT_HEADS, a, out, H, U, t0, n);
     if (model->arch.added_heads) add_heads(out, &model->arch, n);
 }
 
@@ -285,42 +293,44 @@ static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, 
     }
 }
 
-/* Attention(norm(x)), normed again in models with branch norms. Returns [n][D], in the trace if
- * it is recorded. */
-static const float *attention_block(ss_pass *pass, int l, int t0, int n) {
+/* Attention(norm(x)) in layer a of those with attention, normed again in models with branch norms.
+ * Returns [n][D], in the trace if it is recorded. */
+static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    const ss_layer *layer = &trace->model->layers[l];
+    const ss_layer *layer = &trace->model->layers[arch->layers[a]];
     size_t D = (size_t)arch->D;
 
     before_block(pass, &layer->attention_norm, n);
+    scale(pass->y, arch->attention_in_scale, (size_t)n * D);
 
     /* The cache takes the keys, then the values. */
     const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
     project_keys(pass, layer, in, n);
-    norm_and_rotate(pass, l, pass->kv, &layer->k_norm, arch->G, n);
-    edit_heads(pass, SS_AT_KEYS, l, pass->kv, arch->G, arch->K, t0, n);
-    cache_heads(pass, SS_FIELD_K, l, t0, n, pass->kv);
+    scale(pass->kv, arch->key_scale, (size_t)n * (size_t)(arch->G * arch->K));
+    norm_and_rotate(pass, a, pass->kv, &layer->k_norm, arch->G, n);
+    edit_heads(pass, SS_AT_KEYS, a, pass->kv, arch->G, arch->K, t0, n);
+    cache_heads(pass, SS_FIELD_K, a, t0, n, pass->kv);
     project(pass, pass->kv, in, &layer->v, n);
-    if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, l, pass->kv, t0, n);
-    edit_heads(pass, SS_AT_VALUES, l, pass->kv, arch->G, arch->U, t0, n);
-    cache_heads(pass, SS_FIELD_V, l, t0, n, pass->kv);
-    record_out_norms(pass, l, pass->kv, t0, n);
+    if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, a, pass->kv, t0, n);
+    edit_heads(pass, SS_AT_VALUES, a, pass->kv, arch->G, arch->U, t0, n);
+    cache_heads(pass, SS_FIELD_V, a, t0, n, pass->kv);
+    record_out_norms(pass, a, pass->kv, t0, n);
 
     in = compress(pass, &layer->q_latent, &layer->q_latent_norm, n);
     project(pass, pass->q, in, &layer->q, n);
-    norm_and_rotate(pass, l, pass->q, &layer->q_norm, arch->H, n);
-    edit_heads(pass, SS_AT_QUERIES, l, pass->q, arch->H, arch->K, t0, n);
-    record_heads(trace, SS_FIELD_Q, l, arch->H, t0, n, pass->q);
+    norm_and_rotate(pass, a, pass->q, &layer->q_norm, arch->H, n);
+    edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, arch->K, t0, n);
+    record_heads(trace, SS_FIELD_Q, a, arch->H, t0, n, pass->q);
 
     /* Each head sums the values of the keys that it sees; W_O joins the head outputs. */
     float *head_out = pass->head_out;
-    ss_attend(pass, l, t0, n);
-    record_heads(trace, SS_FIELD_MIXED, l, arch->H, t0, n, head_out);
-    finish_heads(pass, l, head_out, t0, n);
-    float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, l, t0, pass->attn_out);
+    ss_attend(pass, a, t0, n);
+    record_heads(trace, SS_FIELD_MIXED, a, arch->H, t0, n, head_out);
+    finish_heads(pass, a, head_out, t0, n);
+    float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, a, t0, pass->attn_out);
     ss_linear_rows(pass, out, head_out, &layer->o, (size_t)n);
-    ss_scale(out, arch->branch_scale, (size_t)n * D);
+    scale(out, arch->branch_scale * arch->attention_out_scale, (size_t)n * D);
     if (layer->attention_out_norm.gain)
         norm(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
     return out;
@@ -334,10 +344,12 @@ static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
     size_t D = (size_t)arch->D;
 
     before_block(pass, &layer->ffn_norm, n);
-    float *out = ss_row_or(trace, SS_FIELD_MLP_OUT, l, t0, pass->ffn_out);
+    float *recorded = ss_layer_row(pass, SS_FIELD_MLP_OUT, t0);
+    float *out = recorded ? recorded : pass->ffn_out;
     ss_feed_forward(pass, out, l, n);
-    ss_scale(out, arch->branch_scale, (size_t)n * D);
-    if (arch->E) ss_record(trace, SS_FIELD_ROUTER, l, t0, n, pass->router, (size_t)arch->E);
+    scale(out, arch->branch_scale * arch->ffn_out_scale, (size_t)n * D);
+    if (arch->E && pass->a >= 0)
+        ss_record(trace, SS_FIELD_ROUTER, pass->a, t0, n, pass->router, (size_t)arch->E);
     if (layer->ffn_out_norm.gain) norm(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);
     return out;
 }
@@ -356,12 +368,20 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
 
 /*
  * x += Attention(norm(x)); x += FFN(norm(x)). In parallel models both read the same x; with post
- * norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)).
+ * norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)). A mixer stands in the place of attention,
+ * or is added to it.
  */
 static void one_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
-    const float *attn_out = attention_block(pass, l, t0, n);
+    float *mixed = pass->ffn_out; /* free until the feed-forward */
+    pass->a = ss_attention_of(arch, l);
+    if (pass->a < 0 || arch->mixer.beside) {
+        before_block(pass, &layer->attention_norm, n);
+        ss_mix(pass, mixed, l, n);
+    }
+    const float *attn_out = pass->a < 0 ? mixed : attention_block(pass, pass->a, t0, n);
+    if (arch->mixer.beside) ss_add(pass->x, mixed, (size_t)n * (size_t)arch->D);
     if (!arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
     const float *ffn_out = ffn_block(pass, l, t0, n);
     if (arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
@@ -467,7 +487,7 @@ void ss_forward_next(ss_pass *pass) {
     size_t D = (size_t)trace->model->arch.D;
     int last = trace->T - 1, layer = pass->layer;
     if (!(trace->fields & SS_BIT(SS_FIELD_NEXT))) return;
-    pass->layer = trace->model->arch.L; /* edits of weights check the layer */
+    pass->layer = trace->model->arch.blocks; /* edits of weights check the layer */
     memcpy(pass->x, ss_row(trace, SS_FIELD_HIDDEN, pass->layer, last), D * sizeof *pass->x);
     head_rows(pass, head_input(pass, 1), last, 0, 1, trace->T);
     pass->layer = layer;
@@ -511,8 +531,10 @@ static void begin_text(ss_pass *pass) {
  * chunk. */
 static void advance(ss_pass *pass, int n) {
     ss_trace *trace = pass->trace;
-    bool ended = pass->layer == trace->model->arch.L; /* the tokens have gone through all layers */
+    bool ended =
+        pass->layer == trace->model->arch.blocks; /* the tokens have gone through all layers */
     trace->T += ended ? n : 0;
+    pass->mixing.tokens = ended ? trace->T : -1;
     if (pass->by_layer || ended) pass->t0 += n;
     if (pass->by_layer && pass->t0 < pass->total) return;
     pass->layer = ended ? pass->first_layer : pass->layer + 1;
@@ -523,7 +545,7 @@ static void advance(ss_pass *pass, int n) {
 
 /* Number of pieces of the pass that remain. */
 static int pieces_left(const ss_pass *pass) {
-    int chunk = pass->chunk, layers = pass->trace->model->arch.L - pass->first_layer;
+    int chunk = pass->chunk, layers = pass->trace->model->arch.blocks - pass->first_layer;
     int left = (pass->total - pass->t0 + chunk - 1) / chunk;
     int done = pass->layer - pass->first_layer;
     if (left == 0) return 0;
@@ -538,8 +560,10 @@ int ss_forward_step(ss_pass *pass) {
     if (pass->by_layer && t0 == 0 && pass->layer == 0) begin_text(pass);
     enter_chunk(pass, t0);
     if (!pass->by_layer && pass->layer == pass->first_layer) begin_chunk(pass, t0, n);
-    if (pass->layer < trace->model->arch.L) {
-        if (pass->by_layer) trace->bases[SS_FIELD_K] = trace->bases[SS_FIELD_V] = pass->layer * G;
+    const ss_arch *arch = &trace->model->arch;
+    if (pass->layer < arch->blocks) {
+        int below = ss_attention_below(arch, pass->layer);
+        if (pass->by_layer) trace->bases[SS_FIELD_K] = trace->bases[SS_FIELD_V] = below * G;
         one_layer(pass, pass->layer, t0, n);
     } else {
         head(pass, t0, n, pass->total);

@@ -7,6 +7,7 @@
 #include "edits/hook.h"
 #include "forward.h"
 #include "maps.h"
+#include "mixer.h"
 #include "sample.h"
 #include "statistics.h"
 
@@ -117,6 +118,7 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     pass->up = take(arena, n, F, 1);
     lay_out_experts(pass, arch, n, arena);
     lay_out_attention(pass, arch, n, arena);
+    ss_mix_lay_out(pass, n, arena);
     lay_out_angles(pass->text_angles, arch, text, arena);
     pass->logits = take(arena, logit_rows(pass->trace, n), (size_t)arch->V, 1);
     size_t workers = ss_pool_workers(pass->pool);
@@ -248,9 +250,9 @@ static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
         return ss_fail(err, SS_UNSUPPORTED, "from",
                        "expected a run that keeps its maps and queries, "
                        "since this one begins with another's");
-    if (desc->layer < SS_BY_EDITS || desc->layer > desc->model->arch.L)
+    if (desc->layer < SS_BY_EDITS || desc->layer > desc->model->arch.blocks)
         return ss_fail(err, SS_BAD_REQUEST, "layer", "expected a layer from 0 to %d, found %d",
-                       desc->model->arch.L, desc->layer);
+                       desc->model->arch.blocks, desc->layer);
     return SS_OK;
 }
 
@@ -288,6 +290,7 @@ static void start_plain(ss_pass *pass, const ss_choice *own) {
         trace->choices[i] = ss_operation_at(own, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
     ss_evict_none(pass);
+    ss_mix_clear(pass);
     size_t rows =
         (size_t)trace->capacity < SS_ROTARY_ROWS ? (size_t)trace->capacity : SS_ROTARY_ROWS;
     if (pass->moves_keys)

@@ -239,7 +239,9 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
 static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
     const char *const *shape = table[field].shape;
     if (**shape != 'L') return 0;
-    size_t rows = (size_t)layer + ((*shape)[1] == '+');
+    bool of_states = (*shape)[1] == '+';
+    int below = ss_attention_below(&trace->model->arch, layer);
+    size_t rows = (size_t)(of_states ? layer + 1 : below);
     for (shape++; *shape && **shape != 'T'; shape++) rows *= ss_trace_size_of(trace, *shape);
     return *shape ? rows : 0;
 }

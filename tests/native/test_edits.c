@@ -240,7 +240,8 @@ static void window_is_a_mask(void) {
 static void cache_positions(const char *folder) {
     CASE("7. positions in the cache: a query is the last row of a text of the kept keys");
     opened_model model = open_model(folder);
-    model.model.arch.L = 1; /* in layer 0 keys and values do not depend on the mask */
+    model.model.arch.L = model.model.arch.blocks =
+        1; /* in layer 0 keys and values do not depend on the mask */
     opened_run run = run_edit(&model, "evict:policy=first,first=2,budget=6,positions=cache");
     for (int t = 6; t < T_MAX; t++) {
         int32_t kept[6] = {prompt[0], prompt[1]};

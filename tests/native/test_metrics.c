@@ -20,6 +20,7 @@ static void fake_of(fake *f, const ss_arch *arch, int T, const char *operation) 
     int n;
     *f = (fake){0};
     f->model.arch = *arch;
+    ss_attend_everywhere(&f->model.arch);
     f->trace = (ss_trace){.model = &f->model,
                           .fields = ss_fields_of(&f->model.arch),
                           .capacity = T,

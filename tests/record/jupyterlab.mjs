@@ -4,16 +4,10 @@
 //     node tests/record/jupyterlab.mjs ADDRESS FOLDER
 //
 // prints what was found as JSON; pictures go to FOLDER. Nothing but the server at ADDRESS may be asked.
-import { createRequire } from 'node:module';
+import { CHROMIUM, chromium } from '../browser/chromium.mjs';
 
 const [address, folder] = process.argv.slice(2);
-const { chromium } = createRequire(new URL('../../web/package.json', import.meta.url))(
-  'playwright-core',
-);
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox'],
-});
+const browser = await chromium.launch(CHROMIUM);
 const SLOW = 1_800_000; // what a busy machine may take, not what it takes
 const found = { asked: [] };
 try {

@@ -46,6 +46,8 @@ void ss_dots1_load(ss_model *model, ss_loader *loader);
 void ss_dots1_read(ss_arch *arch, ss_json *json);
 void ss_ernie_read(ss_arch *arch, ss_json *json);
 void ss_exaone4_read(ss_arch *arch, ss_json *json);
+void ss_falcon_h1_load(ss_model *model, ss_loader *loader);
+void ss_falcon_h1_read(ss_arch *arch, ss_json *json);
 void ss_falcon_load(ss_model *model, ss_loader *loader);
 void ss_falcon_read(ss_arch *arch, ss_json *json);
 void ss_gemma2_read(ss_arch *arch, ss_json *json);
@@ -75,6 +77,8 @@ void ss_helium_read(ss_arch *arch, ss_json *json);
 void ss_hunyuan_read(ss_arch *arch, ss_json *json);
 void ss_hunyuan_moe_load(ss_model *model, ss_loader *loader);
 void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json);
+void ss_lfm2_load(ss_model *model, ss_loader *loader);
+void ss_lfm2_read(ss_arch *arch, ss_json *json);
 void ss_llama_load(ss_model *model, ss_loader *loader);
 void ss_llama_read(ss_arch *arch, ss_json *json);
 void ss_mistral_read(ss_arch *arch, ss_json *json);
@@ -100,6 +104,12 @@ void ss_qwen_moe_load(ss_model *model, ss_loader *loader);
 void ss_qwen2_moe_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_moe_read(ss_arch *arch, ss_json *json);
+void ss_qwen3_5_load(ss_model *model, ss_loader *loader);
+void ss_qwen3_5_read(ss_arch *arch, ss_json *json);
+void ss_qwen3_5_whole_load(ss_model *model, ss_loader *loader);
+void ss_qwen3_5_whole_read(ss_arch *arch, ss_json *json);
+void ss_qwen3_next_load(ss_model *model, ss_loader *loader);
+void ss_qwen3_next_read(ss_arch *arch, ss_json *json);
 void ss_seed_oss_read(ss_arch *arch, ss_json *json);
 void ss_smollm3_read(ss_arch *arch, ss_json *json);
 void ss_stablelm_read(ss_arch *arch, ss_json *json);
@@ -148,6 +158,20 @@ void ss_window_all_layers(ss_arch *arch);
 /* layer_types, where present, lists the layers with a window; otherwise arch->windowed stays. */
 void ss_read_layer_types(ss_arch *arch, ss_json *json);
 
+/* Layers without attention: layer_types calls the others "full_attention" and these `word`. Where
+ * the key is absent, arch->layers stays. */
+void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word);
+
+/* A mixer that multiplies nothing by factors. */
+void ss_mixer_unscaled(ss_mixer_sizes *of);
+
+/* Most tokens that a convolution reads. */
+#define SS_KERNEL_MAX 64
+
+/* Refuses a state of a mixer that is too large, heads that do not divide each other, and a model
+ * without attention; `key` is that of its heads. */
+void ss_check_mixer(const ss_arch *arch, ss_json *json, const char *key);
+
 /* Gives all layers arch->window, if there is one, except every `pattern`-th, unless layer_types
  * lists them. */
 void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern);
@@ -184,7 +208,11 @@ void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
 /* Loads q, k, v, o, and the optional tensors of attention that the description names. */
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
-/* The same with the norms of the layer. */
+/* A norm of n numbers as the model's others: with a bias or none, with a gain w or 1 + w. */
+void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
+                        size_t n);
+
+/* The same with the norms of the layer; of a layer without attention the norms alone. */
 void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
 /* Loads gate, up and down, F wide, named "<name>.gate_proj" and so on. */
@@ -193,6 +221,15 @@ void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const s
 
 /* The same for expert e, "mlp.experts.<e>"; GGUF keeps all experts in one tensor. */
 void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
+
+/* Loads [heads] -exp(A) of the numbers A of that name. */
+const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads);
+
+/* Loads router, experts and the shared expert as qwen2_moe has them. */
+void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
+
+/* Refuses layers without experts, which would need a feed-forward of another width. */
+void ss_refuse_dense_layers(ss_json *json);
 
 /* Loads a gated feed-forward whose gate and up are one matrix, "layers.%d.mlp.gate_up_proj". */
 void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);

@@ -40,9 +40,9 @@ typedef struct head_cache {
     float *evicted;              /* [S] field `evicted` of the trace: NaN for a kept key */
 } head_cache;
 
-static head_cache cache_of(const ss_pass *pass, int l, int h) {
+static head_cache cache_of(const ss_pass *pass, int a, int h) {
     const ss_trace *trace = pass->trace;
-    int head = l * trace->model->arch.H + h;
+    int head = a * trace->model->arch.H + h;
     size_t at = (size_t)head * (size_t)trace->slots;
     return (head_cache){pass->cache.score + at, pass->cache.score_factor + at,
                         ss_row(trace, SS_FIELD_EVICTED, head, 0)};
@@ -143,7 +143,7 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
 static void add_key(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     const ss_trace *trace = hook->pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int own = hook->own, group = hook->l * arch->G + hook->h / (arch->H / arch->G);
+    int own = hook->own, group = hook->a * arch->G + hook->h / (arch->H / arch->G);
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
     cache->score[own] = 0.0f;
     cache->score_factor[own] = 1.0f;
@@ -158,7 +158,7 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
     }
     if ((int)e->policy == RANDOM)
         cache->score[own] =
-            ss_drawn((uint32_t)e->seed, (uint32_t)(hook->l * arch->H + hook->h), (uint32_t)hook->t);
+            ss_drawn((uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
 }
 
 /* True if attention weights determine the eviction scores. */
@@ -210,11 +210,14 @@ static void add_weights_again(void *context, int t, int n, const float *x, size_
 
 void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p) {
     eviction e = read(values);
-    int H = from->model->arch.H;
+    const ss_arch *arch = &from->model->arch;
+    int H = arch->H;
     ss_map_link(from);
-    for (int head = 0; head < from->model->arch.L * H; head++) {
-        replay of = {
-            {.pass = pass, .l = head / H, .h = head % H}, &e, cache_of(pass, head / H, head % H)};
+    for (int head = 0; head < arch->L * H; head++) {
+        int a = head / H;
+        replay of = {{.pass = pass, .l = arch->layers[a], .a = a, .h = head % H},
+                     &e,
+                     cache_of(pass, a, head % H)};
         if (!ss_edit_holds(e.layer, of.query.l) || !ss_edit_holds(e.head, of.query.h)) continue;
         for (int t = 0; t < p; t++) {
             set_query(&of.query, t);
@@ -313,9 +316,9 @@ static size_t rotary_row(const ss_pass *pass, int back) {
 static void rotate_query(const ss_hook *hook, int back, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K;
-    size_t pairs = ss_arch_rotates(arch, hook->l) ? (size_t)arch->rotary_width / 2 : 0;
+    size_t pairs = ss_arch_rotates(arch, hook->a) ? (size_t)arch->rotary_width / 2 : 0;
     const ss_angles *rotary =
-        &hook->pass->cache.rotary[arch->own_rotary && arch->windowed[hook->l]];
+        &hook->pass->cache.rotary[arch->own_rotary && arch->windowed[hook->a]];
     size_t row = rotary_row(hook->pass, back) * pairs;
     ss_rotate(out, hook->q, rotary->cosine + row, rotary->sine + row, pairs);
     memcpy(out + 2 * pairs, hook->q + 2 * pairs, (K - 2 * pairs) * sizeof *out);
@@ -334,7 +337,7 @@ static void rotate_scores(const ss_hook *hook) {
     size_t K = (size_t)arch->K;
     int g = hook->h / (arch->H / arch->G), shift = 0;
     int from = pass->positions[hook->t] - scratch->ranks[hook->own];
-    const float *k = ss_row(pass->trace, SS_FIELD_K, hook->l * arch->G + g, 0);
+    const float *k = ss_row(pass->trace, SS_FIELD_K, hook->a * arch->G + g, 0);
     float *q = scratch->queries; /* free here: these heads have no feature map */
     if (hook->bias && from > 0) {
         rotate_query(hook, shift = from, q);
@@ -353,7 +356,7 @@ static void rotate_scores(const ss_hook *hook) {
 void ss_apply_evict(const ss_hook *hook, const float *values) {
     eviction e = read(values);
     if (!ss_edit_holds(e.layer, hook->l) || !ss_edit_holds(e.head, hook->h)) return;
-    head_cache cache = cache_of(hook->pass, hook->l, hook->h);
+    head_cache cache = cache_of(hook->pass, hook->a, hook->h);
     if (hook->point == SS_AT_MASK) {
         if (!hook->again) {
             add_key(hook, &e, &cache);
@@ -378,11 +381,11 @@ static void move_row(float *rows, size_t width, int n, int stride, int from, int
     }
 }
 
-void ss_cache_compact(ss_pass *pass, int l, int g, int slots) {
+void ss_cache_compact(ss_pass *pass, int a, int g, int slots) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int share = arch->H / arch->G, S = trace->slots, group = l * arch->G + g, kept = 0;
-    head_cache first = cache_of(pass, l, g * share);
+    int share = arch->H / arch->G, S = trace->slots, group = a * arch->G + g, kept = 0;
+    head_cache first = cache_of(pass, a, g * share);
     float *k = ss_row(trace, SS_FIELD_K, group, 0), *v = ss_row(trace, SS_FIELD_V, group, 0);
     int32_t *tokens = pass->cache.tokens + (size_t)group * (size_t)S;
     for (int j = 0; j < slots; j++) {

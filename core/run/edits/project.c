@@ -27,7 +27,7 @@ static size_t width_of(const float *values, const ss_arch *arch) {
 /* Keeps one direction per head. In the stream those of a layer are orthonormal, else each has
  * length 1; heads without a direction have zeros. */
 size_t ss_keeps_project(const float *values, const ss_arch *arch) {
-    return (size_t)arch->L * (size_t)arch->H * width_of(values, arch);
+    return (size_t)arch->blocks * (size_t)arch->H * width_of(values, arch);
 }
 
 int ss_idle_project(const float *values) {

@@ -30,6 +30,7 @@ static bool any_unrotated(const ss_arch *arch) {
 
 ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
     const char *what = arch->E                           ? "experts"
+                       : arch->mixer.kind                ? "mixers"
                        : arch->ffn == SS_FFN_NONE        ? "no feed-forward"
                        : arch->branch_norms              ? "branch norms"
                        : is_other(arch->branch_scale)    ? "scaled branches"

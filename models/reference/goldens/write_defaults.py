@@ -6,6 +6,7 @@ For every family: the given sizes, and every other key with the value that trans
 key must mean the same as one without it.
 """
 
+import json
 from typing import Any
 
 import transformers
@@ -35,6 +36,11 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "qwen2_moe": (transformers.Qwen2MoeConfig, SIZES),
     "qwen3": (transformers.Qwen3Config, SIZES),
     "qwen3_moe": (transformers.Qwen3MoeConfig, SIZES),
+    # Every fourth layer has attention.
+    "qwen3_next": (transformers.Qwen3NextConfig, SIZES | {"num_hidden_layers": 4}),
+    "qwen3_5_text": (transformers.Qwen3_5TextConfig, SIZES | {"num_hidden_layers": 4}),
+    "lfm2": (transformers.Lfm2Config, SIZES),
+    "falcon_h1": (transformers.FalconH1Config, SIZES),
     "olmo2": (transformers.Olmo2Config, SIZES),
     "olmo3": (transformers.Olmo3Config, SIZES),
     "seed_oss": (transformers.SeedOssConfig, SIZES),
@@ -82,8 +88,11 @@ def main() -> None:
     defaults: dict[str, Any] = {}
     of_all = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
     for family, (config, sizes) in FAMILIES.items():
-        filled = config(**sizes).to_dict()
-        rest = {key: value for key, value in filled.items()
+        filled = config(**sizes)
+        # JSON has no infinite numbers; transformers spells them.
+        spelled = json.loads(filled.to_json_string(use_diff=False))
+        rest = {key: spelled[key] if isinstance(value, (list, tuple)) else value
+                for key, value in filled.to_dict().items()
                 if key not in sizes and key not in of_all}
         defaults[family] = {"given": {"model_type": family} | sizes, "defaults": rest}
     write_json(GOLDEN / "defaults.json",

@@ -34,6 +34,11 @@ SIZES: dict[str, Any] = dict(
     bos_token_id=0, eos_token_id=1, pad_token_id=None,
 )
 
+# Tokens of models with mixers: more than the 64 that transformers computes at a time, and no multiple.
+MIXED_T = 70
+# What layer_types calls layers without attention.
+WITHOUT = ("linear_attention", "conv")
+
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
 Trace = Callable[[transformers.PreTrainedModel, str, Tensor], dict[str, Tensor]]
 
@@ -70,7 +75,7 @@ def routers_of(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Module
 
 def trace_of(model: transformers.PreTrainedModel, final_norm: str,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Like hf_trace, plus router [L, T, E]: the weight of each expert, 0 if not selected."""
+    """Like hf_trace, plus router [L, T, E]: the weight of each expert, 0 if not selected, in layers with attention."""
     weights: dict[torch.nn.Module, Tensor] = {}
 
     def record(router: torch.nn.Module, _: Any, output: tuple[Tensor, ...]) -> None:
@@ -86,8 +91,10 @@ def trace_of(model: transformers.PreTrainedModel, final_norm: str,
         del trace["loss"]
     L = model.config.get_text_config().num_hidden_layers
     if weights:
+        kinds = getattr(model.config, "layer_types", None) or [""] * L
         none = torch.zeros_like(next(iter(weights.values())))
-        trace["router"] = torch.stack([weights[routers[n]] if n in routers else none for n in range(L)])
+        trace["router"] = torch.stack([weights[routers[n]] if n in routers else none
+                                       for n, kind in enumerate(kinds) if kind not in WITHOUT])
     assert len(trace["hidden"]) == L + 1
     return trace
 
@@ -95,14 +102,14 @@ def trace_of(model: transformers.PreTrainedModel, final_norm: str,
 def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
          final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, centre: float = 1.0,
          part: str = "", edit: Edit | None = None, maps: Trace = trace_of,
-         rename: Callable[[str], str] | None = None, has_head: bool = True) -> None:
+         rename: Callable[[str], str] | None = None, has_head: bool = True, length: int = T) -> None:
     """Store `part` of the model (default: all) and its trace. `rename` maps tensor names to those in the file;
     has_head: that part has the weights of the logits; maps: the trace that has the weights of attention."""
     generator = torch.Generator().manual_seed(23)
     model.eval()
     fill(model, generator, centre)
     sizes = model.config.get_text_config()
-    tokens = torch.randint(sizes.vocab_size, (T,), generator=generator)
+    tokens = torch.randint(sizes.vocab_size, (length,), generator=generator)
     folder = GOLDEN / name
     model.to(dtype)
     (model.get_submodule(part) if part else model).save_pretrained(folder)
@@ -415,6 +422,107 @@ def qwen3_moe() -> None:
         norm_topk_prob=True, use_sliding_window=True, sliding_window=6))),
         "3 of 5 experts whose weights sum to 1; every layer has a window of 6 keys.",
         dtype=torch.bfloat16, edit=old_rope)
+
+
+# Odd sizes: three heads share a key, a head of keys of the mixer serves two of values.
+MIXED: dict[str, Any] = SIZES | dict(
+    num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=12, max_position_embeddings=80)
+DELTA: dict[str, Any] = MIXED | dict(
+    linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6, linear_value_head_dim=5,
+    rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5})
+
+
+def old_delta(config: dict[str, Any]) -> dict[str, Any]:
+    """The keys of published files: an interval in place of layer_types, flat rotary parameters."""
+    del config["layer_types"]
+    rope = config.pop("rope_parameters")
+    return config | {"full_attention_interval": 2, "rope_theta": rope["rope_theta"], "rope_scaling": None,
+                     "partial_rotary_factor": rope["partial_rotary_factor"]}
+
+
+def qwen3_next() -> None:
+    case("hf-qwen3_next", transformers.Qwen3NextForCausalLM(eager(transformers.Qwen3NextConfig(
+        **DELTA, full_attention_interval=2, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
+        shared_expert_intermediate_size=24, norm_topk_prob=True))),
+        "Attention in every second layer, with a gate; Gated DeltaNet in the others; the keys of published files.",
+        centre=0.0, dtype=torch.bfloat16, edit=old_delta, length=MIXED_T)
+
+
+def qwen3_next_types() -> None:
+    case("hf-qwen3_next-types", transformers.Qwen3NextForCausalLM(eager(transformers.Qwen3NextConfig(
+        **DELTA | {"num_hidden_layers": 3}, layer_types=["full_attention", "linear_attention", "linear_attention"],
+        attention_bias=True, linear_conv_kernel_dim=3, tie_word_embeddings=True, num_experts=4, num_experts_per_tok=2,
+        moe_intermediate_size=12, shared_expert_intermediate_size=28, norm_topk_prob=False))),
+        "Attention in the first of three layers, with biases; shares of all experts; a tied head.",
+        centre=0.0, length=MIXED_T)
+
+
+def qwen3_5() -> None:
+    case("hf-qwen3_5", transformers.Qwen3_5ForCausalLM(eager(transformers.Qwen3_5TextConfig(
+        **DELTA, layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"]))),
+        "One feed-forward for all tokens; attention in the third of four layers.", centre=0.0, length=MIXED_T)
+
+
+def qwen3_5_whole() -> None:
+    rope = {"mrope_section": [1, 1, 1], "mrope_interleaved": True, **DELTA["rope_parameters"]}
+    text = transformers.Qwen3_5TextConfig(**DELTA | {"rope_parameters": rope, "num_hidden_layers": 2},
+                                          full_attention_interval=2)
+    vision = transformers.models.qwen3_5.Qwen3_5VisionConfig(
+        depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=32, num_position_embeddings=16)
+    config = eager(transformers.Qwen3_5Config(text_config=text.to_dict(), vision_config=vision.to_dict()))
+    config.text_config._attn_implementation = "eager"
+    case("hf-qwen3_5-whole", transformers.Qwen3_5ForConditionalGeneration(config),
+         "The text model inside the multimodal one, with its rotary sections, which text does not see.",
+         final_norm="model.language_model.norm", centre=0.0, length=MIXED_T)
+
+
+def lfm2() -> None:
+    sizes = {key: value for key, value in MIXED.items() if key != "head_dim"}
+    case("hf-lfm2", transformers.Lfm2ForCausalLM(eager(transformers.Lfm2Config(
+        **sizes | {"hidden_size": 36}, layer_types=["conv", "full_attention", "conv", "full_attention"],
+        conv_bias=True, norm_eps=1e-3, block_multiple_of=8, block_ffn_dim_multiplier=1.3, tie_word_embeddings=False,
+        rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
+        "Short convolutions with biases in two of four layers; a feed-forward of an adjusted width.",
+        final_norm="model.embedding_norm", length=MIXED_T)
+
+
+def old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
+    """The keys of the first published files."""
+    del config["layer_types"]
+    return old_rope(config) | {"full_attn_idxs": [1], "block_ff_dim": config.pop("intermediate_size"),
+                               "tie_embedding": config.pop("tie_word_embeddings")}
+
+
+def lfm2_indices() -> None:
+    case("hf-lfm2-indices", transformers.Lfm2ForCausalLM(eager(transformers.Lfm2Config(
+        **SIZES | {"num_hidden_layers": 3}, full_attn_idxs=[1], conv_L_cache=4, block_auto_adjust_ff_dim=False,
+        rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
+        "A list of the layers with attention; a longer convolution, no biases, a tied head, BF16.",
+        final_norm="model.embedding_norm", dtype=torch.bfloat16, edit=old_lfm2)
+
+
+MAMBA: dict[str, Any] = MIXED | dict(
+    num_hidden_layers=2, mamba_d_ssm=24, mamba_n_heads=4, mamba_d_head=6, mamba_d_state=7, mamba_n_groups=2,
+    mamba_chunk_size=16, rope_parameters={"rope_type": "default", "rope_theta": 500.0})
+
+
+def falcon_h1() -> None:
+    case("hf-falcon_h1", transformers.FalconH1ForCausalLM(eager(transformers.FalconH1Config(
+        **MAMBA, mamba_rms_norm=True, mamba_norm_before_gate=False, attention_in_multiplier=0.7,
+        attention_out_multiplier=1.2, key_multiplier=0.6, embedding_multiplier=1.5, lm_head_multiplier=0.4,
+        mlp_multipliers=[0.8, 1.3], ssm_in_multiplier=0.9, ssm_out_multiplier=0.6,
+        ssm_multipliers=[0.7, 1.1, 0.8, 0.9, 1.2]))),
+        "Mamba-2 beside attention in each layer, normed after its gate; every multiplier.",
+        final_norm="model.final_layernorm", length=MIXED_T)
+
+
+def falcon_h1_biases() -> None:
+    case("hf-falcon_h1-biases", transformers.FalconH1ForCausalLM(eager(transformers.FalconH1Config(
+        **MAMBA | {"mamba_n_groups": 1, "mamba_d_ssm": None, "mamba_expand": 1, "mamba_d_head": "auto"},
+        mamba_d_conv=3, attention_bias=True, mlp_bias=True, mamba_proj_bias=True, projectors_bias=True,
+        time_step_limit=[0.4, 1.5], tie_word_embeddings=True))),
+        "Biases everywhere, steps that are clipped, no norm before the output, one group, a tied head.",
+        final_norm="model.final_layernorm", dtype=torch.bfloat16, length=MIXED_T)
 
 
 def olmo2() -> None:
@@ -932,6 +1040,14 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-gemma2-plain": gemma2_plain,
     "hf-gemma3-whole": gemma3_whole,
     "hf-gpt_oss": gpt_oss,
+    "hf-qwen3_next": qwen3_next,
+    "hf-qwen3_next-types": qwen3_next_types,
+    "hf-qwen3_5": qwen3_5,
+    "hf-qwen3_5-whole": qwen3_5_whole,
+    "hf-lfm2": lfm2,
+    "hf-lfm2-indices": lfm2_indices,
+    "hf-falcon_h1": falcon_h1,
+    "hf-falcon_h1-biases": falcon_h1_biases,
     "hf-mixtral": mixtral,
     "hf-qwen2_moe": qwen2_moe_shares,
     "hf-qwen2_moe-norm": qwen2_moe_norm,
