@@ -39,7 +39,8 @@ void ss_measure_tag_share(const ss_trace *trace, const ss_metric_args *args, flo
 static double write_direction(const ss_trace *trace, int head, double *direction, float *row) {
     const ss_arch *arch = &trace->model->arch;
     const ss_matrix *o = &trace->model->layers[arch->layers[head / arch->H]].o.w;
-    size_t U = (size_t)arch->U, at = arch->added_heads ? 0 : (size_t)(head % arch->H) * U;
+    size_t U = (size_t)ss_arch_sizes(arch, head / arch->H).U;
+    size_t at = arch->added_heads ? 0 : (size_t)(head % arch->H) * U;
     const float *v = first_value(trace, head);
     double square = 0.0;
     for (size_t d = 0; d < (size_t)arch->D; d++) {

@@ -56,6 +56,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         snprintf(read.attention.operation, sizeof read.attention.operation, "softmax");
         read.embedding_scale = read.branch_scale = read.logit_scale = read.router_scale = 1.0f;
         read.attention_in_scale = read.attention_out_scale = read.key_scale = 1.0f;
+        read.value_scale = 1.0f;
         read.ffn_gate_scale = read.ffn_out_scale = 1.0f;
         read.router_groups = read.router_top_groups = read.router_best = 1;
         read.mask_token = -1;

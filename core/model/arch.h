@@ -135,6 +135,12 @@ typedef struct ss_attention {
     } parameters[SS_PARAMETERS_MAX];
 } ss_attention;
 
+/* Sizes of attention that may differ between the layers that see all keys and those with a window.
+ */
+typedef struct ss_sizes {
+    int G, K, U, rotary_width;
+} ss_sizes;
+
 typedef struct ss_arch {
     char family[24];
     int L;                       /* layers with attention; in most models, all */
@@ -158,6 +164,8 @@ typedef struct ss_arch {
     ss_rotary rotary; /* of layers that see all keys, and of all layers */
     ss_rotary window_rotary; /* of layers with a window, where own_rotary says so */
     bool own_rotary;
+    ss_sizes sizes[2]; /* of layers that see all keys, and of windowed ones; K 0: they are G, K, U
+                          and rotary_width, which else are the largest of both */
     bool unrotated[SS_LAYERS_MAX]; /* [L] layers whose queries and keys have no positions */
     int window;                   /* keys that a query of a windowed layer sees, its own included */
     bool windowed[SS_LAYERS_MAX]; /* [L] */
@@ -186,6 +194,7 @@ typedef struct ss_arch {
     /* Of what attention reads and adds, of keys, of the feed-forward's gate before its activation,
      * and of what it adds; usually 1. */
     float attention_in_scale, attention_out_scale, key_scale, ffn_gate_scale, ffn_out_scale;
+    float value_scale;          /* of values; usually 1 */
     float logit_scale;          /* of logits; usually 1 */
     float score_cap, logit_cap; /* c: x becomes c tanh(x/c); 0: it stays (Gemma 2) */
     bool attention_bias;        /* q, k, v have biases */
@@ -210,6 +219,7 @@ typedef struct ss_arch {
     bool dense[SS_LAYERS_MAX]; /* [L] */
     bool tied;                 /* the head is the embedding */
     ss_attention attention;
+    bool window_sinks; /* only layers with a window have sink logits; the others have softmax */
 } ss_arch;
 
 /* Hidden states of a token: the embedding's, and one after each layer. */
@@ -246,6 +256,31 @@ const char *ss_gate_name(ss_gate gate);       /* NULL for none */
 const char *ss_qk_norm_name(ss_qk_norm norm); /* NULL for none */
 const char *ss_mask_name(const ss_arch *arch);
 const char *ss_rope_scaling_name(ss_rope_scaling scaling);
+
+/* Sizes of layer a of those with attention. */
+static inline ss_sizes ss_arch_sizes(const ss_arch *arch, int a) {
+    ss_sizes own = arch->sizes[arch->windowed[a]];
+    return own.K ? own : (ss_sizes){arch->G, arch->K, arch->U, arch->rotary_width};
+}
+
+/* Key/value head that query head h of layer a uses. */
+static inline int ss_arch_group(const ss_arch *arch, int a, int h) {
+    return h / (arch->H / ss_arch_sizes(arch, a).G);
+}
+
+/* The same of heads and groups that are counted through all layers, as rows of a field [L][H][T]
+ * and of one [L][G][T]. */
+static inline int ss_arch_group_row(const ss_arch *arch, int head) {
+    int a = head / arch->H;
+    return a * arch->G + ss_arch_group(arch, a, head % arch->H);
+}
+
+/* Pairs that rotate in layers that see all keys, and in those with a window, where these have a
+ * rotation of their own. */
+static inline size_t ss_arch_pairs(const ss_arch *arch, bool windowed) {
+    const ss_sizes *own = &arch->sizes[windowed];
+    return (size_t)(own->K ? own->rotary_width : arch->rotary_width) / 2;
+}
 
 /* Heads that the gate has numbers for: query heads, or those of values. */
 static inline int ss_arch_gated_heads(const ss_arch *arch) {

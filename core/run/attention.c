@@ -174,7 +174,7 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
                      .again = again,
                      .q = q,
                      .bias = bias ? x : NULL};
-    size_t group = (size_t)(l * arch->G + h / (arch->H / arch->G));
+    size_t group = (size_t)(l * arch->G + ss_arch_group(arch, l, h));
     if (pass->cache.tokens) query.tokens = pass->cache.tokens + group * (size_t)trace->slots;
     const unsigned char *visible = query.visible = apply_mask(&query, &choice->mask);
     ss_edits_at(SS_AT_SCORES, query);
@@ -273,7 +273,7 @@ static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
     size_t keys = (size_t)(ss_mask_end(mask, t, t + 1) - gone);
-    int group = l * arch->G + h / (arch->H / arch->G);
+    int group = l * arch->G + ss_arch_group(arch, l, h);
     float *q = pass->q + (size_t)h * K, *out = pass->head_out + (size_t)h * U;
     reduce_queries(trace, l * arch->H + h, t, 1, t + 1, q, K);
     score_alone(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
@@ -295,7 +295,7 @@ static void attend_head(const void *job, size_t i, size_t at) {
     ss_pass *pass = a->pass;
     ss_scratch *scratch = &pass->scratch[at];
     const ss_arch *arch = &pass->trace->model->arch;
-    int h = (int)i, g = h / (arch->H / arch->G), l = a->l, T = a->t0 + a->n;
+    int l = a->l, h = (int)i, g = ss_arch_group(arch, l, h), T = a->t0 + a->n;
     int gone = a->t0 - ss_held(pass, l, g, a->t0);
     /* An edit may give the heads of a group different feature maps. */
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
@@ -342,7 +342,7 @@ static void attend_rows_again(ss_pass *pass, ss_scratch *scratch, ss_field_id fi
     const float *q = ss_row(trace, SS_FIELD_Q, head, t);
     if (is_single_row(pass, n, trace->choices[head].operation->feature))
         score_alone(scratch->scores, q,
-                    ss_row(trace, SS_FIELD_K, l * arch->G + h / (arch->H / arch->G), 0), keys, K);
+                    ss_row(trace, SS_FIELD_K, l * arch->G + ss_arch_group(arch, l, h), 0), keys, K);
     else
         score_rows(pass, scratch, l, h, q, K, (size_t)n, keys);
     for (int r = 0; r < n; r++) {
@@ -364,7 +364,7 @@ void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, s
     ss_feature feature = trace->choices[head].operation->feature;
     if (feature == SS_FEATURE_MLP) pass->layer = arch->layers[l]; /* edits of weights check it */
     if (!is_single_row(pass, n, feature))
-        pack_keys(pass, scratch, l, h / (arch->H / arch->G), feature,
+        pack_keys(pass, scratch, l, ss_arch_group(arch, l, h), feature,
                   (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));
     for (int end = t + n, rows; t < end; t += rows) {
         rows = ss_min(most, end - t);
@@ -383,6 +383,6 @@ void ss_attend(ss_pass *pass, int l, int t0, int n) {
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(heads_are_independent(pass, l) ? pass->pool : NULL, attend_head, &a,
                 (size_t)arch->H, work);
-    for (int g = 0; pass->cache.held && g < arch->G; g++)
+    for (int g = 0; pass->cache.held && g < ss_arch_sizes(arch, l).G; g++)
         ss_cache_compact(pass, l, g, n + ss_held(pass, l, g, t0));
 }

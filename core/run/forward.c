@@ -30,13 +30,13 @@ static void scale(float *x, float factor, size_t n) {
 static void find_all_angles(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
-    size_t pairs = (size_t)arch->rotary_width / 2; /* 0 without rotary positions */
     ss_angles *angles = pass->angles;
     const int32_t *positions = pass->positions + t0;
-    ss_rotary_angles(&angles[0], model->rotary, arch->rotary.size, pairs, positions, n);
+    ss_rotary_angles(&angles[0], model->rotary, arch->rotary.size, ss_arch_pairs(arch, false),
+                     positions, n);
     if (arch->own_rotary)
-        ss_rotary_angles(&angles[1], model->window_rotary, arch->window_rotary.size, pairs,
-                         positions, n);
+        ss_rotary_angles(&angles[1], model->window_rotary, arch->window_rotary.size,
+                         ss_arch_pairs(arch, true), positions, n);
 }
 
 /* x_t = the token's vector, scaled. */
@@ -80,7 +80,8 @@ static void embed(ss_pass *pass, int t0, int n) {
 static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *head_norm, int heads,
                             int n) {
     const ss_arch *arch = &pass->trace->model->arch;
-    size_t K = (size_t)arch->K, H = (size_t)heads, pairs = (size_t)arch->rotary_width / 2;
+    ss_sizes own = ss_arch_sizes(arch, a);
+    size_t K = (size_t)own.K, H = (size_t)heads, pairs = (size_t)own.rotary_width / 2;
     if (arch->qk_norm == SS_QK_NORM_HEAD) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
     if (arch->qk_norm == SS_QK_NORM_ALL_HEADS) norm(rows, rows, head_norm, arch, (size_t)n, H * K);
     if (!ss_arch_rotates(arch, a)) return;
@@ -93,6 +94,22 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
         norm(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
+/* Turns rows [n][own] into [n][width], with zeros after the numbers of a layer with fewer: they
+ * change no product, sum or norm. */
+static void widen(float *rows, size_t n, int own, int width) {
+    size_t from = (size_t)own, to = (size_t)width;
+    for (size_t i = n; from < to && i-- > 0;) {
+        memmove(rows + i * to, rows + i * from, from * sizeof *rows);
+        ss_clear(rows + i * to + from, to - from);
+    }
+}
+
+static void narrow(float *rows, size_t n, int own, int width) {
+    size_t to = (size_t)own, from = (size_t)width;
+    for (size_t i = 1; to < from && i < n; i++)
+        memmove(rows + i * to, rows + i * from, to * sizeof *rows);
+}
+
 /* Copies rows [n][heads][width] to rows t0.. of a field [l][heads][T][width]. */
 static void record_heads(const ss_trace *trace, ss_field_id field, int l, int heads, int t0, int n,
                          const float *rows) {
@@ -102,13 +119,14 @@ static void record_heads(const ss_trace *trace, ss_field_id field, int l, int he
                   (size_t)heads * width);
 }
 
-/* Stores keys or values [n][G][width] in the cache, which is the trace; the chunk begins at token
- * t0. */
-static void cache_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, const float *rows) {
+/* Stores keys or values [n][heads][width] in the cache, which is the trace; the chunk begins at
+ * token t0. */
+static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int t0, int n,
+                        const float *rows) {
     const ss_trace *trace = pass->trace;
     int G = trace->model->arch.G;
-    size_t width = trace->widths[field], stride = (size_t)G * width;
-    for (int g = 0; g < G; g++) {
+    size_t width = trace->widths[field], stride = (size_t)heads * width;
+    for (int g = 0; g < heads; g++) {
         int slot = ss_held(pass, l, g, t0);
         int32_t *tokens = pass->cache.tokens;
         if (tokens) tokens += (size_t)(l * G + g) * (size_t)trace->slots + (size_t)slot;
@@ -145,7 +163,8 @@ static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, 
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_matrix *o = &trace->model->layers[arch->layers[a]].o.w;
-    size_t U = (size_t)arch->U, G = (size_t)arch->G, H = (size_t)arch->H, rows = (size_t)n;
+    ss_sizes own = ss_arch_sizes(arch, a);
+    size_t U = (size_t)own.U, G = (size_t)own.G, H = (size_t)arch->H, rows = (size_t)n;
     float *norms = ss_row(trace, SS_FIELD_OUT_NORM, a * arch->H, t0);
     size_t stride = (size_t)trace->capacity; /* from head to head */
     if (!norms) return;
@@ -154,14 +173,15 @@ static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, 
     for (size_t h = 0; h < H; h++) memset(norms + h * stride, 0, rows * sizeof *norms);
     for (size_t d = 0; d < o->out; d += NORM_OUTPUTS) {
         size_t width = (size_t)ss_min(NORM_OUTPUTS, (int)(o->out - d));
-        const float *whole[NORM_OUTPUTS / SS_PANEL], *own[NORM_OUTPUTS / SS_PANEL];
+        const float *whole[NORM_OUTPUTS / SS_PANEL], *of_head[NORM_OUTPUTS / SS_PANEL];
         for (size_t c = 0; c < width; c += SS_PANEL)
             whole[c / SS_PANEL] = ss_matrix_panel(pass->work + c * o->in, o, d + c);
         for (size_t h = 0; h < H; h++) {
             size_t first = arch->added_heads ? 0 : h * U;
             for (size_t c = 0; c < width; c += SS_PANEL)
-                own[c / SS_PANEL] = whole[c / SS_PANEL] + first * SS_PANEL;
-            add_squares(norms + h * stride, tiles + h / (H / G) * rows * U, own, rows, width, U);
+                of_head[c / SS_PANEL] = whole[c / SS_PANEL] + first * SS_PANEL;
+            add_squares(norms + h * stride, tiles + h / (H / G) * rows * U, of_head, rows, width,
+                        U);
         }
     }
     for (size_t i = 0; i < rows * H; i++) {
@@ -248,7 +268,7 @@ static void add_heads(float *out, const ss_arch *arch, int n) {
 static void finish_heads(ss_pass *pass, int a, float *out, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const float *biases = model->layers[model->arch.layers[a]].value_biases;
-    int H = model->arch.H, U = model->arch.U;
+    int H = model->arch.H, U = ss_arch_sizes(&model->arch, a).U;
     for (int i = 0; biases && i < n * H; i++)
         ss_add(out + (size_t)i * (size_t)U, ss_owned(biases, model->arch.value_bias, i % H, U),
                (size_t)U);
@@ -276,9 +296,9 @@ static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *l
 
 /* pass->kv[n][G][K] = keys; in latent attention those of a head begin with the part that all heads
  * share, which is the rotated one. */
-static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, int n) {
+static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, int groups, int n) {
     size_t shared = layer->k_shared.w.out, K = (size_t)pass->trace->model->arch.K, own = K - shared;
-    size_t heads = (size_t)n * (size_t)pass->trace->model->arch.G;
+    size_t heads = (size_t)n * (size_t)groups;
     float *of_head = pass->q, *of_all = of_head + heads * own; /* queries are computed later */
     if (!layer->k_shared.w.data) {
         project(pass, pass->kv, in, &layer->k, n);
@@ -305,28 +325,35 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     scale(pass->y, arch->attention_in_scale, (size_t)n * D);
 
     /* The cache takes the keys, then the values. */
+    ss_sizes own = ss_arch_sizes(arch, a);
+    size_t groups = (size_t)n * (size_t)own.G, heads = (size_t)n * (size_t)arch->H;
     const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
-    project_keys(pass, layer, in, n);
-    scale(pass->kv, arch->key_scale, (size_t)n * (size_t)(arch->G * arch->K));
-    norm_and_rotate(pass, a, pass->kv, &layer->k_norm, arch->G, n);
-    edit_heads(pass, SS_AT_KEYS, a, pass->kv, arch->G, arch->K, t0, n);
-    cache_heads(pass, SS_FIELD_K, a, t0, n, pass->kv);
+    project_keys(pass, layer, in, own.G, n);
+    scale(pass->kv, arch->key_scale, groups * (size_t)own.K);
+    norm_and_rotate(pass, a, pass->kv, &layer->k_norm, own.G, n);
+    edit_heads(pass, SS_AT_KEYS, a, pass->kv, own.G, own.K, t0, n);
+    widen(pass->kv, groups, own.K, arch->K);
+    cache_heads(pass, SS_FIELD_K, a, own.G, t0, n, pass->kv);
     project(pass, pass->kv, in, &layer->v, n);
+    scale(pass->kv, arch->value_scale, groups * (size_t)own.U);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, a, pass->kv, t0, n);
-    edit_heads(pass, SS_AT_VALUES, a, pass->kv, arch->G, arch->U, t0, n);
-    cache_heads(pass, SS_FIELD_V, a, t0, n, pass->kv);
+    edit_heads(pass, SS_AT_VALUES, a, pass->kv, own.G, own.U, t0, n);
     record_out_norms(pass, a, pass->kv, t0, n);
+    widen(pass->kv, groups, own.U, arch->U);
+    cache_heads(pass, SS_FIELD_V, a, own.G, t0, n, pass->kv);
 
     in = compress(pass, &layer->q_latent, &layer->q_latent_norm, n);
     project(pass, pass->q, in, &layer->q, n);
     norm_and_rotate(pass, a, pass->q, &layer->q_norm, arch->H, n);
-    edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, arch->K, t0, n);
+    edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, own.K, t0, n);
+    widen(pass->q, heads, own.K, arch->K);
     record_heads(trace, SS_FIELD_Q, a, arch->H, t0, n, pass->q);
 
     /* Each head sums the values of the keys that it sees; W_O joins the head outputs. */
     float *head_out = pass->head_out;
     ss_attend(pass, a, t0, n);
     record_heads(trace, SS_FIELD_MIXED, a, arch->H, t0, n, head_out);
+    narrow(head_out, heads, own.U, arch->U);
     finish_heads(pass, a, head_out, t0, n);
     float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, a, t0, pass->attn_out);
     ss_linear_rows(pass, out, head_out, &layer->o, (size_t)n);
@@ -510,11 +537,13 @@ static void begin_chunk(ss_pass *pass, int t0, int n) {
 /* Selects the rows of the chunk that begins at token t0. */
 static void enter_chunk(ss_pass *pass, int t0) {
     const ss_arch *arch = &pass->trace->model->arch;
-    size_t at = pass->by_layer ? (size_t)t0 : 0, pairs = (size_t)arch->rotary_width / 2;
+    size_t at = pass->by_layer ? (size_t)t0 : 0;
     pass->x = pass->stream + at * (size_t)arch->D;
-    for (int i = 0; i < (arch->own_rotary ? 2 : 1) && pairs > 0; i++)
+    for (int i = 0; i < (arch->own_rotary ? 2 : 1) && arch->rotary_width > 0; i++) {
+        size_t pairs = ss_arch_pairs(arch, i);
         pass->angles[i] = (ss_angles){pass->text_angles[i].cosine + at * pairs,
                                       pass->text_angles[i].sine + at * pairs};
+    }
 }
 
 /* Starts the chunks of a text that goes through layer by layer. */

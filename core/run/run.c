@@ -43,8 +43,8 @@ static void lay_out_experts(ss_pass *pass, const ss_arch *arch, size_t n, ss_are
 }
 
 static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, ss_arena *arena) {
-    size_t pairs = (size_t)arch->rotary_width / 2;
     for (int i = 0; i < (arch->own_rotary ? 2 : 1); i++) {
+        size_t pairs = ss_arch_pairs(arch, i);
         angles[i].cosine = take(arena, n, pairs, 1);
         angles[i].sine = take(arena, n, pairs, 1);
     }
@@ -281,6 +281,19 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
 
 /* ---- edits --------------------------------------------------------------------------------- */
 
+/* Fills with NaN the rows of key/value heads that layers with fewer of them lack. */
+static void mark_absent(const ss_trace *trace) {
+    const ss_arch *arch = &trace->model->arch;
+    static const ss_field_id fields[] = {SS_FIELD_K, SS_FIELD_V};
+    for (int i = 0; i < 2; i++)
+        for (int row = 0; row < arch->L * arch->G; row++) {
+            float *absent = ss_row(trace, fields[i], row, 0);
+            size_t n = trace->rooms[fields[i]] * trace->widths[fields[i]];
+            if (row % arch->G < ss_arch_sizes(arch, row / arch->G).G) continue;
+            for (size_t j = 0; j < n; j++) absent[j] = NAN;
+        }
+}
+
 /* Resets the run to its state before edits: the model's own operations, every token at its own
  * position, every key kept. */
 static void start_plain(ss_pass *pass, const ss_choice *own) {
@@ -295,6 +308,7 @@ static void start_plain(ss_pass *pass, const ss_choice *own) {
         (size_t)trace->capacity < SS_ROTARY_ROWS ? (size_t)trace->capacity : SS_ROTARY_ROWS;
     if (pass->moves_keys)
         memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
+    if (!trace->summed && !pass->cache.held) mark_absent(trace);
     float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
     if (rounded) memset(rounded, 0, (size_t)arch->L * 2 * sizeof *rounded);
 }

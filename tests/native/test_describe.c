@@ -251,6 +251,9 @@ static void check_models(void) {
         {"hf-deepseek_v2", "\"K\":14,\"U\":11,\"F\":12,\"V\":61,\"E\":8,\"chosen\":3,"},
         {"hf-deepseek_v2", "\"feed_forward\":\"gated\",\"kv_latent\":18,\"shared_F\":24,"
                            "\"dense_F\":40,\"dense_layers\":[0],\"dense\":false,"},
+        {"hf-mimo_v2_flash-types", "\"sizes\":[{\"G\":2,\"K\":14,\"U\":17},{\"G\":1,\"K\":14,\"U\":"
+                                   "17},{\"G\":2,\"K\":14,\"U\":"
+                                   "17}],\"sink_layers\":[0,2],"},
         {"hf-deepseek_v3", "\"q_latent\":14,\"kv_latent\":18,"},
         {"hf-glm4", "\"norm_place\":\"pre\",\"branch_norms\":true,\"qk_norm\":null,"},
         {"hf-exaone4", "\"norm_place\":\"branch\",\"branch_norms\":true,\"qk_norm\":\"head\","},

@@ -20,7 +20,9 @@
 /* Values narrower than keys, and wider; keys whose rotated part all heads share. */
 #define DEEPSEEK "tests/golden/hf-deepseek_v2"
 #define GREEDY "tests/golden/hf-deepseek_v2-greedy"
-static const char *const folders[] = {LLAMA, GPT2, GPT_NEO, GPT_NEOX, DEEPSEEK, GREEDY};
+/* Layers with more key/value heads than the others. */
+#define MIMO "tests/golden/hf-mimo_v2_flash-types"
+static const char *const folders[] = {LLAMA, GPT2, GPT_NEO, GPT_NEOX, DEEPSEEK, GREEDY, MIMO};
 #define FOLDERS ((int)(sizeof folders / sizeof *folders))
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 

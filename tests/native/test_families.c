@@ -82,6 +82,9 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
     "\"model_type\":\"dots1\",\"n_routed_experts\":8,\"num_experts_per_tok\":2,"                   \
     "\"n_shared_experts\":1," SIZES
 #define GRANITE_SWA "\"model_type\":\"granite_swa\"," SIZES
+#define MIMO                                                                                       \
+    "\"model_type\":\"mimo_v2_flash\",\"num_hidden_layers\":7,\"num_attention_heads\":4,"          \
+    "\"hidden_size\":8,\"vocab_size\":8,\"intermediate_size\":8,\"head_dim\":6"
 #define APERTUS "\"model_type\":\"apertus\"," SIZES
 #define PHIMOE "\"model_type\":\"phimoe\"," SIZES
 #define BERT "\"model_type\":\"bert\"," SIZES
@@ -192,6 +195,7 @@ static void ranges(void) {
         {DEEPSEEK2, "first_k_dense_replace", 0, 1024},
         {DEEPSEEK3, "topk_group", 1, 8},
         {DOTS1, "moe_intermediate_size", 1, 1048576},
+        {MIMO ",\"num_key_value_heads\":2", "v_head_dim", 1, 65536},
         {PHIMOE, "num_local_experts", 2, 1024},
         {PHIMOE, "num_experts_per_tok", 2, 2},
         {BERT, "intermediate_size", 1, 1048576},
@@ -484,6 +488,19 @@ static void refused_by_some(void) {
         {GRANITE_SWA ",\"layer_rope_theta\":[0,10,0.5,10]", SS_UNSUPPORTED, "layer_rope_theta"},
         {GRANITE_SWA ",\"layer_rope_theta\":[0,10,\"10\",10]", SS_UNSUPPORTED, "layer_rope_theta"},
         {GRANITE_SWA ",\"layer_rope_theta\":[0,10,10]", SS_UNSUPPORTED, "layer_rope_theta"},
+        {MIMO ",\"num_key_value_heads\":2", SS_OK, ""},
+        {MIMO ",\"num_key_value_heads\":4", SS_UNSUPPORTED, "num_key_value_heads"},
+        {MIMO ",\"num_key_value_heads\":4,\"sliding_window\":null", SS_OK, ""},
+        {MIMO ",\"num_key_value_heads\":2,\"mlp_layer_types\":[\"dense\"]", SS_UNSUPPORTED,
+         "mlp_layer_types"},
+        {MIMO ",\"num_key_value_heads\":2,\"mlp_layer_types\":[1,1,1,1,1,1,1]", SS_UNSUPPORTED,
+         "mlp_layer_types"},
+        {MIMO ",\"num_key_value_heads\":2,\"rope_parameters\":{\"full_attention\":{"
+              "\"partial_rotary_factor\":0.5}}",
+         SS_UNSUPPORTED, "partial_rotary_factor"},
+        {MIMO ",\"num_key_value_heads\":2,\"rope_parameters\":{\"full_attention\":{"
+              "\"rope_type\":\"linear\",\"factor\":2}}",
+         SS_UNSUPPORTED, "rope_type"},
         {APERTUS ",\"hidden_act\":\"gelu\"", SS_OK, ""},
         {APERTUS ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
         {LLAMA ",\"hidden_act\":\"xielu\"", SS_UNSUPPORTED, "hidden_act"},
@@ -598,6 +615,7 @@ static void windows_of_layers(void) {
     check_windows(OSS, "128.128.");
     check_windows(GRANITE_SWA, ".128128128");
     check_windows(DOTS1 ",\"max_window_layers\":2,\"sliding_window\":7", "..77");
+    check_windows(MIMO ",\"num_key_value_heads\":2,\"sliding_window\":7", ".7777.7");
     check_windows(PHIMOE ",\"sliding_window\":7", "7777");
     static const char *const typed[] = {QWEN2, QWEN2_MOE, QWEN3,   OLMO3,  OSS,
                                         GEMMA, GEMMA2,    EXAONE4, COHERE2};
@@ -719,6 +737,8 @@ static const char *const folders[] = {
     "hf-dots1",
     "hf-granite_swa",
     "hf-granite_swa-types",
+    "hf-mimo_v2_flash",
+    "hf-mimo_v2_flash-types",
     "hf-apertus",
     "hf-phimoe",
     "hf-bert",
@@ -1224,6 +1244,24 @@ static void every_key_counts(void) {
         {"hf-phimoe", "\"sliding_window\": 6", "\"sliding_window\": 5"},
         {"hf-phimoe", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
         {"hf-phimoe", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu\""},
+        {"hf-mimo_v2_flash", "\"attention_value_scale\": 0.707", "\"attention_value_scale\": 1.0"},
+        {"hf-mimo_v2_flash", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-mimo_v2_flash", "\"sliding_window\": 6",
+         "\"sliding_window\": 6, \"sliding_window_size\": 4"},
+        {"hf-mimo_v2_flash", "\"rope_theta\": 10000.0", "\"rope_theta\": 100.0"},
+        {"hf-mimo_v2_flash", "\"rope_theta\": 5000000.0", "\"rope_theta\": 100.0"},
+        {"hf-mimo_v2_flash", "\"norm_topk_prob\": true", "\"norm_topk_prob\": false"},
+        {"hf-mimo_v2_flash", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
+        {"hf-mimo_v2_flash-types", "\"attention_value_scale\": null",
+         "\"attention_value_scale\": 0.5"},
+        {"hf-mimo_v2_flash-types", "\"partial_rotary_factor\": 0.6",
+         "\"partial_rotary_factor\": 0.3"},
+        {"hf-mimo_v2_flash-types", "\"partial_rotary_factor\": 0.3",
+         "\"partial_rotary_factor\": 0.6"},
+        {"hf-mimo_v2_flash-types", "\"n_group\": 3", "\"n_group\": 2"},
+        {"hf-mimo_v2_flash-types", "\"routed_scaling_factor\": 1.5",
+         "\"routed_scaling_factor\": null"},
+        {"hf-mimo_v2_flash-types", "\"attention_bias\": true", "\"attention_bias\": false"},
         {"hf-llama-linear", "\"factor\": 2.5", "\"factor\": 2.0"},
         {"hf-llama-llama3", "\"low_freq_factor\": 1.0", "\"low_freq_factor\": 2.0"},
         {"hf-llama-llama3", "\"high_freq_factor\": 4.0", "\"high_freq_factor\": 3.0"},
@@ -1357,6 +1395,8 @@ static void missing_tensors(void) {
         {"hf-granite_swa", "model.layers.4.self_attn.sinks", "model.layers.4.self_attn.knisS"},
         {"hf-apertus", "model.layers.1.mlp.act_fn.alpha_n", "model.layers.1.mlp.act_fn.alpha_x"},
         {"hf-apertus", "model.layers.0.mlp.act_fn.beta", "model.layers.0.mlp.act_fn.atab"},
+        {"hf-mimo_v2_flash", "model.layers.1.self_attn.attention_sink_bias",
+         "model.layers.1.self_attn.attention_sink_saib"},
         {"hf-phimoe", "lm_head.bias", "lm_head.sabi"},
         {"hf-qwen2_moe", "model.layers.0.mlp.shared_expert_gate.weight",
          "model.layers.0.mlp.shared_expert_etag.weight"},

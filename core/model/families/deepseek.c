@@ -1,7 +1,8 @@
 /*
  * deepseek_v2 and deepseek_v3: latent attention, whose keys and values are made of one compressed
  * vector, and experts of which one or more serve every token, after some layers without experts.
- * dots1: the experts of deepseek_v3 with the attention of qwen3.
+ * dots1: the experts of deepseek_v3 with the attention of qwen3. mimo_v2_flash: the same experts
+ * without a shared one; layers with a window have twice the key/value heads, and sink logits.
  */
 #include "../rotary.h"
 #include "family.h"
@@ -19,7 +20,8 @@ static void check_text(ss_json *json, const char *key, const char *expected) {
 /* ---- experts ------------------------------------------------------------------------------- */
 
 typedef struct experts {
-    int E, top_k, F, shared, dense; /* defaults; 0: required, no shared experts, no dense layers */
+    int E, top_k, F, shared, dense; /* defaults; 0: required, or no dense layers */
+    bool unshared;                  /* no expert serves every token */
     int groups, top_groups;
     double scale;
 } experts;
@@ -34,6 +36,15 @@ static void read_groups(ss_arch *arch, ss_json *json, const experts *standard) {
         ss_json_refuse(json, "num_experts_per_tok", "no more than topk_group groups have", "more");
 }
 
+static void read_shared(ss_arch *arch, ss_json *json, const experts *standard) {
+    if (standard->unshared) return;
+    int shared = standard->shared ? standard->shared : SS_JSON_REQUIRED;
+    arch->shared_F =
+        arch->F * ss_json_int(json, "n_shared_experts", shared, 1, SS_FFN_MAX / arch->F);
+    int dense = ss_json_int(json, "first_k_dense_replace", standard->dense, 0, SS_LAYERS_MAX);
+    for (int l = 0; l < dense && l < arch->L; l++) arch->dense[l] = true;
+}
+
 static void read_experts(ss_arch *arch, ss_json *json, const experts *standard) {
     arch->E = ss_json_int(json, "n_routed_experts", standard->E ? standard->E : SS_JSON_REQUIRED, 1,
                           SS_EXPERTS_MAX);
@@ -41,12 +52,7 @@ static void read_experts(ss_arch *arch, ss_json *json, const experts *standard) 
     arch->top_k = ss_json_int(json, "num_experts_per_tok", top_k, 1, arch->E);
     arch->dense_F = arch->F;
     arch->F = ss_json_int(json, "moe_intermediate_size", standard->F, 1, SS_FFN_MAX);
-    int shared = ss_json_int(json, "n_shared_experts",
-                             standard->shared ? standard->shared : SS_JSON_REQUIRED, 1,
-                             SS_FFN_MAX / arch->F);
-    arch->shared_F = shared * arch->F;
-    int dense = ss_json_int(json, "first_k_dense_replace", standard->dense, 0, SS_LAYERS_MAX);
-    for (int l = 0; l < dense && l < arch->L; l++) arch->dense[l] = true;
+    read_shared(arch, json, standard);
     arch->router_scale =
         (float)ss_json_number(json, "routed_scaling_factor", standard->scale, 1e-6, 1e6);
     if (ss_json_int(json, "moe_layer_freq", 1, 1, SS_LAYERS_MAX) > 1)
@@ -76,6 +82,7 @@ static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
         layer->router_bias = ss_load_numbers(loader, "layers.%d.mlp.gate.e_score_correction_bias",
                                              0, (size_t)arch->E);
     layer->experts = ss_load_experts(loader, arch, ss_load_llama_expert);
+    if (!arch->shared_F) return;
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_experts", arch,
                       (size_t)arch->shared_F);
 }
@@ -225,4 +232,101 @@ static void load_dots1_layer(ss_layer *layer, ss_loader *loader, const ss_arch *
 void ss_dots1_load(ss_model *model, ss_loader *loader) {
     ss_load_llama_ends(model, loader);
     ss_load_layers(loader, model, load_dots1_layer);
+}
+
+/* ---- mimo_v2_flash ------------------------------------------------------------------------- */
+
+/* "dense" or "sparse" for each layer; without a list the first is dense. */
+static void read_dense_layers(ss_arch *arch, ss_json *json) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "mlp_layer_types"), *item;
+    arch->dense[0] = true;
+    if (!list || cJSON_IsNull(list)) return;
+    int l = 0;
+    cJSON_ArrayForEach(item, list) {
+        const char *word = cJSON_IsString(item) ? item->valuestring : "something else";
+        bool dense = !strcmp(word, "dense");
+        if (l < arch->L) arch->dense[l] = dense;
+        if (!dense && strcmp(word, "sparse"))
+            ss_json_refuse(json, "mlp_layer_types", "\"dense\" and \"sparse\"", word);
+        l++;
+    }
+    if (l != arch->L)
+        ss_json_refuse(json, "mlp_layer_types", "one word for each layer",
+                       "another number of them");
+}
+
+/* The bases of published models hold where the config has no rope_parameters. */
+static void read_both_rotaries(ss_arch *arch, ss_json *json) {
+    ss_json rope = {ss_json_object(json, "rope_parameters"), json->file, json->status, json->err};
+    static const char *const kinds[] = {"full_attention", "sliding_attention"};
+    ss_rotary *rotaries[] = {&arch->rotary, &arch->window_rotary};
+    for (int i = 0; i < 2; i++) {
+        *rotaries[i] = (ss_rotary){.base = i ? 1e4 : 5e6, .part = 0.334, .size = 1.0f};
+        const cJSON *object = rope.object ? ss_json_object(&rope, kinds[i]) : NULL;
+        if (object) ss_read_rope(rotaries[i], object, &rope, arch->context);
+        if (rotaries[i]->scaling) ss_json_refuse(&rope, "rope_type", "\"default\"", "another");
+        int width = (int)(arch->K * rotaries[i]->part);
+        if (width < 2 || width % 2)
+            ss_json_refuse(&rope, "partial_rotary_factor", "an even number of dimensions",
+                           "another number");
+        arch->sizes[i] = (ss_sizes){arch->G, arch->K, arch->U, width};
+    }
+    arch->own_rotary = true;
+    json->status = rope.status;
+}
+
+/* A number where null turns off what has a standard. */
+static double number_or_off(ss_json *json, const char *key, double standard, double off) {
+    bool is_off = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key));
+    return is_off ? off : ss_json_number(json, key, standard, 1e-6, 1e6);
+}
+
+static void read_mimo_windows(ss_arch *arch, ss_json *json) {
+    int before = ss_json_int(json, "sliding_window_size", 0, 1, SS_CONTEXT_MAX - 1);
+    arch->window = before ? before + 1 : ss_read_window(json, 129);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l > 0 && (l + 1) % 6;
+    ss_read_layer_types(arch, json);
+    bool any = false;
+    for (int l = 0; l < arch->L; l++) any |= arch->windowed[l];
+    if (!any) return;
+    if (arch->H % (2 * arch->G))
+        ss_json_refuse(json, "num_key_value_heads",
+                       "a number whose double divides num_attention_heads", "another number");
+    arch->G = arch->sizes[1].G = 2 * arch->G;
+}
+
+void ss_mimo_read(ss_arch *arch, ss_json *json) {
+    ss_llama_defaults defaults = {.G = 4, .K = 192, .context = 131072, .norm_eps = 1e-5};
+    ss_read_llama_like(arch, json, &defaults);
+    arch->U = ss_json_int(json, "v_head_dim", 128, 1, SS_WIDTH_MAX);
+    arch->value_scale = (float)number_or_off(json, "attention_value_scale", 0.707, 1.0);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    read_both_rotaries(arch, json);
+    read_mimo_windows(arch, json);
+    arch->rotary_width = arch->sizes[0].rotary_width;
+    if (arch->rotary_width < arch->sizes[1].rotary_width)
+        arch->rotary_width = arch->sizes[1].rotary_width;
+    strcpy(arch->attention.operation, "sink_logit");
+    arch->window_sinks = true;
+    experts standard = {.E = 256,
+                        .top_k = 8,
+                        .F = 2048,
+                        .unshared = true,
+                        .groups = 1,
+                        .top_groups = 1,
+                        .scale = 1};
+    read_sigmoid_experts(arch, json, &standard, true);
+    read_dense_layers(arch, json);
+}
+
+static void load_mimo_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_attention(layer, loader, arch);
+    if (arch->windowed[loader->layer])
+        layer->sinks = ss_load_numbers(loader, ATTENTION "attention_sink_bias", 0, (size_t)arch->H);
+    load_ffn(layer, loader, arch);
+}
+
+void ss_mimo_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_mimo_layer);
 }

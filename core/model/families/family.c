@@ -63,6 +63,7 @@ static const ss_family families[] = {
     {"deepseek_v3", false, ss_deepseek_v3_read, ss_deepseek_load, NULL},
     {"dots1", false, ss_dots1_read, ss_dots1_load, NULL},
     {"granite_swa", false, ss_granite_swa_read, ss_granite_swa_load, FACTORS},
+    {"mimo_v2_flash", false, ss_mimo_read, ss_mimo_load, NULL},
     {"apertus", false, ss_apertus_read, ss_apertus_load, NULL},
     {"phimoe", false, ss_phimoe_read, ss_phimoe_load, NULL},
 };

@@ -81,6 +81,8 @@ void ss_lfm2_load(ss_model *model, ss_loader *loader);
 void ss_lfm2_read(ss_arch *arch, ss_json *json);
 void ss_llama_load(ss_model *model, ss_loader *loader);
 void ss_llama_read(ss_arch *arch, ss_json *json);
+void ss_mimo_load(ss_model *model, ss_loader *loader);
+void ss_mimo_read(ss_arch *arch, ss_json *json);
 void ss_mistral_read(ss_arch *arch, ss_json *json);
 void ss_mixtral_load(ss_model *model, ss_loader *loader);
 void ss_mixtral_read(ss_arch *arch, ss_json *json);

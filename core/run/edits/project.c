@@ -69,7 +69,7 @@ static void find_tags(const ss_hook *hook, const float *values, const float *key
                       float *directions, size_t n) {
     const ss_model *model = hook->pass->trace->model;
     const ss_arch *arch = &model->arch;
-    size_t H = (size_t)arch->H, U = (size_t)arch->U, share = H / (size_t)arch->G;
+    size_t H = (size_t)arch->H, U = hook->width, share = H / hook->heads;
     bool is_stream = (int)values[FROM] == STREAM;
     float *row = hook->pass->work;
     for (size_t d = 0; d < n; d++) {
@@ -108,10 +108,11 @@ static void keep_directions(const ss_hook *hook, const float *values, float *dir
 void ss_apply_project(const ss_hook *hook, const float *values) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     int layer = hook->l - (hook->point == SS_AT_HIDDEN);
-    size_t H = (size_t)arch->H, n = width_of(values, arch);
+    size_t H = (size_t)arch->H, room = H * width_of(values, arch);
+    size_t n = (int)values[FROM] == STREAM ? (size_t)arch->D : hook->width;
     unsigned point = (int)values[FROM] == STREAM ? SS_AT_HIDDEN : SS_AT_HEADS;
     if (layer < 0 || !ss_edit_holds(values[LAYER], layer)) return;
-    float *directions = ss_kept_of(hook, values) + (size_t)layer * H * n;
+    float *directions = ss_kept_of(hook, values) + (size_t)layer * room;
     if (hook->point == SS_AT_VALUES) keep_directions(hook, values, directions, n);
     if (hook->point != point) return;
     for (int i = 0; i < hook->n; i++) {

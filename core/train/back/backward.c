@@ -40,6 +40,7 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                        : any_unrotated(arch)             ? "layers without rotary positions"
                        : arch->parallel                  ? "parallel blocks"
                        : arch->kv_latent                 ? "latent attention"
+                       : arch->sizes[0].K                ? "layers of other sizes"
                        : arch->U != arch->K              ? "values of another width"
                        : arch->qk_norm                   ? "norms of queries and keys"
                        : arch->qkv_clip > 0.0f           ? "clipped queries, keys and values"

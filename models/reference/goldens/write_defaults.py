@@ -77,6 +77,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "deepseek_v2": (transformers.DeepseekV2Config, SIZES | {"num_experts_per_tok": 6}),
     "deepseek_v3": (transformers.DeepseekV3Config, SIZES | {"num_attention_heads": 128}),
     "granite_swa": (transformers.GraniteSWAConfig, SIZES),
+    "mimo_v2_flash": (transformers.MiMoV2FlashConfig, SIZES),
     "apertus": (transformers.ApertusConfig, SIZES),
     "phimoe": (transformers.PhimoeConfig, SIZES),
     "dots1": (transformers.Dots1Config, SIZES | {

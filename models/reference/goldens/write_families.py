@@ -937,6 +937,29 @@ def granite_swa_types() -> None:
         "layer_types of its own, one base, biases.", dtype=torch.bfloat16, edit=old_rope, maps=beside_sinks)
 
 
+def mimo(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.MiMoV2FlashForCausalLM(eager(transformers.MiMoV2FlashConfig(
+        **SIZES | {"num_key_value_heads": 1, "head_dim": 14, "v_head_dim": 9, "num_hidden_layers": 3} | more,
+        sliding_window=6, n_routed_experts=6, moe_intermediate_size=12, num_experts_per_tok=2)))
+
+
+def mimo_defaults() -> None:
+    case("hf-mimo_v2_flash", mimo(num_hidden_layers=7, mlp_layer_types=["dense", "sparse"] * 3 + ["sparse"]),
+         "Layers with a window have two key/value heads and sink logits, the others one and none; values narrower than "
+         "keys, and scaled; two rotations of four dimensions; layers without experts.", dtype=torch.bfloat16)
+
+
+def mimo_types() -> None:
+    case("hf-mimo_v2_flash-types", mimo(
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"], attention_bias=True,
+        attention_value_scale=None, n_group=3, topk_group=2, routed_scaling_factor=1.5, norm_topk_prob=False,
+        v_head_dim=17, rope_parameters={
+            "full_attention": {"rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0.6},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 20.0, "partial_rotary_factor": 0.3}}),
+        "layer_types of its own; rotations of 8 and of 4 dimensions; values wider than keys and not scaled; groups of "
+        "experts; biases of q, k and v.", dtype=torch.bfloat16)
+
+
 def apertus() -> None:
     case("hf-apertus", transformers.ApertusForCausalLM(eager(transformers.ApertusConfig(
         **SIZES | {"max_position_embeddings": 384}, attention_bias=True, rope_parameters={
@@ -1057,6 +1080,8 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-dots1": dots1,
     "hf-granite_swa": granite_swa_bases,
     "hf-granite_swa-types": granite_swa_types,
+    "hf-mimo_v2_flash": mimo_defaults,
+    "hf-mimo_v2_flash-types": mimo_types,
     "hf-apertus": apertus,
     "hf-phimoe": phimoe_bias,
     "hf-llama-linear": llama_linear,
