@@ -61,7 +61,7 @@ async function runWith(t, stages, ...chosen) {
   return { status, output, last: output.trimEnd().split('\n').at(-1) };
 }
 
-/** A report with so many passed and failed tests, and one that was skipped for each reason. */
+/** Writes a report with the given numbers of passed and failed tests, and a skipped test for each reason. */
 const xml = (passed, failed = 0, reasons = []) =>
   `<testsuites><testsuite name="it">${'<testcase name="a > b"/>'.repeat(passed)}${'<testcase name="c"><failure message="no"/></testcase>'.repeat(failed)}${reasons
     .map((reason) => `<testcase name="d"><skipped message="${reason}"/></testcase>`)
@@ -260,7 +260,7 @@ test('a test of ctest that skips itself is listed by its name', () => {
   assert.equal(countsOf([report], 0, []).failed, 1);
 });
 
-test('no test of the stage python skips itself for want of a package: all are pinned', async () => {
+test('no test of the stage python skips itself because a package is missing: all are pinned', async () => {
   const { output } = await run('git', ['grep', '-l', 'importorskip', 'tests/python'], {
     cwd: root,
   });

@@ -27,7 +27,7 @@ const known = [...stagesText.matchAll(/^(?:stages|nightly)='(.*)'$/gm)].flatMap(
   names.split(' '),
 );
 
-/** Why a command could not run here: files that are not there, npm scripts and stages that nobody defines. */
+/** Lists why a command could not run: missing files, undefined npm scripts, undefined stages. */
 function troublesOf(/** @type {string} */ command) {
   const found = [];
   const words = command.split(/\s+/).filter((word) => !/^["$]|=|\$/.test(word));

@@ -207,7 +207,7 @@ async function measure(begin, file, lengths = [64, 256]) {
 
 const row = (what, cells) =>
   console.log(what.padEnd(44), ...cells.map((one) => `${one}`.padStart(7)));
-/** The least squares' line through points, and how far from it they are at most. */
+/** Fits a line through points by linear regression; returns it and their largest distance from it. */
 function lineThrough(points) {
   const mean = (of) => points.reduce((sum, point) => sum + of(point), 0) / points.length;
   const [x, y] = [mean(([one]) => one), mean(([, one]) => one)];

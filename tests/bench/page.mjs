@@ -1,7 +1,7 @@
 /**
  * What the page costs, in Chromium: main-thread work a key, a hovered cell and a step of the slider, the
  * longest task of each, bytes and requests to the first sink, and when the sink is drawn.
- * Work is processor time; what is given in seconds needs an otherwise idle machine.
+ * Work is processor time; results in seconds need an otherwise idle machine.
  *
  *     npm --prefix web run build && node tests/bench/page.mjs
  *     SINKSCOPE_PAGE=FOLDER  another build

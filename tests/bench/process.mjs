@@ -30,7 +30,7 @@ export async function bytesOf(pid, name) {
   return 1024 * Number(status.match(new RegExp(`${name}:\\s+(\\d+)`))?.[1] ?? 0);
 }
 
-/** What shows pages: a page's threads and workers are in its renderer, and nothing of other pages. */
+/** Lists the renderer processes: each has the threads and workers of one page and of no other. */
 export async function renderers() {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const lines = await Promise.all(pids.map((pid) => read(`/proc/${pid}/cmdline`)));

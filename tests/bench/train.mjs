@@ -44,7 +44,7 @@ async function spent(run) {
   return usedSince(began);
 }
 
-/** The product of matmul.c with that name and so many rows, some times over; undefined: not built. */
+/** Times the product of matmul.c with that name and number of rows; undefined if matmul.c is not built. */
 async function products(name, rows) {
   const file = new URL('../../.build/bench/simd.wasm', import.meta.url);
   if (!existsSync(file)) return undefined;

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { openHubPage } from './hub_stage.mjs';
 import { TYPES, chromium, CHROMIUM, root, settled, text } from './stage.mjs';
 
-/** Leaves the origin of a page so many bytes of storage. */
+/** Limits the storage of a page's origin to a number of bytes. */
 async function limitStorage(page, quotaSize) {
   const session = await page.context().newCDPSession(page);
   const { origin } = new URL(page.url());
@@ -26,7 +26,7 @@ async function serve(answer) {
   return `http://127.0.0.1:${server.address().port}/`;
 }
 
-/** What npm would install: the package as it is packed, and the packages that it depends on. */
+/** Installs what npm would: the packed package and its dependencies. */
 async function installed(path) {
   const own = normalize(decodeURIComponent(path)).replace(
     '/node_modules/sinkscope/',

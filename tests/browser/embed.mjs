@@ -202,11 +202,11 @@ const SIZES = [
   [1600, 900],
   [1920, 1080],
 ];
-/** Of the frame's smaller side, and in pixels. */
+/** The least size of a picture as a share of the frame's smaller side, and of letters in pixels. */
 const [LEAST_PICTURE, LEAST_LETTERS] = [0.65, 11];
-/** Views that a button of theirs starts. */
+/** Views that wait for a click on their own button. */
 const NOT_STARTED = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';
-/** Views are looked at in so many tests. */
+/** The number of tests that the views are divided into. */
 const PARTS = 3;
 
 /**
@@ -234,7 +234,7 @@ function wrongOf([leastPicture, leastLetters, notStarted]) {
   const parts = 'button, a, input, select, textarea, canvas, svg, p, summary, td';
   for (const one of document.querySelectorAll(parts)) {
     if (!one.checkVisibility() || one.closest('.unseen, .progress')) continue;
-    // What lies below the first picture is scrolled to.
+    // Scrolls to the pictures below the first one.
     if (one.closest('.scrolls > .figure') && !seen[0]?.contains(one)) continue;
     const { left, top, right, bottom, width } = one.getBoundingClientRect();
     const isInside = left > -1 && top > -1 && right < innerWidth + 1 && bottom < innerHeight + 1;

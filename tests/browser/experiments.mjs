@@ -138,7 +138,7 @@ export const experiments = {
     return said;
   },
 
-  async 'cache: who keeps token 1, by head, for each policy and budget; a nonsense is named'(
+  async 'cache: shows which heads keep token 1 for each policy and budget, and names an invalid budget'(
     stage,
   ) {
     const page = await stage.open(

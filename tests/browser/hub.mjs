@@ -1,4 +1,4 @@
-/** The package in Chromium against the hub of tests/hub: streams, the cache, what is kept of whom. */
+/** The package in Chromium against the hub of tests/hub: streams, the cache, and which downloads it keeps. */
 import assert from 'node:assert/strict';
 import { readFile, stat } from 'node:fs/promises';
 import { TOKENS } from '../hub/repositories.mjs';
@@ -52,7 +52,7 @@ export const hub = {
     assert.equal(hub.seen(WEIGHTS).length, 0);
   },
 
-  async 'a download that a reload interrupts goes on behind what is kept'(stage) {
+  async 'a download that a reload interrupts resumes after the cached bytes'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 500_000 });
     // Not awaited: the page is left in the middle of it.

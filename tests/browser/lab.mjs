@@ -326,7 +326,7 @@ export const lab = {
     await button(first, 'Train').click();
     await ended(first);
     assert.deepEqual((await saved(first)).labs, whole.labs);
-    // Other settings are another training; Reset forgets what was kept.
+    // Other settings are another training; Reset deletes the saved one.
     await button(first, 'Reset').click();
     await ready(first);
     await again(first);

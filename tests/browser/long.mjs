@@ -16,7 +16,7 @@ const zoomOf = (page) =>
     return ['zoomQuery', 'zoomKey'].map((name) => Number(state.get(name) ?? -1));
   });
 
-/** Waits until the map has so many rows. */
+/** Waits until the map has `count` rows. */
 async function rows(page, count) {
   await page.waitForFunction(
     ([map, n]) => document.querySelector(`${map} canvas`)?.height === n,
@@ -80,7 +80,7 @@ export const long = {
     const locator = page.locator('[data-view="attention"] .locator');
     await locator.click({ position: { x: 30, y: 60 } });
     await until(async () => (await zoomOf(page))[0] !== before[0]);
-    // The part is there before the next act.
+    // The next step needs the zoomed part on screen.
     await until(async () => /queries 80-119/.test(await lens(page).textContent()));
     await page.screenshot({ path: `${pictures}/long-phone.png`, fullPage: true });
     await page.getByRole('button', { name: 'Whole map' }).click();

@@ -20,7 +20,7 @@ async function begin(page) {
   }, IDS);
 }
 
-/** Ends the worker as it is about to answer; how that fails, and what comes after. */
+/** Ends the worker just before it answers; returns that call's error and the next call's result. */
 async function end(page, meanwhile = () => {}) {
   await page.workers()[0].evaluate(() => {
     globalThis.postMessage = () => globalThis.close();

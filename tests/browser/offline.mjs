@@ -126,7 +126,7 @@ async function withContext(stage, use) {
 }
 
 export const offline = {
-  'after one visit, what was seen works without a network': (stage) =>
+  'after one visit, the visited rooms work without a network': (stage) =>
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
       await drawn(page);

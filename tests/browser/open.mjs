@@ -269,7 +269,7 @@ export const open = {
     assert.equal(hub.seen(/huge.*safetensors/).length, 0);
   },
 
-  async 'a link of a model on the disk says what it lacks, or names it for whoever has the same files'(
+  async 'a link to a model on the disk says that it leaves the model out, or names it for readers who own the same files'(
     stage,
   ) {
     const { page, hub } = await openPage(stage);

@@ -1,4 +1,4 @@
-/** The rooms, as a reader goes through them: what is seen, pointed at, typed, chosen and followed. */
+/** The rooms as a reader uses them: looking, pointing, typing, choosing and following links. */
 import assert from 'node:assert/strict';
 import { exec } from 'node:child_process';
 import { readFile, readdir, writeFile } from 'node:fs/promises';
@@ -38,7 +38,7 @@ async function openInNode(id, prompt, kernels) {
   return { engine, model, ids: tokens.map((token) => token.id) };
 }
 
-/** What is read of a run there. */
+/** Reads metrics and fields of the same run in Node.js, to compare with the page. */
 async function inNode(id, prompt, kernels, reads, edits = []) {
   const { engine, model, ids } = await openInNode(id, prompt, kernels);
   const run = await model.run(ids, { edits, fields: fieldsFor(engine.describe, reads) });
@@ -211,7 +211,7 @@ const start = {
     ]) {
       const script = WATCHES_SHIFTS + WATCHES_HIDING('.room-start .lead');
       const page = await stage.open('', { width, script });
-      // What a reader has begun to read does not jump when the pictures come, and is there before them.
+      // The text precedes the pictures and does not jump when they load.
       const shifted = await page.evaluate(() => globalThis.shifted);
       assert.equal(await page.evaluate(() => globalThis.wasHidden), false);
       assert.ok(shifted < 0.1, `${shifted} of the page moved while it loaded, at ${width}`);
@@ -494,7 +494,7 @@ const reading = {
       assert.ok((await page.locator('.asks.selected .tabs button').count()) <= 4);
       await page.waitForSelector('.stage > .main .cell');
       const shown = await page.locator('.stage > .main').getAttribute('data-view');
-      // The map stands under “What if” until there is an edit.
+      // “What if” shows the map until the reader sets an edit.
       assert.ok(!opened.includes(shown) || shown === 'attention', `${shown} is of one tab`);
       opened.push(shown);
       assert.ok(await isSeen(page, '.stage > .main .figure-head'), `${shown} is on the stage`);
@@ -611,7 +611,7 @@ const reading = {
     }
     let stops = 0;
     for (const [room, width, few] of [
-      // The text, its start token, examples, the name of the head and the even share stand over the map.
+      // The text, its start token, examples, the name of the head and the even share are above the map.
       ['start', 1280, 10],
       // The bar with the models, the text, its tokens and all settings.
       ['explore', 390, 11],
@@ -1428,7 +1428,7 @@ const training = {
     assert.ok(none > 0 && found <= random && best <= random, said);
     for (const name of ['found', 'no suffix', 'random, mean of 100', 'random, best of 385'])
       assert.equal(await view.getByText(name, { exact: true }).count(), 1, name);
-    // Another goal is another search: what was found is no longer shown.
+    // Another goal is another search, so the former result disappears.
     await view.getByRole('button', { name: 'raise the loss', exact: true }).click();
     await page.waitForFunction(
       () => document.querySelector('[data-view="suffix"] .caption').textContent.trim() === '',

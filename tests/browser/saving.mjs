@@ -1,4 +1,4 @@
-/** Figures and numbers as files: what is seen is what is saved, whatever a vocabulary holds. */
+/** Figures and numbers as files: a file shows what the screen shows, with any vocabulary. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { parse } from '../../web/node_modules/csv-parse/lib/sync.js';
@@ -124,7 +124,7 @@ export const saving = {
     assert.match(map, />head L1H3 · softmax<.*>head L4H0 · sigmoid</s, 'its heads');
   },
 
-  async 'a saved map has each cell as it is drawn, on white paper in any theme, and says what it is'(
+  async 'a saved map has each cell as drawn, on white paper in any theme, and names its conditions'(
     stage,
   ) {
     const page = await stage.open('room=compare', { scheme: 'dark' });

@@ -26,10 +26,10 @@ const headers = Object.fromEntries(
 );
 
 /**
- * A server as a static host is one, with the headers that the page asks for, of what lies in
- * `folder()`. `allowed` are origins that the policy then lets the page ask too: the test's hub,
- * which has no certificate. `change` is done to each header and page. `instead(path)` may give the body and
- * headers of another answer, with status 200, as a login page or a host that answers all paths alike gives it.
+ * Serves the files of `folder()` as a static host does, with the headers that the page asks for.
+ * `allowed` are further origins that the page's policy permits: the test's hub,
+ * which has no certificate. `change` edits each header and page. `instead(path)` may return the body and
+ * headers of another answer with status 200, such as a login page, or a host that answers all paths alike.
  */
 export function createHost({
   allowed = [],
@@ -83,7 +83,7 @@ export async function openStage() {
       const context = await browser.newContext({
         viewport: { width, height: 900 },
         colorScheme: scheme,
-        // What is kept for later is looked at by offline.mjs.
+        // offline.mjs tests the service worker.
         serviceWorkers: 'block',
         permissions: ['clipboard-read', 'clipboard-write'],
       });

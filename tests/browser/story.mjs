@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { inAllSizes, pictures, settled, staysWithin, text, violations } from './stage.mjs';
 
-/** Adds up how much of the page moves by itself while nobody scrolls (cumulative layout shift). */
+/** Adds up the page's layout shifts without user input (cumulative layout shift). */
 const WATCHES_SHIFTS = `globalThis.shifted = 0;
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
@@ -116,7 +116,7 @@ export const story = {
       ),
     );
     assert.match(await text(page, '.step-5'), /with 3 random seeds, 60%, 63% and 20% of the heads/);
-    // Of other models, and of a text without a start token, nothing is said that is true of the twins only.
+    // Sentences that hold for the twins only are absent with other models or without a start token.
     for (const [hash, n, is, isNot] of [
       ['why=3&first=none', 3, /first key/, /<s>/],
       ['why=4&shown=gated,window', 4, /This head writes/, /trained with sigmoid/],
@@ -136,9 +136,7 @@ export const story = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'nothing of the story is fetched before it is scrolled to, and nothing moves when it comes'(
-    stage,
-  ) {
+  async 'the story is fetched when scrolled to, and the page does not shift when it loads'(stage) {
     for (const width of [1280, 390]) {
       const page = await stage.open('', { width, script: WATCHES_SHIFTS });
       await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });

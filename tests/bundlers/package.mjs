@@ -31,7 +31,7 @@ test('publint finds nothing', () => {
 });
 
 test('the types are found by every way to resolve a module that has exports', () => {
-  // The workers, the binaries and the tables have no types: nobody imports their values.
+  // The workers, the binaries and the tables have no types: no program imports their values.
   const { status, text } = said(
     ...[tool('@arethetypeswrong/cli/dist/index.js'), tarball, '--profile', 'esm-only'],
     ...['--entrypoints', '.', '--no-emoji', '--no-color'],

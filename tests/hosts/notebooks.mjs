@@ -19,7 +19,7 @@ const modules = process.env.SINKSCOPE_OBSERVABLE ?? join(tools, 'npm/node_module
 const record = join(root, 'models/record');
 const recording = join(root, 'models/recordings/smollm2-135m-instruct.safetensors');
 
-/** What the wheel has of the page, written anew. */
+/** Rewrites the page's files that the wheel contains. */
 function writeElement() {
   const program = `import json, runpy; from pathlib import Path
 made = runpy.run_path("hatch_build.py")["element"](Path(${JSON.stringify(join(root, '.build/page'))}))

@@ -24,8 +24,8 @@ const PATIENCE = 1_200_000;
 const bin = (path) => join(tools, path);
 
 /**
- * MyST reads the page. The theme of its books is fetched from a server that is no package registry; the React
- * components that make up that theme are on npm, and draw what was read.
+ * MyST parses the page. Its book theme comes from a server that is no package registry; the React
+ * components of that theme are on npm and draw the page that MyST parsed.
  */
 const MYST = {
   files: (code) => ({
@@ -214,7 +214,7 @@ async function look(page, name, { toggle }) {
   return `${isElement ? 'element' : 'iframe'}, ${sizes}${isElement && toggle ? ', theme followed' : ''}`;
 }
 
-/** A page of the built site; neither outlives what is seen of it. */
+/** Opens a page of the built site, calls `see` with it, and closes both. */
 async function visit(stage, folder, see) {
   const site = await serve(folder);
   const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });

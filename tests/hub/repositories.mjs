@@ -1,4 +1,4 @@
-/** The repositories of the hub that the tests use: the zoo, and what is made of it on the fly. */
+/** The repositories of the hub that the tests use: the zoo, and variants that are made of it on the fly. */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileOf, tensorsOf } from '../safetensors.mjs';

@@ -16,16 +16,16 @@ const EXPOSED = [
   'Accept-Ranges,Content-Range,X-Linked-Size,X-Linked-ETag',
 ].join();
 
-/** Whoever asks with another header is refused, as a strict hub would. */
+/** The only header that CORS allows, as on a strict hub. */
 const ALLOWED = new Set(['authorization']);
 
 const isLarge = (file) => /\.(safetensors|bin|gguf)$/.test(file);
 const etagOf = (bytes) => `"${createHash('sha256').update(bytes).digest('hex')}"`;
 
 /**
- * A fault is put on answers whose host and path fit, so many times. What it may hold:
+ * A fault changes the first `times` answers whose host and path match. Its keys:
  *   status, headers   this answer instead
- *   cut               the connection ends after so many bytes of the body
+ *   cut               the connection ends after this number of bytes of the body
  *   slow              bytes a second
  *   length            a Content-Length that is not true
  *   gzip              compressed, whatever was asked for

@@ -491,7 +491,7 @@ static bool sigmoid_is_ordered(const float *x, const float *y, size_t n) {
     return map_is_ordered(ss_sigmoid, sigmoid_scalar, x, n ? y[0] : 0.0f, n);
 }
 
-/* Tests the entropy of a row's weights, some of which are 0. */
+/* Tests the entropy of a row with some weights of 0. */
 static bool entropy_is_ordered(const float *x, const float *y, size_t n) {
     float factor = n ? fabsf(y[0]) : 1.0f, *row = numbers(n, 1.0f);
     double exact = 0.0, size = 0.0, lanes[4] = {0};

@@ -453,7 +453,7 @@ static void refusals(void) {
     size_t shape[SS_RANK_MAX];
     CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("hidden_ratio"), &all, &err) > 0);
     CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("matrix_entropy"), &all, &err) < 0);
-    CHECK_TEXT(err.text, "needs spectra, and this run that measures was not told to find them");
+    CHECK_TEXT(err.text, "needs spectra, and this measuring run does not record them");
     CHECK(ss_metric_shape(shape, &plain.run.trace, metric_index("hidden_change"), &all, &err) < 0);
     CHECK_INT((int)ss_trace_view(&view, &sums.run.trace, SS_FIELD_HIDDEN, 0, -1, &err),
               SS_BAD_REQUEST);

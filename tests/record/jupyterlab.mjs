@@ -3,7 +3,7 @@
 //
 //     node tests/record/jupyterlab.mjs ADDRESS FOLDER
 //
-// prints what was found as JSON; pictures go to FOLDER. Nothing but the server at ADDRESS may be asked.
+// prints its observations as JSON; pictures go to FOLDER. It may contact no server but the one at ADDRESS.
 import { CHROMIUM, chromium } from '../browser/chromium.mjs';
 
 const [address, folder] = process.argv.slice(2);

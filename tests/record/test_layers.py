@@ -137,8 +137,8 @@ def test_a_window_is_as_wide_as_its_rows_see() -> None:
     for width in range(1, T + 2):
         first = (t - width + 1).clamp(min=0)
         assert window_of(first, t, "causal") == (width if width < T else None)
-        around = (t - width).clamp(min=0), (t + width).clamp(max=T - 1)
-        assert window_of(*around, "bidirectional") == (2 * width + 1 if width < T - 1 else None)
+        window = (t - width).clamp(min=0), (t + width).clamp(max=T - 1)
+        assert window_of(*window, "bidirectional") == (2 * width + 1 if width < T - 1 else None)
 
 
 def test_layers_that_share_their_weights_are_layers_of_their_own() -> None:

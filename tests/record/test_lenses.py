@@ -1,4 +1,4 @@
-"""The lines of the README for other programs' maps, run as they stand there; `tests/record/lenses` brings these
+"""Runs the README's lines for other programs' maps verbatim; `tests/record/lenses` installs these
 programs."""
 
 import re

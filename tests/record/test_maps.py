@@ -94,7 +94,7 @@ def test_a_mask_of_one_row_is_that_of_every_chunk_of_queries(rows: int) -> None:
     zeros = torch.zeros(1, 1, 4, 2)
     call = Call(0, nn.Identity(), query=zeros, key=zeros, value=zeros, mask=mask)
     chunks = list(call.chunks(cells=8, scores=True))
-    # A mask of truths hides, and adds nothing to what is seen.
+    # A boolean mask hides keys and adds nothing to the scores of visible ones.
     assert all(chunk.scores is not None and chunk.scores[..., 1:].eq(0).all() for chunk in chunks)
     att = torch.cat([chunk.att for chunk in chunks], 2)
     assert torch.allclose(att, torch.tensor([0, 1 / 3, 1 / 3, 1 / 3], dtype=att.dtype).expand(1, 1, 4, 4))
@@ -168,7 +168,7 @@ def test_vectors_beside_maps_have_a_row_for_each_token() -> None:
     att, tokens = np.tril(np.ones((1, 2, 4, 4), np.float32)), [list("abcd")]
     att /= att.sum(-1, keepdims=True)
     plain = sinkscope.record_maps([att], tokens)
-    # Queries alone tell nothing, and neither do keys.
+    # Queries or keys alone do not identify a head.
     for name in ("q", "k"):
         found = sinkscope.record_maps([att], tokens, **{name: [np.ones((1, 2, 4, 3), np.float32)]})
         assert found.tensors.keys() == plain.tensors.keys()

@@ -110,7 +110,7 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
         fields=["q", "k", "v", "hidden", "loss"],
         progress=False,
     )
-    # Maps are kept in half precision: exact alpha stands beside them, and what else needs them is off by
+    # Maps are stored in half precision next to exact alpha; other metrics computed from them are off by
     # that.
     known = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
     sinkscope.Recording(recording.conditions, known).save(tmp_path / "r.safetensors")
@@ -215,7 +215,7 @@ def test_the_page_offers_what_is_true_of_the_model(
         assert not re.search(r"later token|next token|t ≥ k|causal", texts)
     else:
         assert "Loss by position" in views
-        # It reads whole maps, of which a long recording keeps blocks.
+        # It reads whole maps, and a long recording keeps only blocks.
         assert ("Sink₁ by length" in views) == (not name.startswith("long-"))
         assert "Loss by position" not in found["lacks"]
     if name.startswith("long-"):

@@ -460,7 +460,7 @@ def test_a_mask_of_no_known_kind_is_refused_or_named() -> None:
 
 
 class SharpAttention(nn.Module):
-    """Returns its weights, most of which underflow."""
+    """Returns its weights; most of them underflow."""
 
     def __init__(self, scale: float) -> None:
         super().__init__()
@@ -518,7 +518,7 @@ def test_weights_of_halves_keep_their_windows() -> None:
 
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 def test_packed_texts_are_refused_in_any_prompt(name: str) -> None:
-    """transformers hides the texts before from each other where positions begin anew: "a window of 28 keys"."""
+    """transformers separates packed texts where positions restart, which was taken for "a window of 28 keys"."""
     model = FAMILIES[name].make(FAMILIES[name].implementations[0])
     whole, packed = torch.arange(T)[None], torch.tensor([[*range(20), *range(T - 20)]])
 

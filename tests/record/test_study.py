@@ -1,4 +1,4 @@
-"""Studies: rows, parts, recordings, what goes on after a kill, and where they are written."""
+"""Studies: rows, parts, recordings, resuming after a kill, and where they are written."""
 
 import json
 import os

@@ -16,7 +16,7 @@ from transformers.masking_utils import flash_attention_mask
 
 
 def observed(model: torch.nn.Module, **batch: torch.Tensor) -> tuple[list[torch.Tensor], object]:
-    """The maps [B, H, T, S] of each call, put together from small chunks, and the model's output."""
+    """Returns the maps [B, H, T, S] of each call, concatenated from small chunks, and the model's output."""
     maps = []
 
     def visit(call: Call) -> None:

@@ -1,4 +1,4 @@
-/** Between JavaScript and the core: arguments, errors, and a binary that the test stands in for. */
+/** The border of JavaScript and the core: arguments, errors, and a binary that the test fakes. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { check, checkList, checkOptions, checkPlan, urlOf } from '../../wasm/abi/arguments.ts';

@@ -169,7 +169,7 @@ test('--version and describe say what there is', async () => {
     }
 });
 
-test('the tokenizer decides what a text starts with; its start token may be asked for, or none', async () => {
+test('the tokenizer decides whether a text has a start token; an option forces or omits it', async () => {
   const own = join(folder, 'adds-none');
   cpSync(zoo('softmax'), own, { recursive: true, filter: (path) => !/seeds|timeline/.test(path) });
   const file = join(own, 'tokenizer.json');
@@ -206,7 +206,7 @@ test('a reader that closes the pipe ends every command quietly', async () => {
   ];
   for (const args of commands) {
     const child = spawn(process.execPath, [cli, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-    // Whoever reads closes both pipes at the first byte, or before there is any.
+    // The reader closes both pipes at the first byte, or before it.
     child.stdout.once('data', () => child.stdout.destroy());
     if (args[0] !== 'train') child.stdout.destroy();
     let said = '';

@@ -192,7 +192,7 @@ test('a measurement begins with the model, its size and its text, and its speed 
   assert.ok(!lines[2].startsWith('too short') && !/deviation/.test(stdout), stdout);
 });
 
-test('what is asked for wrongly is refused in one line, and nothing is printed', async () => {
+test('a wrong option is refused in one line, and nothing is printed', async () => {
   for (const [args, sentence] of [
     [['measure', path, path, '--workers', '1'], 'MODEL: expected one model, got 2'],
     [['train', '--workers'], '--workers: expected a value, N, found none'],

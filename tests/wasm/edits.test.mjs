@@ -38,7 +38,7 @@ test('the build says how many numbers encode an edit', () => {
   assert.equal(encodeEdits([{ kind: 'hide', key: 0 }], wider).length, 21);
 });
 
-test('an edit is its kind and thirteen numbers, of which those that are not given are none', () => {
+test('an edit is encoded as its kind and thirteen numbers; missing ones are encoded as none', () => {
   const encoded = (...edits) => {
     const words = encodeEdits(edits, describe);
     const floats = new Float32Array(words.buffer);

@@ -123,7 +123,7 @@ test('a metric beyond all memory says of how many numbers, and the engine goes o
   const sizes = { L: 1, D: 2, F: 1, V: 4, context: T };
   await withEngine({}, async (engine) => {
     const model = await engine.open(randomModel(sizes, { num_attention_heads: 1 }));
-    // What is cheapest for so many tokens.
+    // The cheapest operation, since the run has 32,768 tokens.
     const edits = [{ kind: 'operation', operation: 'identity' }];
     const run = await model.run(new Array(T).fill(1), { fields: ['q', 'k'], edits });
     // T * T numbers of four bytes are 0 modulo 2^32.

@@ -65,8 +65,8 @@ const HOUR = 3600_000;
 const STUCK = 600_000;
 
 const HOSTILE = {
-  'a choice of equals, forty times': [split('(?:[a-z ]|[a-z ]){40}#'), 'a'.repeat(200)],
-  'what may be nothing, 32 times': [split('(?:a?){32}b'), 'a'.repeat(64)],
+  'equal alternatives, forty times': [split('(?:[a-z ]|[a-z ]){40}#'), 'a'.repeat(200)],
+  'an optional character, 32 times': [split('(?:a?){32}b'), 'a'.repeat(64)],
   'six runs of the same': [split('\\s*\\s*\\s*\\s*\\s*\\s*x'), ' '.repeat(2000)],
   'a repeat of repeats': [split('(a+)+b'), 'a'.repeat(64)],
   'back-references': [split('(a*)(a*)(a*)\\1\\2\\3b'), 'a'.repeat(400)],
@@ -184,7 +184,7 @@ async function patienceOf(worker, failed) {
   return Infinity;
 }
 
-test('a slow machine and large files grant more time; who asks again waits twice as long', async () => {
+test('a slow machine and large files grant more time; a repeated call waits twice as long', async () => {
   const opening = async (took, source, options) => {
     const { start, workers } = stubWorker({ took });
     const failed = failure(guardBy(start)(source, options));

@@ -132,7 +132,7 @@ export function caught(call) {
   return 'nothing';
 }
 
-/** In a template of tokenizer.json: a token by its name, the text, and the two put together. @param {string} id */
+/** Pieces of a template of tokenizer.json: a token by its name, the text, and their concatenation. @param {string} id */
 export const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
 export const sequence = { Sequence: { id: 'A', type_id: 0 } };
 /** @param {object[]} single */

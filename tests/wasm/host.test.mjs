@@ -28,7 +28,7 @@ function withGlobals(t, values) {
   }
 }
 
-/** A worker that runs nothing, and what was asked of it. */
+/** A worker that runs nothing and records its calls. */
 class FakeWorker extends EventTarget {
   /** @type {FakeWorker[]} */
   static started = [];
@@ -354,7 +354,7 @@ describe('bytes are kept under names', () => {
       const store = await openInBrowser();
       assert.equal(store.kind, 'opfs');
       await keepsBytes(store);
-      // A file that stays open is nobody else's.
+      // An open handle locks the file against other tabs.
       const opened = log.filter((one) => one === 'open');
       assert.equal(log.filter((one) => one === 'close').length, opened.length);
       assert.equal(opened.length > 0, kind === 'handle');

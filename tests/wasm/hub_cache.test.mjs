@@ -219,7 +219,7 @@ test('what was compared once is opened from its parts, those of an older version
     const files = modelFiles(plan, { cache: true });
     const weights = files.weights.map((file) => ({ ...file, sha256: undefined }));
     await (await engine.open({ ...files, weights })).close();
-    assert.equal(hub.log.length, 0, 'who names no hash opens what is kept as well');
+    assert.equal(hub.log.length, 0, 'a file without a hash is cached as well');
   });
 });
 

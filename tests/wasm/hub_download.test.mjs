@@ -91,7 +91,7 @@ test('tries that bring nothing end it', async () => {
   assert.equal(ranges().length, 3);
 });
 
-test('a file that changed in between is not put together from two', async () => {
+test('a resumed download does not join parts of two versions of a file', async () => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 500 });
   hub.fault({ host: 'cdn', path: PATH, etag: '"another"' });
   await assert.rejects(read(), { code: 'read', message: /expected to go on with .*"another"/ });
@@ -189,7 +189,7 @@ test('a download that has ended listens to its signal no longer', async () => {
   const { stream } = await openDownload(url, { signal, wait: 5 });
   assert.equal(listeners(), 1);
   await stream.cancel();
-  assert.equal(listeners(), 0, 'one that nobody reads');
+  assert.equal(listeners(), 0, 'an unread stream');
 });
 
 test('a token with a line break is refused at once, and not shown', async () => {

@@ -182,7 +182,7 @@ test('a folder has its files in order, indented, and those that may be absent wh
   ]);
 });
 
-test('a recipe is read as it is, or refused with its place', async () => {
+test('a recipe is read unchanged, or refused with the place of its error', async () => {
   const most = 2 ** 31 - 1;
   const good = { settings: { seed: 1, task: 'text' }, steps_done: 0 };
   assert.deepEqual(checkLabRecipe(good), { ...good, from: null, text: null });
@@ -232,7 +232,7 @@ test('the loss of a held text is the mean over its sequences', async () => {
   ]);
 });
 
-/** A core that notes what is asked of it, with a memory of 64 bytes. */
+/** A core that records its calls, with a memory of 64 bytes. */
 function core(fails = () => false) {
   const memory = new Uint8Array(64);
   const calls = [];

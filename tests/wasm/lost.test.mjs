@@ -135,7 +135,7 @@ test('where no end is reported, a worker that is awaited for a minute without an
   assert.equal(pulses(), 19);
 });
 
-/** An engine whose timers the test moves: seconds pass one by one, with room for answers in between. */
+/** An engine with mocked timers: seconds pass singly, and answers arrive in between. */
 async function timed(t) {
   t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
   const reported = [];
@@ -168,11 +168,11 @@ test('a worker that answers is kept, however long a job takes to stop', async (t
   const pending = assert.rejects(model.run(ids, { signal }), /enough/);
   await new Promise(setImmediate);
   await seconds(10);
-  assert.ok(!old.asked.includes('memory'), 'nobody has asked it to stop');
+  assert.ok(!old.asked.includes('memory'), 'the engine has not asked the worker to stop');
   stop();
   await seconds(30);
   assert.deepEqual(old.asked, ['memory']);
-  // The fourth ping has its answer each time, and the count begins anew.
+  // The fourth ping is answered each time, and the count restarts.
   for (let i = 0; i < 3; i++) {
     old.lost = ['run', 'memory'];
     await seconds(3);

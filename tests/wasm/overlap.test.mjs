@@ -1,4 +1,4 @@
-// Acts on runs that nobody waits for: each sees what the one before it left.
+// Calls on a run that are not awaited: each sees the result of the one before.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
@@ -143,7 +143,7 @@ async function storm(model, seed, count) {
 }
 
 for (const worker of [false, true])
-  test(`acts that nobody waits for follow one another ${worker ? 'in a worker' : 'in this thread'}`, async () => {
+  test(`calls that are not awaited run in order ${worker ? 'in a worker' : 'in this thread'}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const model = await engine.open(files(tiny));
       const kinds = new Set();

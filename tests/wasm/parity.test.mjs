@@ -154,7 +154,7 @@ function writeLargeGpt2(folder, dtype) {
 }
 
 for (const dtype of ['F32', 'BF16'])
-  test(`GPT-2 in ${dtype}, put in order at opening: the bits of native, which leaves it as it is`, async (context) => {
+  test(`GPT-2 in ${dtype}, reordered at opening, has the bits of native, which does not reorder`, async (context) => {
     const path = mkdtempSync(join(tmpdir(), 'sinkscope-'));
     const folder = pathToFileURL(`${path}/`);
     const tokens = [0, 9, 63, 1, 1, 30, 62, 7, 5, 8, 11];

@@ -1,4 +1,4 @@
-// The arithmetic of the table of speeds (tests/bench/peers): who is believed, medians, ratios, least work.
+// The arithmetic of the table of speeds (tests/bench/peers): correct answers, medians, ratios, least work.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ test('an engine that says what PyTorch says is believed', () => {
   assert.equal(refusal({ tokens }, expected, TOLERANCE.exact), undefined, 'without maps');
 });
 
-test('a wrong answer is refused, with what was said and what is right', () => {
+test('a wrong answer is refused, with the actual and the expected one', () => {
   const wrong = (change, tolerance = TOLERANCE.exact) => {
     const answer = right();
     change(answer);

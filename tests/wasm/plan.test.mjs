@@ -86,7 +86,7 @@ test('one file of weights will do by any name, but no adapter, no shard and none
     ]);
 });
 
-test('what was found is named up to the eighth file', async () => {
+test('an error names the first eight files that are present', async () => {
   const names = Array.from({ length: 10 }, (_, i) => `f${i}`);
   const expected = 'expected weights called w.bin, found';
   const shown = names.slice(0, 8).join(', ');
@@ -106,7 +106,7 @@ test('what was found is named up to the eighth file', async () => {
   ]);
 });
 
-test('an index names 1 to 1000 files, and each of them is there', async () => {
+test('an index must name 1 to 1000 files, and each must be present', async () => {
   const name = 'model.safetensors.index.json';
   const withMap = (weight_map) => ({ texts: { [name]: JSON.stringify({ weight_map }) } });
   const names = Array.from({ length: 1001 }, (_, i) => `${i}.safetensors`);

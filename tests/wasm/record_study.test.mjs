@@ -1,4 +1,4 @@
-// A study that becomes a recording: what is measured, what is kept, what is said of it. The test plays the
+// A study that becomes a recording: its metrics, its tensors and its conditions. The test fakes the
 // model, so that every number is known.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -122,7 +122,7 @@ test('each prompt has its sinks, its first weight and its loss, and their means 
   );
 });
 
-test('a prompt of which a weight is undefined has no sinks, and one without a loss has none', async () => {
+test('a prompt with an undefined weight has no sinks, and one without a loss has no loss', async () => {
   const { model } = played();
   const { tensors } = opened(await recordStudy(model, [[3, 5]], { keep: 0, metrics: ['sinks'] }));
   assert.deepEqual(tensors['prompt.sink_1'], { shape: [1, 1], numbers: [NaN] });
@@ -194,15 +194,15 @@ test('under edits it is kept which keys are seen, and said what kind of model it
   }
 });
 
-test('progress is told, and a signal reaches every run', async () => {
+test('recordStudy reports progress and passes its signal to every run', async () => {
   const { model, runs } = played();
   const { signal } = new AbortController();
-  const told = [];
+  const reports = [];
   await recordStudy(model, two, {
     signal,
-    onProgress: ({ done, total }) => told.push(`${done}/${total}`),
+    onProgress: ({ done, total }) => reports.push(`${done}/${total}`),
   });
-  assert.deepEqual(told, ['1/2', '2/2']);
+  assert.deepEqual(reports, ['1/2', '2/2']);
   for (const { options } of runs) assert.equal(options.signal, signal);
 });
 

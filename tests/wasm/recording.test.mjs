@@ -134,7 +134,7 @@ for (const build of builds)
     });
   });
 
-test('a recording that is closed is nobody’s: its memory is not freed again', async () => {
+test('the memory of a closed recording is not freed twice', async () => {
   const ones = new Float32Array([1, 0, 0.5, 0.5]);
   const bytes = recordMaps([{ att: [{ shape: [1, 2, 2], data: ones }] }]);
   const backend = new Backend(await loadModule(new URL('sinkscope.lab.wasm', binaries)), () => {});
@@ -287,7 +287,7 @@ test('what the writers write fits the schema, and what the schema refuses the co
   });
 });
 
-test('opening a recording reports what is read, and then that it is open', async () => {
+test('opening a recording reports the bytes read, and then that it is open', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const bytes = await recordStudy(model, sequences.slice(0, 2), { strings });

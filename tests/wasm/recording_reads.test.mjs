@@ -164,7 +164,7 @@ test('means and deviations: their shapes by the sizes, their numbers by the thre
   assert.deepEqual(await other.recording.mean('sinks'), tensor([2], [1, 2]));
 });
 
-test('what is read of a kept prompt is read of one run, which is made once', async () => {
+test('all reads of a recorded prompt share one run, which is created once', async () => {
   const { recording, calls, broken, replace } = await opened();
   assert.deepEqual(await recording.metric('alpha', { layer: 1 }), tensor([1], [10]));
   await recording.field('att', { head: 2 });

@@ -154,7 +154,7 @@ test('a run without what-ifs is made once where others begin from it or are comp
   }
 });
 
-test('means and deviations are those of a sample, for each threshold, and progress is told with its rate', async (t) => {
+test('means and deviations are those of a sample, for each threshold, and progress has a rate', async (t) => {
   let now = 0;
   t.mock.method(performance, 'now', () => 500 * now++);
   const { model } = noting();
@@ -219,7 +219,7 @@ test('every run of a study is closed, also where one fails', async () => {
     const work = sweep(model, [[1]], [edits, edits], { metrics: ['kl'] });
     if (at === 0) await work;
     else await assert.rejects(work, /no read/);
-    // The first is the plain one, of which nothing is read here.
+    // The first run is the baseline; this test reads no metric of it.
     assert.deepEqual([open(), runs.length], [0, at === 1 ? 2 : 3]);
   }
   const { model, open } = noting({ fails: (i) => i === 1 });
@@ -250,7 +250,7 @@ test('a study of nothing, or of unequal lengths, is refused in a sentence', asyn
   ]);
 });
 
-test('the heads of few sequences are shared evenly, each run begins below its head, and all are told', async () => {
+test('workers share the heads of few sequences evenly, each run begins below its head, and all are reported', async () => {
   const edits = [{ kind: 'late' }];
   for (const [replicas, n, wanted] of [
     [1, 1, [[0, 1, 2, 3]]],
@@ -356,12 +356,12 @@ test('a text is cut as often as it fits, to the last token, and no further than 
     [['a bb ccc', 'x', 'x'], { tokens: 5, sequences: 1 }, [[100, 1, 2, 3, 101]], [3, 3, 0, 3]],
     ['a bb\r\n \ncc ddd e', { tokens: 4, sequences: 9, lines: true }, [[100, 1, 2, 101], [100, 2, 3, 101]], [2, 5, 0, 3]], // prettier-ignore
   ]) {
-    let told;
-    const onCut = (found) => (told = found);
+    let cuts;
+    const onCut = (counts) => (cuts = counts);
     assert.deepEqual(await cutText(words, text, { ...options, onCut }), sequences);
     const [room, read, short, longest] = cut;
     const asked = options.sequences;
-    assert.deepEqual(told, { asked, sequences: sequences.length, room, read, short, longest });
+    assert.deepEqual(cuts, { asked, sequences: sequences.length, room, read, short, longest });
   }
   const of = (text, options) => () => cutText(words, text, { tokens: 5, sequences: 1, ...options });
   await refused([
@@ -377,7 +377,7 @@ test('a text is cut as often as it fits, to the last token, and no further than 
   assert.deepEqual(await cutText(words, 'a', { tokens: 3, sequences: 1 }), [[100, 1, 101]]);
 });
 
-test('a threshold needs so many tokens that uniform attention does not exceed it', async () => {
+test('a threshold needs enough tokens that uniform attention does not exceed it', async () => {
   // (1 + 1/2) / 2, and the share of the longest text that is looked at.
   let sum = 0;
   for (let t = 1; t <= 4096; t++) sum += 1 / t;
@@ -410,7 +410,7 @@ test('a threshold needs so many tokens that uniform attention does not exceed it
   assert.equal(labelHead({ ...head, effect: 0.0099 }).dormant, true);
 });
 
-test('a label has 60 characters at most, and neither it nor its text has blanks around it', () => {
+test('a label has 60 characters at most, and label and text are trimmed', () => {
   const long = 'a'.repeat(60);
   assert.deepEqual(groupsOf([` ${long} \t one `, 'b\ttwo']), [
     { label: long, texts: ['one'] },
@@ -496,7 +496,7 @@ test('a model can do a task where it is right more often than by chance, by two 
   assert.deepEqual(meanOf([2]), { mean: 2, error: null });
 });
 
-test('what is drawn are different items, with the numbers of the generator', () => {
+test('draws distinct items by the numbers of the generator', () => {
   const low = () => 0;
   const high = () => 2 ** 32 - 1;
   const list = [...'abcd'];
@@ -506,7 +506,7 @@ test('what is drawn are different items, with the numbers of the generator', () 
   assert.deepEqual(list, [...'abcd']);
 });
 
-test('a task that nobody can do is refused in a sentence', async () => {
+test('measureTask rejects a task without answers in a sentence', async () => {
   const { model } = counting();
   const good = { ids: [9, 1, 2, 3], from: 3 };
   const of = (change, options) => () =>
@@ -717,7 +717,7 @@ test('what cannot be unmasked or searched is refused in a sentence', async () =>
   assert.equal(found.evaluated, 1);
 });
 
-test('of one step nothing moves; of equals the first is taken, the leftmost place and the lowest token', async () => {
+test('unmasking in one step moves nothing; ties go to the leftmost position, then the lowest token id', async () => {
   const described = {
     metrics: [{ name: 'alpha', fields: ['att'], arguments: [] }],
     fields: [{ name: 'logits' }],

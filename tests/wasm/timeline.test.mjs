@@ -205,7 +205,7 @@ test('a step that is not stored is refused with those that are', async () => {
   });
 });
 
-/** Serves a folder; counts what is asked for, and may hold answers back. */
+/** Serves a folder, records its requests, and may delay answers. */
 async function serve(folder, use, answer = (response, bytes) => response.end(bytes)) {
   const asked = [];
   const server = createServer((request, response) => {

@@ -112,7 +112,7 @@ const llama = {
   },
 };
 
-test('a SentencePiece vocabulary: block signs, byte tokens, a space put before the text', () => {
+test('a SentencePiece vocabulary: block signs, byte tokens, a space prepended to the text', () => {
   const tokenizer = openTokenizer(llama);
   const spans = (text) => tokenizer.encode(text).map(({ id, start, end }) => [id, start, end]);
   assert.equal(tokenizer.bos, 1);

@@ -1,5 +1,5 @@
-// Tokenizers put together at random, against time: tokens or an error with a code, or an end by whoever
-// waits; never another error, an id out of range or a span outside of the text.
+// Random tokenizers under a time limit: each gives tokens or an error with a code, or is ended by the
+// caller; never another error, an id out of range or a span outside of the text.
 //
 //     FUZZ_ROUNDS=1000000 FUZZ_SECONDS=600 FUZZ_SEED=2 node --test tests/wasm/tokenizer_fuzz.test.mjs
 import { test } from 'node:test';
@@ -63,7 +63,7 @@ function pattern(draw, depth = 0) {
   return [part(), ...draw.some(3, part)].join(draw.of(['', '', '|']));
 }
 
-/** One time in so many a place has something that is not expected there. */
+/** Draws a valid value, or an unexpected one every `times` times. */
 const mostly = (draw, times, make) => (draw.below(times) ? make(draw) : draw.of(STRANGE));
 const matching = (draw) =>
   mostly(draw, 20, () => draw.of([{ Regex: pattern(draw) }, { String: draw.of(WORDS) }]));
@@ -255,7 +255,7 @@ function watch(range, tally, until) {
 }
 
 if (isMainThread) {
-  test('tokenizers put together at random give tokens or an error, or are ended', async () => {
+  test('random tokenizers give tokens or an error, or are ended', async () => {
     const tally = { rounds: 0, opened: 0, encoded: 0, ended: 0, failures: [] };
     const until = performance.now() + 1000 * FUZZ_SECONDS;
     const first = 1e6 * Number(FUZZ_SEED);

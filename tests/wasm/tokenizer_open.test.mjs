@@ -20,7 +20,7 @@ const both = {
 const refuses = (use, code, where, sentence) =>
   assert.throws(use, { name: 'SinkscopeError', code, where, text: sentence });
 
-test('what the template puts around a text, and what a reader puts there', () => {
+test('special tokens come from the template or from the options', () => {
   const tokenizer = openTokenizer(both);
   const typed = [
     { id: 2, text: 'ab', start: 0, end: 2, special: false },

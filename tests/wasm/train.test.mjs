@@ -104,7 +104,7 @@ for (const worker of [true, false]) {
       const [looked] = await Promise.all([training.look(), training.sample()]);
       assert.equal(looked.loss, log[0].loss);
       const steps = await training.step(2);
-      // What is asked in between waits for its turn.
+      // A call during a step waits for the step.
       const [more, at] = await Promise.all([training.step(4), training.look()]);
       assert.ok(Number.isFinite(at.loss));
       assert.deepEqual([...steps, ...more, await training.look()], log);
@@ -526,7 +526,7 @@ test('a text that never ends, is none, or is not there is refused in a sentence'
       );
 });
 
-test('a model to go on from that is not there is refused with its name', async () => {
+test('training that continues from a missing model is refused with its name', async () => {
   const model = fileURLToPath(new URL('models/zoo/softmax/', root));
   const file = join(folder, 'some.txt');
   writeFileSync(file, 'Once there was a king. '.repeat(20));

@@ -127,7 +127,7 @@ test('under any two edits, in both orders, an updated run is a new one', async (
   });
 });
 
-test('what is drawn after an update is what a new run draws', async () => {
+test('sampling after an update draws what a new run draws', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const drawn = async (run) => {
@@ -188,7 +188,7 @@ for (const worker of [false, true])
         if (i === 1) await run.field('loss');
       }
       assert.equal(await engine.memory(), memory);
-      // What was stopped can be updated at once; who reads meanwhile waits for the new text.
+      // A stopped run can be updated at once; reads during the update wait for the new text.
       await stopped();
       const shorter = text.slice(0, 7);
       const [, hidden] = await Promise.all([run.update(shorter), run.field('hidden')]);

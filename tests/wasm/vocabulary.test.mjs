@@ -111,7 +111,7 @@ test('an id is a whole number below 2^21, and of one token only', () => {
   refuses(() => checkVocab({}, 'x'), 'x', 'expected tokens, got an empty table');
 });
 
-test('an object comes as it is or as JSON', () => {
+test('an object is accepted parsed or as JSON', () => {
   const object = { a: 1 };
   assert.equal(parseObject(object, 'x'), object);
   assert.deepEqual(parseObject('{"a":1}', 'x'), object);

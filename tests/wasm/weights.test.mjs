@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
 process.env.SINKSCOPE_CACHE = folder;
 after(() => rmSync(folder, { recursive: true }));
 
-/** A module of a hundred bytes, of which blocks begin at 10. */
+/** A module of a hundred bytes whose allocations begin at 10. */
 function memory({ size = 100 } = {}) {
   const all = new Uint8Array(100);
   const log = [];
@@ -89,7 +89,7 @@ test('reports say what is done of how much, from nothing to all', async (t) => {
     ],
   );
   assert.equal(found.reports.at(-1)[2].remaining, 0);
-  // Where nobody knows the size there is no total.
+  // Without a known size there is no total.
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   assert.deepEqual(counts(await load(new URL('https://a.example/w')))[0], [0, NaN]);
   // Thirty a second at most, and the last in any case.
@@ -108,7 +108,7 @@ test('reports say what is done of how much, from nothing to all', async (t) => {
   assert.ok(reports.length >= 3 && reports.length <= 5, `${reports.length}`);
 });
 
-test('a note about a pause passes with the next byte; that nothing is kept is said in all reports', async (t) => {
+test('the next byte clears a note about a pause; all reports say that the cache keeps nothing', async (t) => {
   const server = (...answers) =>
     t.mock.method(globalThis, 'fetch', async () => {
       const next = answers.shift();
@@ -160,7 +160,7 @@ test('what comes without a size is kept as far as there is room for it', async (
   assert.deepEqual(module.log, []);
 });
 
-test('a file that breaks off is told by where it comes from', async (t) => {
+test('an error about a truncated file names its source', async (t) => {
   const gone = Object.assign(new Error('it moved'), { name: 'NotReadableError' });
   const own =
     'expected a file that can be read to its end, found one that was moved, changed or removed since it ' +
@@ -254,7 +254,7 @@ test('a small file is one of at most 64 MiB', async () => {
   assert.deepEqual(await readConfig(streamed(12, ...halves()), signal), BYTES);
 });
 
-test('sizes are known of what lies here, and of what was listed with one', () => {
+test('sizes are known for local files, and for listed files with a size', () => {
   const url = new URL('https://a.example/w');
   for (const [source, size] of [
     [BYTES, 12],

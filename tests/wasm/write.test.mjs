@@ -1,4 +1,4 @@
-// What a recording is written of: numbers, the file around them, the conditions, maps of other programs.
+// Writing a recording: tensors, the file format, the conditions, maps of other programs.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { recordMaps } from '../../wasm/index.ts';
@@ -128,7 +128,7 @@ test('a tensor as a part of the file: whole numbers, singles or halves', () => {
   });
 });
 
-test('a file: its header ends at a multiple of 8, wide numbers are first, nothing lies between', () => {
+test('a file: its header ends at a multiple of 8, wide numbers are first, without gaps', () => {
   const all = Float32Array.of(9, 1, 2, 9);
   const parts = (name) =>
     new Map([
@@ -157,7 +157,7 @@ test('a file: its header ends at a multiple of 8, wide numbers are first, nothin
   }
 });
 
-test('what is kept of a prompt: the fields that are asked for, small ones, and exact metrics', () => {
+test('a recorded prompt has the requested fields, the small ones, and exact metrics', () => {
   const of = (change, options = {}) =>
     keptOf({ describe, architecture: { ...architecture, ...change } }, options);
   assert.deepEqual(of({}), { fields: ['att'], small: ['loss'], exact: EXACT });
@@ -208,7 +208,7 @@ test('a prompt is put among the parts under its number; what the run has not is 
   const single = new Map();
   await keep(single, 0, run, { fields: ['att'], small: [], exact: [] }, false);
   assert.deepEqual(single.get('0.att'), f32(1, 0.1));
-  // A small field that is asked for is kept as it is.
+  // A requested small field is kept in full precision.
   const asked = new Map();
   await keep(asked, 0, run, { fields: ['loss', 'att'], small: [], exact: [] }, true);
   assert.deepEqual([asked.get('0.loss').dtype, asked.get('0.att').dtype], ['F32', 'F16']);
@@ -244,7 +244,7 @@ test('means have thresholds as their first dimension, where they count', () => {
   });
 });
 
-test('conditions: what is measured, what is given, and what is known of the model', () => {
+test('conditions: metrics, inputs, and facts of the model', () => {
   const measured = {
     ids: [
       [4, 5],

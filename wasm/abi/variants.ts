@@ -33,7 +33,7 @@ export const sharedBinary = (binary: string) =>
 export type Purpose = keyof typeof files;
 
 /**
- * Tells whether this host has relaxed SIMD with the expected results. Lazy import: exact arithmetic
+ * Returns whether this host has relaxed SIMD with the expected results. Lazy import: exact arithmetic
  * does not need it.
  */
 const canRelax = async (purpose: Purpose) => (await import('./relaxed.ts')).canRelax(purpose);

@@ -182,7 +182,7 @@ async function checkpointOf(name: string) {
   return (await checkpointFolder(name)) ? sourceOf(name, 'MODEL') : undefined;
 }
 
-/** Tells whether a name is FOLDER@STEP of an existing folder and not itself a path. */
+/** Returns whether a name is FOLDER@STEP of an existing folder and not itself a path. */
 async function checkpointFolder(name: string) {
   const at = name.lastIndexOf('@');
   const isFolder = await stat(name.slice(0, Math.max(0, at))).catch(() => undefined);

@@ -587,7 +587,7 @@ class Run implements RunShape {
     });
   }
 
-  /** Tells whether the run belongs to this copy: same model, same backend. */
+  /** Returns whether the run belongs to this copy: same model, same backend. */
   isOf(copy: Copy) {
     return this.#copy === copy;
   }

@@ -25,7 +25,7 @@ export function encodeEdits(edits: unknown, describe: Describe) {
   return words;
 }
 
-/** NaN stands for an absent parameter; the core fills in defaults and checks ranges. */
+/** NaN encodes an absent parameter; the core fills in defaults and checks ranges. */
 function encodeEdit(edit: unknown, where: string, describe: Describe) {
   const isObject = typeof edit === 'object' && edit !== null;
   expect(isObject, where, 'an object with a kind', edit);

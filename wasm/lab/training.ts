@@ -20,8 +20,7 @@ const SLICE_MS = 100;
 const queues: WeakMap<readonly Link[], Link[]> = new WeakMap();
 
 /**
- * Selects links for a training, of which the first leads. Two trainings get different workers if
- * possible.
+ * Selects links for a training; the first leads. Two trainings get different workers if possible.
  */
 function seatsAt(links: readonly Link[], n: number) {
   const queue = queues.get(links) ?? [...links];

@@ -37,7 +37,7 @@ let opening: Promise<Store | undefined> | undefined;
 const store = () => (opening ??= openStore());
 
 /**
- * Tells where downloads are stored: in the origin private file system (OPFS) or in a folder
+ * Returns where downloads are stored: in the origin private file system (OPFS) or in a folder
  * (Node.js).
  * @example const keeps = (await cacheKind()) !== 'none';
  */

@@ -11,7 +11,7 @@ import type { AnyTokenizer, Token } from '../text/types.ts';
 /** A plain run pays off when more cases than this begin from it. */
 const SHARED_BY = 2;
 
-/** The fields of which a run that measures keeps sums. */
+/** The fields whose sums a measuring run keeps. */
 const SUMMED = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
 
 /**
@@ -34,7 +34,7 @@ export function fieldsFor(describe: Describe, reads: readonly Read[]): string[] 
 
 /**
  * Cuts a text into sequences of equal length and drops the rest. Each text of an array yields one
- * sequence, its beginning. Each sequence includes the special tokens that the tokenizer adds around
+ * sequence, its beginning. Each sequence includes the special tokens that the tokenizer adds to
  * a text.
  * @throws SinkscopeError 'argument' if no text is long enough
  * @example const sequences = await cutText(tokenizer, text, { tokens: 64, sequences: 100 });
@@ -76,7 +76,7 @@ export async function cutText(
   throw new SinkscopeError('argument', 'text', expected);
 }
 
-/** Splits the ids of an encoded text into its own and the special tokens around it. */
+/** Splits the ids of an encoded text into its own and the special tokens before and after it. */
 function splitSpecial(tokens: readonly Token[]) {
   const ids = tokens.map(({ id }) => id);
   const first = tokens.findIndex(({ special }) => !special);

@@ -182,7 +182,7 @@ class Line {
         const limit = this.#limit * this.#slowness * (1 + share);
         clearTimeout(timer);
         timer = setTimeout(() => {
-          // A caller who asks again is willing to wait longer.
+          // A caller that retries is willing to wait longer.
           this.#limit *= 2;
           this.#fail(tooSlow(where, limit, this.#slowness));
         }, limit);

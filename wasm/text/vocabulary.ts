@@ -175,7 +175,7 @@ export function byteLevelFile(parts: {
   };
 }
 
-/** Makes a post-processor that adds tokens around a text; null if it would add none. */
+/** Makes a post-processor that adds tokens before and after a text; null if it would add none. */
 export function template(bos: string | null, eos: string | null) {
   if (bos === null && eos === null) return null;
   const special = (id: string) => ({ SpecialToken: { id, type_id: 0 } });

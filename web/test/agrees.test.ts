@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** Sentences, stamps and colors agree with what stands beside them. */
+/** Sentences, stamps and colors agree with the numbers next to them. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import type { Card } from '../src/ask/zoo';
@@ -75,7 +75,7 @@ describe('a color', () => {
 describe('losses', () => {
   const V = (size: number) => ({ architecture: { ...frameOf().architecture, V: size } }) as never;
 
-  it('of models that split the text otherwise stand with a word', () => {
+  it('have a note where the models tokenize the text differently', () => {
     const own = frameOf(V(9));
     const others = frameOf(V(10));
     const split = { ...own, tokens: [own.tokens[0]!, { ...own.tokens[1]!, text: ' ab' }] };

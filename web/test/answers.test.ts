@@ -1,4 +1,4 @@
-/** The plain answers of Explore: each is said where its condition holds, and has no symbols. */
+/** The plain answers of Explore: each appears when its condition holds, and has no symbols. */
 import { describe, expect, it } from 'vitest';
 import { answerOf, comparedAnswer, firstInFull, togetherWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
@@ -39,7 +39,7 @@ describe('the answer', () => {
       );
     expect(map(0.9)).toBe('Almost every token attends to the first one.');
     expect(map(0)).toBe('This head does not single out the first token.');
-    // Without a map nothing is said of it.
+    // Without a map the answer is the question.
     expect(said('attention')).toBe('Which tokens does each token attend to?');
   });
 

@@ -19,14 +19,14 @@ describe('a compression valley', () => {
       },
     );
 
-  it('lies between the ends', () => {
+  it('excludes the first and the last layer', () => {
     const { depth, at: layer } = valleyOf(Float32Array.of(0.75, 0.5, 0.25, 0.5));
     expect([depth, layer]).toEqual([0.25, 1]);
     expect(valleyOf(Float32Array.of(0.5, 0.75, 0.5)).depth).toBe(-0.25);
     expect(valleyOf(Float32Array.of(0.5, 0.75)).depth).toBeNaN();
   });
 
-  it('is given with what is left of it without the first token', () => {
+  it('is reported with its depth without the first token', () => {
     expect(valley.says(of([0.75, 0.25, 0.5], [0.75, 0.75, 0.5]), at)).toBe(
       'A: matrix entropy is 0.75 at the embedding and 0.50 after the last layer, and 0.25 after layer 0, 0.25 below ' +
         'both; without the first token there is no valley.',
@@ -97,7 +97,7 @@ describe('the parts of a logit', () => {
     );
   });
 
-  it('of heads are left out where they cannot be told apart, and all where nothing adds up', () => {
+  it('omits heads that cannot be separated, and everything if the parts do not add up', () => {
     const frame = frameOf({}, { logit_parts, logit_parts_heads: heads(NaN, NaN) });
     expect(parts.says(frame, { layer: 1, head: 1 })).not.toContain('Of the heads');
     const undefined_ = tensor([2, 2, 6], new Float32Array(24).fill(NaN));

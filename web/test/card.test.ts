@@ -26,7 +26,7 @@ describe('the picture to share', () => {
   });
 });
 
-describe('what is drawn on it', () => {
+describe('the content of the picture', () => {
   const at = { layer: 1, head: 0 };
   const head = { ...at, tensors: { att: tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]) } };
   const link = 'https://page.example/#a';

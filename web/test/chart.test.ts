@@ -47,7 +47,7 @@ function drawn(series: Series[], more: Partial<ChartData> = {}) {
 }
 
 describe('points', () => {
-  it('stand side by side over the name of their place, each series in a shape, and no line joins them', () => {
+  it('are drawn side by side above their label, one shape per series, without lines', () => {
     const two = [line([1, 2], { spread: [0.5, NaN] }), line([4, 3], { color: '--query' })];
     const { root, paths, marks, xTicks } = drawn(two, {
       kind: 'points',
@@ -58,7 +58,7 @@ describe('points', () => {
     expect(points.map((one) => one.getAttribute('style'))).toEqual([
       ...['fill: var(--sink)', 'fill: var(--sink)', 'fill: var(--query)', 'fill: var(--query)'],
     ]);
-    // From 0.04 before the first place to 0.04 behind the second, and 0.4 around: 284 / 1.88 pixels a place; 30.5 a unit.
+    // From 0.04 before the first place to 0.04 after the second, with margins of 0.4: 284 / 1.88 pixels a place; 30.5 a unit.
     const middle = (at: number) => 46 + (284 * (0.44 + at)) / 1.88;
     const where = points.map((one) =>
       one
@@ -86,7 +86,7 @@ describe('points', () => {
     const [first, second, third] = [0, 2, 4].map((i) =>
       Number(/[\d.]+/.exec(of[i]!.getAttribute('transform')!)![0]),
     );
-    // From 0.08 before the first place to 0.08 behind the second, and 0.4 around.
+    // From 0.08 before the first place to 0.08 after the second, with margins of 0.4.
     expect(second! - first!).toBeCloseTo((284 * 0.08) / 1.96, 0);
     expect(third! - first!).toBeCloseTo((284 * 0.16) / 1.96, 0);
     const shapes = (selector: string) =>

@@ -88,7 +88,7 @@ describe('the sentence about a drawn map', () => {
     expect(columnOf(faint, 20).rowSum).toBeCloseTo(0.02, 6);
   });
 
-  it('is nothing of a text of one token, and sizes of signed weights', () => {
+  it('is empty for a text of one token, and uses magnitudes of signed weights', () => {
     expect(remarkOf(claimOf(drawn(Float32Array.of(1), 1, 1), at))).toBeUndefined();
     const signed = Float32Array.of(1, NaN, -0.9, 0.1);
     expect(columnOf(signed, 2)).toMatchObject({ strong: 1, rows: 1 });
@@ -123,7 +123,7 @@ describe('the number of a claim', () => {
       for (const sentence of [finding(own, at), attention.says(own, at)])
         expect(sentence).toContain(said);
       expect(finding(own, at).startsWith('No head')).toBe(isBound);
-      // A preview says so wherever its number stands.
+      // Every number of a preview is marked as such.
       const model = { ...own.model, bits: 3.3 };
       const about = `about ${said}`;
       for (const sentence of [

@@ -116,7 +116,7 @@ interface Truth {
   readonly normalises: boolean;
 }
 
-/** A claim as it is written, and whether it holds. */
+/** A pattern for each claim on the page, and its condition. */
 const CLAIMS: Readonly<
   Record<string, readonly [RegExp, (truth: Truth, ...said: string[]) => boolean]>
 > = {
@@ -334,7 +334,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
       const columns = tableOf(page.models.describe).filter(({ isRare }) => !isRare);
       const table = ['loss_at', ...readsOf(columns)];
       for (const [n, [prompt, change]] of texts.entries()) {
-        // The head that the page shows, and by turns another.
+        // Alternates between the head that the page shows and another.
         const at = n % 2 ? { layer: n % 6, head: n % 4 } : free;
         const state = { prompt, ...at, ...change };
         const frames = await page.framesOf(

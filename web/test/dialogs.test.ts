@@ -425,7 +425,7 @@ describe('after the link was copied', () => {
     return { ...page, ...readOf(made), share };
   };
 
-  it('models of the disk can be named, for whoever has the same files', async () => {
+  it('models of the disk can be named, for readers who have the same files', async () => {
     const { text, click, share } = place({ shown: ['softmax', DISK, `${DISK}~sigmoid`] });
     expect(text('.unshared')).toBe('');
     await share();

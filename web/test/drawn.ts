@@ -41,7 +41,7 @@ const charts = new Map<Element, ChartData>();
 export const painted: Pick<MapData, 'rows' | 'cols' | 'data'>[] = [];
 export const roses: { angles: readonly number[]; name: string }[][] = [];
 
-/** The maps that a part of the page has drawn; what was drawn before is forgotten by then. */
+/** Returns the maps that a part of the page shows now, without earlier ones. */
 export const mapsIn = (place: Element) =>
   maps.filter(({ root, data }) => data && place.contains(root));
 /** What the charts of a part of the page were given. */

@@ -108,7 +108,7 @@ describe('attributes', () => {
     expect(stateOf(elementOf({ shown: 'sigmoid' })).state.shown).toEqual(['sigmoid']);
   });
 
-  it('are written where they differ from what is there, or from the defaults', () => {
+  it('are written where they differ from the present ones or from the defaults', () => {
     const own = elementOf({ eps: '0.4' });
     const set = vi.spyOn(own, 'setAttribute');
     writeAttributes(own, { ...defaults, eps: 0.4, T: 32 }, ['eps', 'T', 'n']);
@@ -246,7 +246,7 @@ describe('the frames of this site', () => {
     expect(say(height(19_999))).toBe('19999px');
   });
 
-  it('give their keys to the page around them', () => {
+  it('pass unused keys to the enclosing page', () => {
     const { say, source } = framed('fixed');
     const heard: unknown[] = [];
     const hear = (event: Event) => heard.push((event as KeyboardEvent).key);
@@ -327,7 +327,7 @@ describe('the theme of a host', () => {
     ]);
   });
 
-  it('is looked at again when anything around the element changes, until that ends', async () => {
+  it('is read again when an ancestor or its surroundings change, until disposal', async () => {
     document.body.innerHTML = '<div><section></section></div>';
     const look = vi.fn();
     const end = watchTheme(document.querySelector('section')!, look);

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** embed.html in a frame: the height and the keys that it reports, the theme that it is told. */
+/** embed.html in a frame: the height and the keys that it reports, the theme that it receives. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { startFrame } from '../src/embed/frame';
 

@@ -245,7 +245,7 @@ describe('a figure in its element', () => {
       expect(other()).toBeUndefined();
   });
 
-  it('reports an answer once, when all of it is there', async () => {
+  it('reports an answer once, when it is complete', async () => {
     const view = viewNamed('sinks');
     const { know, runs, errors, host, internals } = await opened('view=sinks&shown=softmax,relu');
     const frame = frameOf();
@@ -292,15 +292,15 @@ describe('a figure in its element', () => {
     const { host, root, runs, internals, know } = await opened('view=lab');
     know({ softmax: { frame: frameOf() } });
     expect([runs(), host.hasAttribute('data-live')]).toEqual([[], false]);
-    const tell = (name: string, detail?: unknown) =>
+    const dispatch = (name: string, detail?: unknown) =>
       root.dispatchEvent(new CustomEvent(name, { detail }));
-    tell('waits', true);
+    dispatch('waits', true);
     expect(host.hasAttribute('data-waits')).toBe(true);
-    tell('waits', false);
+    dispatch('waits', false);
     expect(host.hasAttribute('data-waits')).toBe(false);
-    tell('built');
+    dispatch('built');
     expect(host.hasAttribute('data-live')).toBe(true);
-    tell('ended', { view: 'lab', says: 'Both have a sink.' });
+    dispatch('ended', { view: 'lab', says: 'Both have a sink.' });
     expect(internals.ariaLabel).toMatch(/\. Both have a sink\.$/);
     expect(runs()).toEqual([{ view: 'lab', says: 'Both have a sink.' }]);
   });

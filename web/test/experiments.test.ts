@@ -651,7 +651,7 @@ describe('fragility', () => {
         'is written, by +0.031. Sink₁ 50.0% → 50.0%.',
     });
     expect(says(3, 2.75).heading).toBe('Later tokens use the tag that the sink writes');
-    // As long as what the heads write is not measured, nothing is said of it.
+    // The sentence needs the measured outputs of the heads.
     expect(
       fragility.says(
         [group('A', setting(2), project(3), random(2.125, 1), random(2.25, 2))],

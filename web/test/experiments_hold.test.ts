@@ -222,7 +222,7 @@ async function shown(prompt: string, change: Partial<State>) {
 
 describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
   const seen = new Set<string>();
-  // Each text has the experiments by turns; every other one the quickest, too.
+  // The texts cycle through the experiments; every second text also has the fastest one.
   const cases = EXPERIMENTS.map((change, i) => ({
     change,
     name: Object.values(change).join(' '),

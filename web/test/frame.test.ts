@@ -57,7 +57,7 @@ describe('a frame', () => {
     expect(nine[1]).toBe(1);
   });
 
-  it('gives shares of rows, signed ones of what they carry in all, and nothing of empty rows', () => {
+  it('divides rows by their sum, signed rows by the sum of magnitudes, and returns NaN for empty rows', () => {
     const map = Float32Array.of(0, NaN, 0.5, -1.5);
     expect([...sharesOf(map, 2)]).toEqual([0, NaN, 0.25, -0.75]);
     expect(massOfRow(map, 2, 1)).toBe(-1);
@@ -317,7 +317,7 @@ describe('what may be said of a sink', () => {
     }
   });
 
-  it('compares who has most and who has least, and says nothing of one alone', () => {
+  it('compares the models with the largest and the smallest sink, and is empty for one model', () => {
     const other = frameOf(
       { title: 'Other', class: 'counterfactual' },
       { sink_ratio: tensor([3], [0.25, 0, 0]) },
@@ -334,6 +334,6 @@ describe('what may be said of a sink', () => {
   });
 });
 
-it('a map of more tokens than cells has blocks, the last of which may be cut', () => {
+it('a map of more tokens than cells has blocks; the last block may be cut', () => {
   expect([4, 5, 9, 10].map((T) => pooledSide(T, 4))).toEqual([undefined, 3, 3, 4]);
 });

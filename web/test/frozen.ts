@@ -65,7 +65,7 @@ export function changes(before: Shows, now: Shows): string[] {
   });
 }
 
-/** Stands for the address of the release. */
+/** The address of the release in these tests. */
 export const HOME = 'https://sinkscope.example/';
 
 /** Of a release: what each address, code, file or command showed. */

@@ -31,7 +31,7 @@ describe('interventions', () => {
     expect(root.querySelector('.done')).toBeNull();
     const second = hand(frameOf({ subject: 'sigmoid' }), { shown: ['softmax', 'sigmoid'] });
     expect(second.to(0)).toMatchObject({ shown: ['softmax', 'sigmoid~silence(1,0)'], at: 1 });
-    // The hint is there as long as no cell, no key and no query is selected.
+    // The hint is visible while no cell, no key and no query is selected.
     const hints = (change: Partial<State>) =>
       hand(frameOf(), change).root.querySelectorAll('.hint').length;
     expect([{}, { key: 0 }, { query: 0 }, { key: 1, query: 2 }].map(hints)).toEqual([1, 0, 0, 0]);

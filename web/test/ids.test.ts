@@ -1,4 +1,4 @@
-/** Names of models, and the files beside the page: ids, fingerprints, passages, what is read again. */
+/** Names of models, and the files of the page: ids, fingerprints, passages, retries. */
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Plan } from 'sinkscope';
@@ -100,7 +100,7 @@ it('a model of a hub is named by its repository, revision and file', () => {
   ]).toEqual([...[true, 'o/n@x', 'o/n', 'softmax']]);
 });
 
-it('a plan says how its weights come, and how much of them is there', () => {
+it('a plan states the format of its weights and how many bytes are cached', () => {
   const file = (name: string, url?: string) => ({ name, bytes: 5e6, url });
   const rows = (change: object, kept = 0) =>
     Object.fromEntries(

@@ -40,7 +40,7 @@ function circleIn(graph: Graph): readonly string[] | undefined {
   return undefined;
 }
 
-/** The graph of what `groupOf` puts together; what a group imports of itself is left out. */
+/** Returns the import graph of the groups that `groupOf` assigns, without imports inside a group. */
 function graphOf(groupOf: (path: string) => string): Graph {
   const graph = new Map<string, Set<string>>();
   for (const path of Object.keys(texts)) {
@@ -67,7 +67,7 @@ describe('imports of the page', () => {
     expect(circleIn(graphOf((path) => path.split('/')[2]!))).toBeUndefined();
   });
 
-  it('that go around are found', () => {
+  it('detects import cycles', () => {
     const graph = new Map([
       ['a', new Set(['b'])],
       ['b', new Set(['c'])],

@@ -432,7 +432,7 @@ describe('the loss at masked tokens', () => {
     ]);
   });
 
-  it('stands alone where no causal model is known, and has no bars of one prompt', async () => {
+  it('has one curve without a causal model, and no error bars for one prompt', async () => {
     const one = { ...found, prompts: 1, causal: null };
     const alone = { ...one, strongest: { ...one.strongest, loss: score(4.3, 0.05, null) } };
     const { text, lines, charts } = await measured({ found: alone });

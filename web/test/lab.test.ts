@@ -66,7 +66,7 @@ describe('a link to a lab', () => {
     );
   });
 
-  it('is refused part by part, with what stood there', () => {
+  it('reports each invalid part with its text', () => {
     const { settings, problems } = readSettings('operation:mlp,heads:3,batch:1e99,steps:2.5', rows);
     expect(settings).toEqual(defaults);
     expect(problems).toEqual([
@@ -98,7 +98,7 @@ describe('a link to a lab', () => {
     ]);
   });
 
-  it('holds what is drawn, and how fast, without being another training', () => {
+  it('holds the shown head and the speed without identifying another training', () => {
     const text = 'heads:2,head:2,speed:10';
     const { settings } = readSettings(text, rows);
     expect(printSettings(settings, rows)).toBe(text);
@@ -179,7 +179,7 @@ describe('the settings of a lab', () => {
     ]);
   });
 
-  it('are of the model or of its training, of one lab or of both, or of what is drawn', () => {
+  it('belong to the model or its training, to one lab or both, or to the drawing', () => {
     const flagged = (flag: 'isModel' | 'isShared' | 'isView' | 'isDrawn') =>
       [FROM_SCRATCH, FINE_TUNE].map((table) =>
         table
@@ -286,7 +286,7 @@ describe('what a lab says', () => {
     expect(verdict([weak, heavy])).toMatch(
       /^Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 0.60 \(50% of its row\) \(above 0.30 since/,
     );
-    // Before its picture is there, a head of unnormalized rows has no share that could be above ε.
+    // Without its picture, a head of unnormalized rows has no share to compare with ε.
     const unseen = { ...heavy, lab: { ...heavy.lab, picture: undefined } as unknown as Lab };
     expect(verdict([weak, unseen])).not.toContain('above 0.30 since');
     expect(sinceStep(left.lab.log)).toBe(58);
@@ -347,7 +347,7 @@ describe('what a lab says', () => {
 });
 
 describe('the head whose map is shown', () => {
-  // Two heads over five tokens, of which 1 and 8 are triggers; only column 0 and the diagonal have weight.
+  // Two heads over five tokens; 1 and 8 are triggers; only column 0 and the diagonal have weight.
   const column = [
     [1, 0.9, 0.8, 0.2, 0.4],
     [1, 0, 0, 0.5, 0.3],

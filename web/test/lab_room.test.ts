@@ -353,7 +353,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('fine-tunes trained models, and says of which text', async () => {
+  it('fine-tunes trained models, and names the text', async () => {
     const { state, click, text, labs, scope } = await opened();
     click('Fine-tune');
     await drawn();

@@ -61,7 +61,7 @@ async function readOn(state: Readonly<Record<string, string>>, text: object) {
 }
 
 describe('what a lesson says while a condition is true', () => {
-  it('is said of figures whose text a reader changes', () => {
+  it('belongs to a figure whose text a reader changes', () => {
     const ids = figures.map(({ id }) => id);
     for (const { whens } of all)
       for (const { figure } of whens) expect(ids, figure).toContain(figure);

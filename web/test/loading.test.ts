@@ -1,4 +1,4 @@
-/** The keys of what is kept between questions: of prompts that were cut, and of runs that can go on. */
+/** The keys of the caches between questions: of cut prompts, and of runs that can continue. */
 import { describe, expect, it, vi } from 'vitest';
 import type { Run, Tokenizer } from 'sinkscope';
 import { questionOf, type Question } from '../src/ask/question';

@@ -89,7 +89,7 @@ test('alpha of the first key is read from one run that grows, and averaged over 
           T = more.length;
           acts.push(`update ${T}`);
         },
-        // Of two heads: the first key's is told from the others', and by the length.
+        // For two heads: the value depends on the key, the first or another, and on the length.
         metric: async () => {
           const one = (head: number) => [T + head + ids[0]!, ...Array<number>(T - 1).fill(-1)];
           return tensor([1, 2, T], [...one(0), ...one(0.5)]);

@@ -47,7 +47,7 @@ afterEach(() => {
 });
 
 describe('a saved figure', () => {
-  it('says what it shows, of which models, under which conditions, and where it was made', () => {
+  it('names its content, its models, its conditions, and its address', () => {
     const about = aboutOf(figure(undefined, ['A', 'B', 'A']));
     expect(about).toMatchObject({
       title: 'Norms: A, B',

@@ -87,7 +87,7 @@ describe('what the tables mean', () => {
 });
 
 describe('a model of the zoo', () => {
-  it('is opened once for all who ask, and its tokenizer once for all models that have the same', async () => {
+  it('is opened once for all callers, and its tokenizer once for all models that share it', async () => {
     const own = models();
     const both = [own.get('relu', watch), own.get('relu', watch)];
     expect(own.isOpen('relu')).toBe(false);
@@ -167,7 +167,7 @@ describe('a model of the zoo', () => {
     },
   );
 
-  it('of which the preview alone is read needs no refinement', async () => {
+  it('downloads no refinement for the preview alone', async () => {
     let tries = 0;
     befalls = () => {
       if (tries++ === 0) throw new SinkscopeError('bad_file', 'weights', 'broken');

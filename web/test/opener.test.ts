@@ -422,7 +422,7 @@ describe('what a link asks for', () => {
     await opener.admit('hub:owner/name', signal);
     expect(text('strong')).toBe('owner/name');
     await press('Look it up');
-    // What is asked now waits until the first is open.
+    // A request made now waits until the first model is open.
     await opener.admit('hub:second/x', signal);
     await press('Download and run');
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'asked');
@@ -483,7 +483,7 @@ describe('what a link asks for', () => {
     // A button in the room asks for it again.
     opener.invite(wanted);
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
-    // What was asked before waits in line, once.
+    // A repeated request waits in the queue once.
     opener.invite(`disk:${own}/mine`);
     opener.invite(`disk:${own}/mine`);
     expect(text('strong')).toBe('mine');

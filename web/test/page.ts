@@ -1,5 +1,5 @@
 /**
- * A page without an engine: its state, frames whose numbers are known, and what is asked of it. A test that imports
+ * A page without an engine: its state, frames with known numbers, and a record of its requests. A test that imports
  * this runs in happy-dom.
  */
 import { existsSync, readFileSync } from 'node:fs';

@@ -77,14 +77,14 @@ describe('colours', () => {
     expect(sequential('light', 2)).toBe(scale);
   });
 
-  it('are kept for two hundred looks, and made anew after them', () => {
+  it('are cached for two hundred scales, and created again after eviction', () => {
     const look = (i: number) => sequential('light', 1000 + i);
     const scales = Array.from({ length: 200 }, (_, i) => look(i));
     // Others of this file were kept before: the last ones are there, the first were let go.
     expect(look(199)).toBe(scales[199]);
     Array.from({ length: 200 }, (_, i) => look(200 + i));
     expect(look(0)).not.toBe(scales[0]);
-    // The standards are the whole range, drawn as it is.
+    // The defaults are the whole range on a linear scale.
     expect([sequential('dark').high, sequential('dark').root]).toEqual([1, false]);
   });
 });

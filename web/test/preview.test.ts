@@ -1,4 +1,4 @@
-/** The exact weights come back from a preview and a refinement, of every model that has them. */
+/** A preview and a refinement restore the exact weights of every model that has them. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { SinkscopeError } from 'sinkscope';

@@ -162,7 +162,7 @@ describe('the room', () => {
     });
   });
 
-  it('hands out each figure with what is drawn in it: subjects, prompts and length', () => {
+  it('exports each figure with its subjects, prompts and length', () => {
     const out = (change: Partial<State> = {}) => {
       const made = room({ length: 120, from: 'random', T: 64, runs: 10, n: 9, ...change });
       return made.all('.figure .code').map((button) => {
@@ -240,7 +240,7 @@ describe('the room', () => {
     ready = 3;
     made.state.value = { ...made.state.value, eps: 0.31 };
     expect(made.all('.experiment-picture .cell.stale')).toEqual([]);
-    // A figure of more settings than three is kept as well, until the last of them is there.
+    // A figure of more than three settings is kept as well, until the last result arrives.
     const missing = new Set<string>();
     const sweep = room({ shown: ['softmax'], experiment: 'quantisation' }, ({ subject }) =>
       missing.has(subject) ? undefined : { frame: measured(subject) },

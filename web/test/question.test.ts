@@ -89,7 +89,7 @@ describe('a question', () => {
     expect(await words({ prompt: '字', T: 2 })).toEqual(['<s>', '字']);
   });
 
-  it('ends each prompt with what the tokenizer puts behind a text', async () => {
+  it('ends each prompt with the special tokens that the tokenizer appends', async () => {
     const both = {
       ...tokenizer,
       encode: (text: string) => [
@@ -172,7 +172,7 @@ describe('a question', () => {
   it('begins with what is named, if the tokenizer has it', async () => {
     const first = async (name: string) =>
       firstTokens((await ask({ prompt: 'a', first: name })).tokens);
-    // The tokenizer decides, as on the command line; the reader may want its start token all the same.
+    // The tokenizer decides, as on the command line; the reader may still add its start token.
     expect(await first('')).toEqual([]);
     expect(await first('bos')).toEqual(['<s>']);
     expect(await first('</s>')).toEqual(['</s>']);
@@ -206,7 +206,7 @@ describe('what a vocabulary and a source allow', () => {
     // As wide as the text is asked to be, the start token among it; never wider.
     const wide = await ask({ input: 'random', T: 5 });
     expect([wide.tokens.length, wide.dropped]).toEqual([5, 0]);
-    // What is drawn is in no text.
+    // Drawn tokens occur in no text.
     expect(wide.tokens[1]).toMatchObject({ start: 0, end: 0, special: false });
     expect((await ask({ input: 'repeat', T: 1 })).ids).toEqual([[0]]);
     const again = {
@@ -241,7 +241,7 @@ describe('what a vocabulary and a source allow', () => {
     expect(await specialOf({ ...tokenizer }, 'none')).toBe('none');
   });
 
-  it('cuts one long text of a file into its pieces, and says nothing of what is left', async () => {
+  it('cuts one long text of a file into pieces without a note about the rest', async () => {
     const words = 'a bb ccc dddd eeeee ffffff';
     const { ids, dropped } = await ask({ input: 'file', T: 3, n: 2 }, [words]);
     expect([ids, dropped]).toEqual([

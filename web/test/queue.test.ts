@@ -256,7 +256,7 @@ describe('the queue', () => {
     ask(['a'], { reads: ['value_ratio', 'router'], headReads: ['att'] });
     await idle();
     expect(runs()).toEqual(['run a']);
-    // A field that this model has nothing of is not asked for.
+    // A field that this model lacks is not requested.
     expect(log.filter((line) => line.startsWith('read')).slice(1)).toEqual([
       'read value_ratio,att',
     ]);
@@ -280,7 +280,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
-  it('closes a run of which something could not be read', async () => {
+  it('closes a run after a failed read', async () => {
     const { ask, of, idle, log } = stageOf();
     ask(['a'], { reads: ['bad'] });
     await idle();
@@ -337,7 +337,7 @@ describe('the queue', () => {
     expect(reported.at(-1)).toBe('three three');
   });
 
-  it('publishes what failed before the next subject is there', async () => {
+  it('publishes a failure before the next subject is ready', async () => {
     const { queue, ask, idle } = stageOf();
     const reported: string[] = [];
     effect(() => {
@@ -391,7 +391,7 @@ describe('the queue', () => {
     expect(queue.work.peek()).toBeUndefined();
   });
 
-  it('runs nothing of a model that was stopped while it was opened', async () => {
+  it('does not run a model that was stopped while it was opened', async () => {
     const { queue, ask, of, runs, hold, idle } = stageOf();
     const open = hold('open a');
     ask(['a']);
@@ -573,7 +573,7 @@ describe('the queue', () => {
     ]);
   });
 
-  it('waits for its turn, works on what is asked by then, and gives each turn back', async () => {
+  it('waits for its turn, works on the latest request, and returns each turn', async () => {
     const turns: (() => void)[] = [];
     let given = 0;
     const turn = () => new Promise<() => void>((go) => turns.push(() => go(() => void given++)));

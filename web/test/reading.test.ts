@@ -96,11 +96,11 @@ describe('a run that holds only its cache', () => {
   });
 });
 
-describe('what is read', () => {
+describe('the list of reads', () => {
   const names = (reads: string[], change: Partial<Frame> = {}) =>
     namesFor(describe_, frameOf(change), reads);
 
-  it('is what every sentence needs and what is asked for, once', () => {
+  it('has the reads of every sentence and the requested ones, once', () => {
     expect(names(['alpha', 'entropy'])).toEqual([
       'alpha',
       'alpha_raw',
@@ -333,7 +333,7 @@ describe('a frame that is completed', () => {
     expect(frame.next[7]!.probability).toBeCloseTo(Math.exp(-2) / sum, 12);
   });
 
-  it('keeps what is there, and reads a head’s numbers once alpha says which one', async () => {
+  it('keeps existing numbers, and reads a head’s numbers once alpha has chosen the head', async () => {
     const { run, asked } = runOf({ q: nothing, entropy: nothing });
     const wanted = { reads: ['alpha', 'entropy'], headReads: ['q'] };
     const raw = { alpha_raw: frameOf().tensors.alpha! };

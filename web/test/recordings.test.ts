@@ -172,7 +172,7 @@ describe('what a recording says of its model', () => {
     );
   });
 
-  it('lacks the sizes of a model of which only the maps were known', async () => {
+  it('lacks the sizes of a model if only its maps were recorded', async () => {
     const sizesOf = async (sizes: object) => {
       const { D, K, U, V } = (await frameOf(changed({}, sizes))).architecture;
       return [D, K, U, V];

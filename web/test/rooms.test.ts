@@ -214,7 +214,7 @@ describe('Explore', () => {
       expect(made.texts('.research button')).not.toContain(none);
   });
 
-  it('opens every view by its name, also those that stand below another or behind a door', () => {
+  it('opens every view by its name, also those below another view or inside a closed section', () => {
     const of = (change: object) =>
       softmax({ architecture: { ...frameOf().architecture, ...change }, T: 8 } as never);
     const mask = { mask: { kind: 'bidirectional' } };
@@ -395,7 +395,7 @@ describe('Training', () => {
     );
   });
 
-  it('waits, and says nothing of what is stale or failed', async () => {
+  it('waits, and hides the caption while a frame is stale or failed', async () => {
     const made = await room({}, []);
     expect(made.text('.lead')).toBe('Loading the models …');
     made.know({ softmax: { frame: softmax(), isStale: true } });
@@ -446,7 +446,7 @@ describe('Learn', () => {
     expect(text('.lessons-go a')).toBe('Start with lesson 1');
   });
 
-  it('marks what was read, also when the reader comes back, and goes on with the next', () => {
+  it('marks read lessons, also on the next visit, and links to the next one', () => {
     markRead(all[0]!.slug);
     const { text, texts, scope } = room();
     const read = () => texts('.lessons .hint').map((one) => one!.endsWith(' · read'));
@@ -493,7 +493,7 @@ describe('About a model', () => {
   const operation = (formula: string) => ({ ...frameOf().operation, formula, source: 'A paper' });
 
   it('says its class, its formula, and what its card measured, with its seeds', async () => {
-    // No log lies beside such a model.
+    // Such a model has no log.
     const model = { id: 'own', title: 'Own', source: 'zoo' } as never;
     const frame = softmax({ model, operation: operation('e^x / Σ e^x') as never });
     const paper = { sink_1: 74.11, base: 18.18, where: 'section 5' };
@@ -680,7 +680,7 @@ describe('Compare', () => {
     expect(two.text('.differs')).toMatch(
       /^What differs D: 8 \| 16; training weight decay: 1 \| 2\. \d+ other settings identical\.$/,
     );
-    // Of a step of a training, its steps; of a model that the zoo does not have, nothing of its training.
+    // A checkpoint has the steps of its training; a model outside the zoo has no training facts.
     const step = await of(['a@40', 'a'], [wide(8, 'a@40'), wide(8, 'a')]);
     expect(step.text('.differs p')).toMatch(/^training steps: 40 \| 4,000\. /);
     expect((await of(['a', 'x'], [wide(8, 'a'), wide(8, 'x')])).text('.differs p')).toMatch(

@@ -104,7 +104,7 @@ describe('a figure as SVG', () => {
       'rgb(1, 2, 3)',
     ]);
     expect(of(note, 'y', 'font-size')).toEqual(['203', '10']);
-    // 301 pixels have fifty letters of six, one of which is the ellipsis.
+    // 301 pixels have room for fifty letters of six pixels, the ellipsis included.
     expect(saved('', { title: 'a'.repeat(50) }).all('text')[0]!.textContent).toBe('a'.repeat(50));
     expect(saved('', { title: 'a'.repeat(51) }).all('text')[0]!.textContent).toBe(
       `${'a'.repeat(49)}…`,

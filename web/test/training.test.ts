@@ -67,7 +67,7 @@ const named = (chart: { series: readonly { name: string }[] }, part: string) =>
   chart.series.find(({ name }) => name.includes(part)) as unknown as Record<string, unknown>;
 
 describe('the emergence of the sink', () => {
-  it('is the step at which half of it is there, of courses that are read', async () => {
+  it('is the step at which the sink reaches half its final value, in loaded courses', async () => {
     const few = { ...all };
     // Hardly a head, just enough, and one that was there before the training.
     Object.assign(all, { few: timeline(9.9), enough: timeline(10) });
@@ -152,7 +152,7 @@ describe('the curves', () => {
       'The softmax model',
       'The sigmoid model',
     ]);
-    // Its twin stands beside it where the reader has chosen both.
+    // Both twins are drawn where the reader has chosen both.
     const twins = await view([of('sigmoid@20')], {
       isAnswered: true,
       shown: ['softmax', 'sigmoid'],
@@ -187,7 +187,7 @@ describe('the curves', () => {
     });
     expect(text('.caption')).toContain('The softmax model, seed 3, at step 40: ');
     expect(text('.caption')).toContain('Over 2 seeds, at step 8,000 of runs of 16,000: ');
-    // What long runs are is said once, where the picture is explained.
+    // The explanation of the picture explains long runs, once.
     expect([text('.caption').includes(OTHER_RUNS), training.how.includes(OTHER_RUNS)]).toEqual([
       ...[false, true],
     ]);

@@ -93,7 +93,7 @@ describe('a course', () => {
     );
   });
 
-  it('names a place by what stood there before the step', () => {
+  it('names a position by its token before the step', () => {
     const one = course();
     expect(named(one, 0, 3, tokenizer)).toBe('position 3 (masked)');
     expect(named(one, 1, 3, tokenizer)).toBe('position 3 “w5”');

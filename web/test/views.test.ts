@@ -98,7 +98,7 @@ describe('the attention map', () => {
     expect([view.text('.subtitle'), view.text('.scale-name')]).toEqual([
       ...['head L1H0 · softmax', 'attention weight (square-root scale)'],
     ]);
-    // Each number stands where the scale has it.
+    // Each number is at its place on the scale.
     const ticks = view.all('.tick').map((one) => `${one.textContent} ${one.style.left}`);
     expect(ticks.map((one) => one.replace(/(\.\d).*%/, '$1%'))).toEqual([
       ...['0 0%', '10% 31.6%', '25% 50%', '50% 70.7%', '100% 100%'],
@@ -237,7 +237,7 @@ describe('the attention map', () => {
     expect([one(view, '.lens').hidden, view.all('.locator').length]).toEqual([false, 0]);
     view.map.events.onChoose!({ row: 20, col: 0 });
     expect(view.set).toHaveBeenCalledWith({ query: 80, key: 0, zoomQuery: 60, zoomKey: 0 });
-    // What is chosen is in the middle of the part, where there is room around it.
+    // The chosen cell is in the middle of the part, unless it is near an edge.
     view.map.events.onChoose!({ row: 10, col: 9 });
     expect(view.set).toHaveBeenLastCalledWith({ query: 40, key: 36, zoomQuery: 22, zoomKey: 18 });
     view.click('Largest');
@@ -314,7 +314,7 @@ describe('the attention map', () => {
 });
 
 describe('the sink map', () => {
-  it('counts heads, with what uniform attention would give, and a frame around the chosen head', () => {
+  it('counts heads, compares with uniform attention, and frames the chosen head', () => {
     const view = drawn(sinks, base());
     expect(view.text('.caption')).toBe(
       '2 of the 4 heads give the first token more than 30% (uniform attention: 13%).',
@@ -666,7 +666,7 @@ describe('lines and bars', () => {
     };
     const frame = base({ T: 32 }, known);
     const view = drawn(context, frame);
-    // More than eps = 0.3: two heads of four, then three, one of which has just that.
+    // More than eps = 0.3: two heads of four, then three; the fourth has exactly 0.3, which does not count.
     expect(view.lines().map(([name, ...values]) => [name, ...values.slice(0, 2)])).toEqual([
       ['Sink₁', 0.5, 0.75],
       ['mean α₁', expect.closeTo(0.3), expect.closeTo(0.5875)],
@@ -878,7 +878,7 @@ describe('lines and bars', () => {
   });
 
   it('secondary sinks: the keys that receive most, each in a colour and a dash of its own', () => {
-    // Sixteen tokens, of which queries see the keys 1 to 7 often enough; key k receives k / 8 in layer 1.
+    // Sixteen tokens; enough queries see the keys 1 to 7; key k receives k / 8 in layer 1.
     const T = 16;
     const alphas = new Float32Array(2 * 2 * T);
     for (let k = 1; k < T; k++) alphas.fill(k / 8, 2 * T + k, 2 * T + k + 1);
@@ -894,7 +894,7 @@ describe('lines and bars', () => {
       },
     );
     const view = drawn(secondary, frame);
-    // The mean over two heads, one of which gives nothing.
+    // The mean over two heads; one of them gives 0.
     const line = (k: number) => [`${k} “a”`, 0, k / 2];
     const [chart] = view.charts();
     expect(view.lines()).toEqual([7, 6, 5, 4].map(line));

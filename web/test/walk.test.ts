@@ -78,7 +78,7 @@ async function walkOf(shown: readonly string[], isReady?: () => boolean) {
 }
 
 describe('the slider', () => {
-  it('has a stop for each step that any model has, the last of which are the trained weights', async () => {
+  it('has a stop for each step of any model; the last stop is the trained weights', async () => {
     const { before, input, said, shown, root, button } = await walkOf(['softmax', 'sigmoid']);
     expect(before).toBe('Loading the list of checkpoints …');
     // 0, 20, 40, 1000, 4000

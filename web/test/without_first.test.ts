@@ -104,7 +104,7 @@ it('measures what is written, its second half with the token in the middle, and 
   }
 });
 
-it('counts tokens that end a sequence of three which stood before, from a place on', () => {
+it('counts tokens that end a repeated sequence of three, from a position on', () => {
   expect(repeatedIn([1, 2, 3, 1, 2, 3, 1], 0)).toBeCloseTo(2 / 7);
   expect(repeatedIn([1, 2, 3, 1, 2, 3, 1], 5)).toBe(1);
   expect(repeatedIn([1, 1, 2, 2, 3, 3], 0)).toBe(0);

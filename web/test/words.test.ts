@@ -82,7 +82,7 @@ describe('where numbers come from', () => {
     );
   });
 
-  it('of a recording is who made it, with what is known', () => {
+  it('names the author of a recording and its known versions', () => {
     const recording = {
       model: { id: 'owner/name', revision: 'abc', dtype: 'bfloat16', attention: 'eager' },
       prompts: { source: 'a book' },
@@ -119,7 +119,7 @@ describe('a finding', () => {
     const verdict = (even: number, least = 10) => ({ even, least }) as never;
     expect(shortWords(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
     expect(shortWords(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
-    // Uniform attention stands beside every share; at no length a note about it comes or goes.
+    // Uniform attention is next to every share at any length.
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
       /uniform attention would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );

@@ -251,7 +251,7 @@ export async function bare() {
     return fitting.reduce((a, b) => (flops(b) > flops(a) ? b : a));
   };
   return {
-    /** Milliseconds that so many operations take, or so many bytes. */
+    /** Returns the milliseconds that `flops` operations take, or reading `bytes` bytes. */
     ms({ flops, bytes: wanted }, shape) {
       if (wanted) return (seconds(() => exports.bench_read(at, bytes)) * 1000 * wanted) / bytes;
       const i = largest(shape === 'zoo' ? 128 : 768);

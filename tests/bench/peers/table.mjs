@@ -1,4 +1,4 @@
-/** The arithmetic of the table: who is right, what is the middle, how much is asked at least. */
+/** The arithmetic of the table: which engines are right, medians, the least work of a row. */
 import { layOut } from './gguf.mjs';
 import { parsed } from './works.mjs';
 

@@ -3,7 +3,7 @@ own attention.
 
 transformers hands queries, keys, values and a mask to a function that it looks up by the name of the
 model's attention implementation (AttentionInterface), and builds the mask by the same name
-(AttentionMaskInterface). `observe` puts a function of ours under a name of ours: the function calls the
+(AttentionMaskInterface). `observe` registers a function of ours under a name of ours: the function calls the
 implementation that the model had, with the mask that this implementation needs, returns its output, and
 reports a `Call`. A map of [H, T, T] is kept only on request.
 
@@ -11,8 +11,8 @@ Models outside the interface are observed in two other ways: a call of scaled_do
 a `Call` as well (falcon), and an attention module that returns its weights gives them as they are
 (gpt_neo, bloom, mpt).
 
-What counts is what the tree of modules contains, not the class of its root: a model inside PEFT,
-DistributedDataParallel, torch.compile or a class of one's own is observed as it is alone.
+`observe` looks at the tree of modules, not at the class of its root, so it treats a model inside PEFT,
+DistributedDataParallel, torch.compile or a user's class like the model alone.
 """
 
 import inspect
@@ -34,10 +34,10 @@ NAME = "sinkscope"  # how the model's config calls our attention function while 
 # Weights of one chunk: 1 MB in float32 on a CPU, which stays in its cache; 32 MB on a GPU, to be worth
 # its calls.
 CPU_CELLS, GPU_CELLS = 2**18, 2**23
-# What a mask adds to hide a key: -inf, the least number of a dtype, -1e9 or -1e4 (-9984 in bfloat16). The bias of
+# Masks hide a key by adding at most this: -inf, a dtype's minimum, -1e9 or -1e4 (-9984 in bfloat16). The bias of
 # ALiBi gets there in no head but the steepest, 18,000 tokens away.
 MASKED = -9000.0
-# How modules call the tokens that they attend to where these are not their own.
+# Names of arguments that hold another sequence's tokens for a module to attend to.
 SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
@@ -74,7 +74,7 @@ class Call:
     module: nn.Module
     run: int = 0  # counts the forward passes; a stack of layers that runs again in one begins another
     order: int = 0  # calls before this one in its forward pass
-    path: tuple[Place, ...] = ()  # the numbered containers around the call, the outermost first
+    path: tuple[Place, ...] = ()  # the numbered containers that enclose the call, the outermost first
     # [B, H, T, K], after rotary positions and QK-norm; given together with the keys, or neither
     query: Tensor | None = None
     key: Tensor | None = None  # [B, G, S, K]
@@ -215,7 +215,7 @@ class Watch:
     before: int = 0  # calls of the forward passes before this one
     # attention modules that run, outside the interface
     modules: list[nn.Module] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)  # around what runs now, the outermost first
+    places: list[Place] = field(default_factory=list)  # that enclose the running module, the outermost first
     visits: dict[str, int] = field(default_factory=dict)  # of each container, in this forward pass
     most: dict[str, int] = field(default_factory=dict)  # of each container, in any forward pass
     runs: int = 0  # forward passes so far
@@ -248,7 +248,7 @@ class Watch:
             self.attended.add(module)
 
     def report(self, **call: Any) -> None:
-        # In a backward pass, which PyTorch's public names do not tell, a checkpoint computes a layer again.
+        # In a backward pass a checkpoint recomputes a layer; PyTorch has no public name that shows this.
         if torch._C._current_graph_task_id() != -1 or self.thread != threading.get_ident():
             return
         busy, self.busy = self.busy, True
@@ -478,7 +478,7 @@ def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
 
 
 def _follow(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
-    """Keeps track of the numbered containers around what runs."""
+    """Keeps track of the numbered containers that enclose the running module."""
     members: dict[nn.Module, tuple[str, int]] = {}
     for name, module in model.named_modules():
         head, _, number = name.rpartition(".")

@@ -50,8 +50,8 @@ class Worker:
         self.file_sha256: str | None = None
 
     def run(self, task: Task) -> Row:
-        """Measures what is not there yet of a task, and writes the recording where nothing is missing. The
-        result has the recording's address, or why there is none."""
+        """Measures a task's missing blocks, and writes the recording when no block is missing. The
+        result has the recording's address, or the reason why there is none."""
         error = address = None
         try:
             self._identify(task.name)

@@ -26,7 +26,7 @@ class Heads:
         self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
         self.layers: list[dict[str, Tensor]] = []  # of each layer, [B, ...]
         self.stacked: dict[str, Array] = {}  # the same of all layers, [B, L, ...], once they are asked for
-        self.store: dict[str, list[Tensor]] = {}  # of each layer, what is kept of `keep` prompts
+        self.store: dict[str, list[Tensor]] = {}  # per layer, the fields of the first `keep` prompts
         self.seen = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that a query sees, in any layer
         # the first key that a query sees, in any layer
         self.least = torch.full((batch, facts.T), facts.T)
@@ -149,7 +149,7 @@ class Heads:
             raise UnsupportedModel(
                 f"texts: expected one text in each prompt, found that no query from position {begins[0][1] + 1} on "
                 "sees a key before it, in any layer: padding that the model hides, packed texts, or position_ids that "
-                'begin anew; pass each text as a prompt of its own, or name the mask, mask="causal"')
+                'restart; pass each text as a prompt of its own, or name the mask, mask="causal"')
 
     # Maps
 

@@ -86,7 +86,7 @@ def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> D
 
     try:
         found = huggingface_hub.model_info(str(name), revision=revision, files_metadata=True).siblings or []
-    except (OSError, ValueError) as error:  # without a network, what an earlier run has fetched is there
+    except (OSError, ValueError) as error:  # without a network, an earlier run's cache serves
         try:
             folder = huggingface_hub.snapshot_download(str(name), revision=revision, local_files_only=True)
         except (LocalEntryNotFoundError, OSError, ValueError):

@@ -20,7 +20,7 @@ IN_DTYPE = 2.0  # times that where the softmax itself runs in the dtype, as with
 LEAST = 1e-4  # of the largest value: float32 products may run in TF32
 UNSEEN = 1e-20  # a weight that no model gives: a mask that is not -inf
 ROW_SUM_ROUNDING = 1e-4  # of rows that are said to sum to 1, in float32
-FEW = 4  # queries that show a window of weights, some of which underflow
+FEW = 4  # queries that show the window of weights, since single weights underflow
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Facts:
     blocks: int  # layers of the model, with attention or not
     members: list[nn.Module]  # the modules that are the blocks, each once
     wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
-    paths: tuple[tuple[Place, ...], ...] = ()  # the numbered containers around each call
+    paths: tuple[tuple[Place, ...], ...] = ()  # the numbered containers that enclose each call
     from_weights: bool = False  # somebody's maps, whose rows may lack the share of a sink logit
     # the first and the last key that each query of the first prompt sees in each layer, [T]
     reach: tuple[tuple[Tensor, Tensor], ...] = ()
@@ -377,7 +377,7 @@ def layers_of(
 
 
 def check_rows(call: Call, chunk: Chunk) -> None:
-    """Weights that a model returned must sum to 1 in each row: nobody tells what else takes a share."""
+    """Refuses returned weights whose rows do not sum to 1: the rest of their mass is unknown."""
     if call.weights is None:
         return
     sums = chunk.att.sum(-1)
@@ -409,8 +409,8 @@ def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
 
 
 def config_of(model: nn.Module) -> Any:
-    """The config of the text model in the tree, or None. What transformers made goes before what somebody calls
-    `config` in a module of one's own around it."""
+    """The config of the text model in the tree, or None. A config of transformers precedes a `config` attribute
+    of a user's enclosing module."""
     having = [m for m in model.modules() if getattr(m, "config", None) is not None]
     having.sort(key=lambda m: not isinstance(m, PreTrainedModel))
     found: Any = having[0].config if having else None

@@ -57,7 +57,7 @@ class Prompt:
 
 @dataclass
 class Measured:
-    """The averaged metrics of one prompt, and what is kept of it."""
+    """The averaged metrics of one prompt, and its fields and token strings if they are kept."""
 
     metrics: dict[str, Array]
     kept: dict[str, Array] = field(default_factory=dict)
@@ -95,7 +95,7 @@ def record(
     row of a mapping's batch is a prompt, and what its `attention_mask` hides is cut off.
     tokens: the length T that every prompt is cut to; shorter ones are left out. None: the shortest.
     eps: the thresholds of Sink_k^eps.
-    keep: so many prompts are kept with maps and `fields` (hidden_norm, key_norm, value_norm, loss;
+    keep: number of prompts that are kept with maps and `fields` (hidden_norm, key_norm, value_norm, loss;
         q, k, v, hidden are larger).
     maps: "full" float16 maps [L, H, T, T]; "pooled" to at most 128 x 128 bytes; "auto": full up to
         T = 128; "none".
@@ -125,7 +125,7 @@ def record(
 
 
 def prompt_row(one: Measured | None, thresholds: int, first: int) -> dict[str, Any]:
-    """The numbers of one prompt, of which a recording has `prompt.NAME`."""
+    """The numbers of one prompt that a recording has as `prompt.NAME`."""
     nan = np.float32(np.nan)
     found = one.metrics if one else {}
     row = {

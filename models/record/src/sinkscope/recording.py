@@ -64,7 +64,7 @@ def visible(text: str, lines: bool = False) -> str:
 
 
 class RecordingError(ValueError):
-    """A file that is no recording; the message has the place, what was expected and what was found."""
+    """A file that is no recording; the message has the place, the expected and the actual value."""
 
 
 class Table(list[dict[str, Any]]):
@@ -298,8 +298,8 @@ class Recording:
         return _pandas().DataFrame(list(self.table()))
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """A row for each head, by the model's own layer numbers, with the mean, the deviation, the least and
-        the largest over prompts of each metric of heads. Needs pandas."""
+        """A row for each head, by the model's own layer numbers, with the mean, the deviation, the minimum
+        and the maximum over prompts of each metric of heads. Needs pandas."""
         return _pandas().DataFrame(self.heads())
 
     def heads(self) -> list[dict[str, Any]]:

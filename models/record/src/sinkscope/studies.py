@@ -76,13 +76,13 @@ def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "stud
     out: a folder, or any address that pyarrow or fsspec writes to (s3://, gs://, hf://); it is tried before the
         first model is loaded. `rows/CHECKPOINT/*.parquet` has one row for each prompt, `CHECKPOINT.safetensors`
         the recording of a model, which is written as soon as its last block is. CHECKPOINT is the model's name
-        with digests of name, weights and tokenizer: weights that changed are another checkpoint. A block that is
-        there is not measured again, and a recording that is there is kept.
+        with digests of name, weights and tokenizer: weights that changed are another checkpoint. Existing blocks
+        are not measured again, and existing recordings are kept.
     ray: True runs on Ray: `concurrency` workers with `num_gpus` GPUs each, which load one model at a
         time. A worker that is lost costs its block, which another worker repeats.
     batch: prompts of one forward pass.
-    block: prompts of one part; so many that a checkpoint has at most 16 parts.
-    keep: so many of the first texts are kept with maps.
+    block: prompts of one part; by default enough that a checkpoint has at most 16 parts.
+    keep: number of first texts that are kept with maps.
     settings: the other settings of `record`: fields, maps, first, mask, tolerance.
 
     A checkpoint that cannot be read or recorded is a row in `errors/`, a warning, and is tried again by the next

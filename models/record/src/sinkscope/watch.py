@@ -72,7 +72,7 @@ class _Layer:
 
 
 class Seen:
-    """What was seen: `maps` are those of each sequence, `recording` makes a file of them."""
+    """The observed sequences: `maps` returns their maps, `recording` makes a file of them."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
