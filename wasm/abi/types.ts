@@ -282,7 +282,8 @@ export interface Architecture {
   /** One feed-forward for all tokens instead of experts. */
   readonly dense: boolean;
   readonly gated: boolean;
-  readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'relu2' | 'clamped_swiglu' | 'xielu';
+  readonly activation:
+    'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'relu2' | 'clamped_swiglu' | 'xielu';
   /** Queries, keys and values are clipped to this magnitude; absent where they are not. */
   readonly qkv_clip?: number;
   /** Scores are q.k times this factor. */
@@ -292,6 +293,13 @@ export interface Architecture {
   readonly logit_scale?: number;
   /** Layers whose queries and keys are not rotated; absent where all are. */
   readonly unrotated?: readonly number[];
+  /**
+   * [L]: key/value heads, head width and value width of each layer, where layers differ; else absent. G, K and U are the
+   * largest of each: rows of key/value heads that a layer lacks are NaN, numbers after a layer's own width are 0.
+   */
+  readonly sizes?: readonly { readonly G: number; readonly K: number; readonly U: number }[];
+  /** Layers that have the operation's sink logits, the others softmax; absent where all have them, or none. */
+  readonly sink_layers?: readonly number[];
   /** Widths that queries, and keys and values, are compressed to in latent attention; absent in other models. */
   readonly q_latent?: number;
   readonly kv_latent?: number;

@@ -7,6 +7,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
 import type { Context } from './context';
 import {
+  groupOf,
   hiddenLayer,
   massiveOf,
   selectedHead,
@@ -55,14 +56,13 @@ function chosenValue(frame: Frame, state: State) {
 /** Returns the interventions on the selection. */
 export function movesOf(frame: Frame, state: State): Move[] {
   const at = selectedHead(frame, state);
-  const { H, G } = frame.architecture;
   const where = places(state.grip, at);
   const moves: Move[] = [];
   const key = state.key >= 0 ? state.key : state.query;
   if (key >= 0 && key < frame.T) {
     const name = `${key ? `token ${key}` : 'the first token'} ${quote(frame, key)}`;
     const [layer, head] = where;
-    const group = head === undefined ? [] : [Math.floor(head / (H / G))];
+    const group = head === undefined ? [] : [groupOf(frame, selectedHead(frame, state))];
     const values = layer === undefined ? [] : [layer, ...group];
     moves.push(
       { says: `Hide ${name}`, edit: edit('hide_key', key, ...where) },
