@@ -14,8 +14,8 @@
  * rho.
  *
  * A part is NaN for a component of this layer or above, with post norm, which rescales the sum, in
- * a model that clips keys or has latent attention, in one whose mixers (arch.h) write to the
- * stream, too, and in a run with edits, whose stream is no such sum.
+ * a model that clips keys, scales the stream or has latent attention, in one whose mixers (arch.h)
+ * write to the stream, too, and in a run with edits, whose stream is no such sum.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -161,7 +161,7 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
 static bool is_linear(const ss_trace *trace) {
     const ss_arch *arch = &trace->model->arch;
     return !trace->edited && !arch->post_norm && !arch->mixer.kind && !arch->kv_latent &&
-           arch->qkv_clip <= 0.0f;
+           !trace->model->layers[0].scale && arch->qkv_clip <= 0.0f;
 }
 
 static void fill_nan(float *out, size_t n) {

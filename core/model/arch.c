@@ -24,7 +24,7 @@ const char *ss_activation_name(ss_activation activation) {
 }
 
 const char *ss_rope_scaling_name(ss_rope_scaling scaling) {
-    return (const char *[]){"none", "linear", "llama3", "yarn"}[scaling];
+    return (const char *[]){"none", "linear", "llama3", "proportional", "yarn"}[scaling];
 }
 
 const char *ss_owner_name(ss_owner owner) {

@@ -81,9 +81,10 @@ typedef enum ss_activation {
 /* How rotary positions reach beyond the context that the model was first trained with. */
 typedef enum ss_rope_scaling {
     SS_ROPE_PLAIN,
-    SS_ROPE_LINEAR, /* every frequency is divided by factor (Chen et al. 2023) */
-    SS_ROPE_LLAMA3, /* low frequencies are, high ones are not, those between in part */
-    SS_ROPE_YARN    /* the same, those between by their index (Peng et al. 2023) */
+    SS_ROPE_LINEAR,       /* every frequency is divided by factor (Chen et al. 2023) */
+    SS_ROPE_LLAMA3,       /* low frequencies are, high ones are not, those between in part */
+    SS_ROPE_PROPORTIONAL, /* the first part of the pairs rotates, divided by factor (Gemma 4) */
+    SS_ROPE_YARN          /* the same, those between by their index (Peng et al. 2023) */
 } ss_rope_scaling;
 
 typedef struct ss_rotary {
@@ -184,7 +185,9 @@ typedef struct ss_arch {
     bool branch_norms;  /* attention and feed-forward are normed again before they are added */
     bool branch_only;   /* branch norms, and none before attention and feed-forward */
     ss_qk_norm qk_norm;
-    bool parallel; /* attention and feed-forward read the same residual stream */
+    bool value_norm;     /* values are normed head by head, by no gain */
+    bool keys_as_values; /* of layers that see all keys: keys before their norm and rotation */
+    bool parallel;       /* attention and feed-forward read the same residual stream */
     ss_ffn_kind ffn;
     ss_activation activation;
     float gate_limit, gate_slope; /* of the clamped SwiGLU */

@@ -59,6 +59,7 @@ typedef struct ss_layer {
     const float *bias_keys;          /* [G][K], or [1][K] that all share, or NULL */
     const float *bias_values;        /* the same, U for K; NULL: zeros */
     const float *value_biases;       /* [H][U], or [1][U], or NULL */
+    const float *scale;              /* [1] of the stream after the layer, or NULL */
     ss_linear gate;                  /* D -> gated heads * gate width, gated only */
     ss_linear kernel_in, kernel_out; /* K -> K, the mlp feature map; data NULL: there is none */
     ss_mixer mixer;

@@ -68,6 +68,7 @@ static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
     int kind = SS_ROPE_YARN;
     while (kind > SS_ROPE_PLAIN && strcmp(type, ss_rope_scaling_name((ss_rope_scaling)kind)))
         kind--;
+    if (kind == SS_ROPE_PROPORTIONAL) kind = SS_ROPE_PLAIN; /* gemma4.c reads it */
     if (kind == SS_ROPE_PLAIN) {
         if (strcmp(type, "default"))
             ss_json_refuse(json, "rope_type", "\"default\", \"linear\", \"llama3\" and \"yarn\"",
@@ -149,6 +150,11 @@ void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width) {
         if (rotary->scaling == SS_ROPE_LINEAR) keeps = 0.0f;
         if (rotary->scaling == SS_ROPE_LLAMA3) keeps = llama3_keeps(rotary, frequency);
         if (rotary->scaling == SS_ROPE_YARN) keeps = yarn_keeps(rotary, width, j);
+        if (rotary->scaling == SS_ROPE_PROPORTIONAL) {
+            bool rotates = j < (int)floor(rotary->part * width / 2.0);
+            out[j] = rotates ? frequency / (float)rotary->factor : 0.0f;
+            continue;
+        }
         float slow = keeps < 1.0f ? frequency / (float)rotary->factor : frequency;
         out[j] = keeps < 1.0f ? slow * (1.0f - keeps) + frequency * keeps : frequency;
     }

@@ -437,6 +437,8 @@ static void write_features(ss_writer *writer, const ss_arch *arch) {
     ss_write_bool(writer, "parallel", arch->parallel);
     ss_write_text(writer, "feed_forward", ss_ffn_name(arch->ffn));
     write_sizes(writer, arch);
+    if (arch->value_norm) ss_write_bool(writer, "value_norm", true);
+    if (arch->keys_as_values) ss_write_bool(writer, "keys_as_values", true);
     if (arch->window_sinks) write_layers(writer, "sink_layers", arch->windowed, arch->L);
     write_size(writer, "q_latent", arch->q_latent);
     write_size(writer, "kv_latent", arch->kv_latent);

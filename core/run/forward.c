@@ -313,6 +313,20 @@ static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, 
     }
 }
 
+/* Keeps [n] numbers of keys as projected where they are the values, too; else NULL. */
+static const float *keep_keys(ss_pass *pass, const ss_layer *layer, size_t n) {
+    if (layer->v.w.data) return NULL;
+    return memcpy(pass->q, pass->kv, n * sizeof *pass->q); /* queries are computed later */
+}
+
+/* Norms n vectors by no gain. */
+static void norm_bare(float *rows, const ss_arch *arch, size_t n, size_t width) {
+    for (size_t i = 0; i < n; i++, rows += width) {
+        float square = ss_dot(rows, rows, width) / (float)width;
+        ss_scale(rows, 1.0f / sqrtf(square + arch->norm_eps), width);
+    }
+}
+
 /* Attention(norm(x)) in layer a of those with attention, normed again in models with branch norms.
  * Returns [n][D], in the trace if it is recorded. */
 static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
@@ -330,11 +344,16 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
     project_keys(pass, layer, in, own.G, n);
     scale(pass->kv, arch->key_scale, groups * (size_t)own.K);
+    const float *as_keys = keep_keys(pass, layer, groups * (size_t)own.K);
     norm_and_rotate(pass, a, pass->kv, &layer->k_norm, own.G, n);
     edit_heads(pass, SS_AT_KEYS, a, pass->kv, own.G, own.K, t0, n);
     widen(pass->kv, groups, own.K, arch->K);
     cache_heads(pass, SS_FIELD_K, a, own.G, t0, n, pass->kv);
-    project(pass, pass->kv, in, &layer->v, n);
+    if (as_keys)
+        memcpy(pass->kv, as_keys, groups * (size_t)own.U * sizeof *pass->kv);
+    else
+        project(pass, pass->kv, in, &layer->v, n);
+    if (arch->value_norm) norm_bare(pass->kv, arch, groups, (size_t)own.U);
     scale(pass->kv, arch->value_scale, groups * (size_t)own.U);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, a, pass->kv, t0, n);
     edit_heads(pass, SS_AT_VALUES, a, pass->kv, own.G, own.U, t0, n);
@@ -413,6 +432,7 @@ static void one_layer(ss_pass *pass, int l, int t0, int n) {
     const float *ffn_out = ffn_block(pass, l, t0, n);
     if (arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
     after_block(pass, &layer->ffn_norm, ffn_out, n);
+    if (layer->scale) ss_scale(pass->x, *layer->scale, (size_t)n * (size_t)arch->D);
     record_hidden(pass, l + 1, t0, n);
 }
 

@@ -254,6 +254,10 @@ static void check_models(void) {
         {"hf-mimo_v2_flash-types", "\"sizes\":[{\"G\":2,\"K\":14,\"U\":17},{\"G\":1,\"K\":14,\"U\":"
                                    "17},{\"G\":2,\"K\":14,\"U\":"
                                    "17}],\"sink_layers\":[0,2],"},
+        {"hf-gemma4", "\"sizes\":[{\"G\":2,\"K\":8,\"U\":8},{\"G\":1,\"K\":14,\"U\":14},{\"G\":1,"
+                      "\"K\":14,\"U\":14}],"
+                      "\"value_norm\":true,\"keys_as_values\":true,"},
+        {"hf-gemma4", "\"rotary\":{\"theta\":100,\"scaling\":\"proportional\",\"factor\":1.5},"},
         {"hf-deepseek_v3", "\"q_latent\":14,\"kv_latent\":18,"},
         {"hf-glm4", "\"norm_place\":\"pre\",\"branch_norms\":true,\"qk_norm\":null,"},
         {"hf-exaone4", "\"norm_place\":\"branch\",\"branch_norms\":true,\"qk_norm\":\"head\","},

@@ -85,6 +85,7 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define MIMO                                                                                       \
     "\"model_type\":\"mimo_v2_flash\",\"num_hidden_layers\":7,\"num_attention_heads\":4,"          \
     "\"hidden_size\":8,\"vocab_size\":8,\"intermediate_size\":8,\"head_dim\":6"
+#define GEMMA4 "\"model_type\":\"gemma4_text\",\"hidden_size_per_layer_input\":0," SIZES
 #define APERTUS "\"model_type\":\"apertus\"," SIZES
 #define PHIMOE "\"model_type\":\"phimoe\"," SIZES
 #define BERT "\"model_type\":\"bert\"," SIZES
@@ -501,6 +502,20 @@ static void refused_by_some(void) {
         {MIMO ",\"num_key_value_heads\":2,\"rope_parameters\":{\"full_attention\":{"
               "\"rope_type\":\"linear\",\"factor\":2}}",
          SS_UNSUPPORTED, "rope_type"},
+        {"\"model_type\":\"gemma4_text\"," SIZES, SS_UNSUPPORTED, "hidden_size_per_layer_input"},
+        {GEMMA4 ",\"num_kv_shared_layers\":1", SS_UNSUPPORTED, "num_kv_shared_layers"},
+        {GEMMA4 ",\"enable_moe_block\":true", SS_UNSUPPORTED, "enable_moe_block"},
+        {GEMMA4 ",\"use_bidirectional_attention\":\"vision\"", SS_OK, ""},
+        {GEMMA4 ",\"use_bidirectional_attention\":\"all\"", SS_UNSUPPORTED,
+         "use_bidirectional_attention"},
+        {GEMMA4 ",\"global_head_dim\":7", SS_UNSUPPORTED, "head_dim"},
+        {GEMMA4 ",\"per_layer_config\":{\"3\":{\"head_dim\":6}}", SS_OK, ""},
+        {GEMMA4 ",\"per_layer_config\":{\"0\":{\"head_dim\":6}}", SS_UNSUPPORTED,
+         "per_layer_config"},
+        {GEMMA4 ",\"per_layer_config\":{\"3\":{\"intermediate_size\":6}}", SS_UNSUPPORTED,
+         "per_layer_config"},
+        {GEMMA4 ",\"attention_k_eq_v\":true,\"num_global_key_value_heads\":1", SS_OK, ""},
+        {LLAMA ",\"rope_scaling\":{\"rope_type\":\"proportional\"}", SS_UNSUPPORTED, "rope_type"},
         {APERTUS ",\"hidden_act\":\"gelu\"", SS_OK, ""},
         {APERTUS ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
         {LLAMA ",\"hidden_act\":\"xielu\"", SS_UNSUPPORTED, "hidden_act"},
@@ -615,6 +630,11 @@ static void windows_of_layers(void) {
     check_windows(OSS, "128.128.");
     check_windows(GRANITE_SWA, ".128128128");
     check_windows(DOTS1 ",\"max_window_layers\":2,\"sliding_window\":7", "..77");
+    check_windows(GEMMA4 ",\"sliding_window\":7", "777.");
+    check_windows(GEMMA4
+                  ",\"sliding_window\":7,\"layer_types\":[\"full_attention\",\"sliding_attention\","
+                  "\"full_attention\",\"sliding_attention\"]",
+                  ".7..");
     check_windows(MIMO ",\"num_key_value_heads\":2,\"sliding_window\":7", ".7777.7");
     check_windows(PHIMOE ",\"sliding_window\":7", "7777");
     static const char *const typed[] = {QWEN2, QWEN2_MOE, QWEN3,   OLMO3,  OSS,
@@ -737,6 +757,8 @@ static const char *const folders[] = {
     "hf-dots1",
     "hf-granite_swa",
     "hf-granite_swa-types",
+    "hf-gemma4",
+    "hf-gemma4-narrow",
     "hf-mimo_v2_flash",
     "hf-mimo_v2_flash-types",
     "hf-apertus",
@@ -1262,6 +1284,16 @@ static void every_key_counts(void) {
         {"hf-mimo_v2_flash-types", "\"routed_scaling_factor\": 1.5",
          "\"routed_scaling_factor\": null"},
         {"hf-mimo_v2_flash-types", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-gemma4", "\"sliding_window\": 5", "\"sliding_window\": 6"},
+        {"hf-gemma4", "\"final_logit_softcapping\": 2.0", "\"final_logit_softcapping\": null"},
+        {"hf-gemma4", "\"factor\": 1.5", "\"factor\": 3.0"},
+        {"hf-gemma4", "\"partial_rotary_factor\": 0.4", "\"partial_rotary_factor\": 0.9"},
+        {"hf-gemma4", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-gemma4", "\"rope_theta\": 50.0", "\"rope_theta\": 10.0"},
+        {"hf-gemma4", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-gemma4", "\"hidden_activation\": \"gelu_pytorch_tanh\"",
+         "\"hidden_activation\": \"relu\""},
+        {"hf-gemma4", "\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": 1e-01"},
         {"hf-llama-linear", "\"factor\": 2.5", "\"factor\": 2.0"},
         {"hf-llama-llama3", "\"low_freq_factor\": 1.0", "\"low_freq_factor\": 2.0"},
         {"hf-llama-llama3", "\"high_freq_factor\": 4.0", "\"high_freq_factor\": 3.0"},
@@ -1397,6 +1429,9 @@ static void missing_tensors(void) {
         {"hf-apertus", "model.layers.0.mlp.act_fn.beta", "model.layers.0.mlp.act_fn.atab"},
         {"hf-mimo_v2_flash", "model.layers.1.self_attn.attention_sink_bias",
          "model.layers.1.self_attn.attention_sink_saib"},
+        {"hf-gemma4", "model.layers.2.layer_scalar", "model.layers.2.layer_ralacs"},
+        {"hf-gemma4-narrow", "model.layers.5.self_attn.v_proj.weight",
+         "model.layers.5.self_attn.v_jorp.weight"},
         {"hf-phimoe", "lm_head.bias", "lm_head.sabi"},
         {"hf-qwen2_moe", "model.layers.0.mlp.shared_expert_gate.weight",
          "model.layers.0.mlp.shared_expert_etag.weight"},
@@ -1572,7 +1607,8 @@ static void parts_add_up(void) {
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
         size_t count = (size_t)(2 * arch->L + 2), H = (size_t)arch->H;
-        bool is_linear = !arch->post_norm && arch->qkv_clip <= 0.0f && !arch->kv_latent;
+        bool is_linear = !arch->post_norm && arch->qkv_clip <= 0.0f && !arch->kv_latent &&
+                         !trace->model->layers[0].scale;
         float *parts = measure(trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
         float *heads = measure(trace, "logit_parts_heads", 0.3f, 0, 0, 0, NULL);
         for (int head = 0; head < arch->L * arch->H; head++) {

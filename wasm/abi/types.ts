@@ -207,7 +207,7 @@ export interface Rotary {
   /** Pair j of rotary_width/2 rotates by theta^(-2j/rotary_width) per position. */
   readonly theta: number;
   /** Method that extends positions beyond the context of training. */
-  readonly scaling: 'none' | 'linear' | 'llama3' | 'yarn';
+  readonly scaling: 'none' | 'linear' | 'llama3' | 'proportional' | 'yarn';
   /** Slow pairs rotate `factor` times slower; present with a scaling only. */
   readonly factor?: number;
 }
@@ -298,6 +298,10 @@ export interface Architecture {
    * largest of each: rows of key/value heads that a layer lacks are NaN, numbers after a layer's own width are 0.
    */
   readonly sizes?: readonly { readonly G: number; readonly K: number; readonly U: number }[];
+  /** Values are normed head by head; absent where they are not. */
+  readonly value_norm?: true;
+  /** The values of layers that see all keys are their keys as projected; absent where they are not. */
+  readonly keys_as_values?: true;
   /** Layers that have the operation's sink logits, the others softmax; absent where all have them, or none. */
   readonly sink_layers?: readonly number[];
   /** Widths that queries, and keys and values, are compressed to in latent attention; absent in other models. */

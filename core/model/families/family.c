@@ -54,6 +54,8 @@ static const ss_family families[] = {
     {"gemma2", false, ss_gemma2_read, ss_llama_load, CAPS},
     {"gemma3_text", false, ss_gemma3_read, ss_llama_load, NULL},
     {"gemma3", false, ss_gemma3_whole_read, ss_gemma3_whole_load, NULL},
+    {"gemma4_text", false, ss_gemma4_read, ss_gemma4_load,
+     "final_logit_softcapping use_bidirectional_attention"},
     {"falcon", false, ss_falcon_read, ss_falcon_load, NULL},
     {"bloom", false, ss_bloom_read, ss_falcon_load, NULL},
     {"mpt", false, ss_mpt_read, ss_mpt_load, NULL},

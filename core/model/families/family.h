@@ -54,6 +54,8 @@ void ss_gemma2_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_whole_load(ss_model *model, ss_loader *loader);
 void ss_gemma3_whole_read(ss_arch *arch, ss_json *json);
+void ss_gemma4_load(ss_model *model, ss_loader *loader);
+void ss_gemma4_read(ss_arch *arch, ss_json *json);
 void ss_glm_load(ss_model *model, ss_loader *loader);
 void ss_glm_read(ss_arch *arch, ss_json *json);
 void ss_glm4_read(ss_arch *arch, ss_json *json);

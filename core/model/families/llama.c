@@ -134,7 +134,8 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
 
 /* Hunyuan calls its norms query_layernorm and key_layernorm; all others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
+    ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t K = (size_t)own.K, H = (size_t)arch->H, G = (size_t)own.G;
     bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (!arch->qk_norm) return;
@@ -167,7 +168,8 @@ void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch
     }
     ss_load_place(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
     ss_load_place(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, &k);
-    ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, G * U);
+    if (!arch->keys_as_values || arch->windowed[loader->layer])
+        ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, G * U);
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias,
                    arch->added_heads ? U : H * U, D);
     load_qk_norms(layer, loader, arch);

@@ -42,6 +42,7 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                        : arch->kv_latent                 ? "latent attention"
                        : arch->sizes[0].K                ? "layers of other sizes"
                        : arch->U != arch->K              ? "values of another width"
+                       : arch->value_norm                ? "norms of values"
                        : arch->qk_norm                   ? "norms of queries and keys"
                        : arch->qkv_clip > 0.0f           ? "clipped queries, keys and values"
                        : arch->score_cap > 0.0f          ? "soft caps"

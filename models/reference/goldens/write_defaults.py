@@ -66,6 +66,8 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "hunyuan_v1_moe": (transformers.HunYuanMoEV1Config, SIZES),
     "gemma2": (transformers.Gemma2Config, SIZES),
     "gemma3_text": (transformers.Gemma3TextConfig, SIZES),
+    # The core refuses per-layer embeddings, which the default has.
+    "gemma4_text": (transformers.Gemma4TextConfig, SIZES | {"hidden_size_per_layer_input": 0}),
     "falcon": (transformers.FalconConfig, WITHOUT_F),
     "bloom": (transformers.BloomConfig,
               dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61)),

@@ -63,7 +63,7 @@ def fill(model: transformers.PreTrainedModel, generator: torch.Generator, centre
         for name, w in model.named_parameters():
             w.copy_(lively(name, w.shape, generator, centre))
         for name, w in model.named_buffers():
-            if name.endswith("score_correction_bias"):
+            if name.endswith(("score_correction_bias", "layer_scalar")):
                 w.copy_(lively(name, w.shape, generator, centre))
 
 
@@ -825,6 +825,34 @@ def gemma3_whole() -> None:
          final_norm="model.language_model.norm", dtype=torch.bfloat16, centre=0.0)
 
 
+def gemma4(**more: Any) -> transformers.PreTrainedModel:
+    sizes = SIZES | {"head_dim": 8, "num_hidden_layers": 3, "sliding_window": 5, "hidden_size_per_layer_input": 0,
+                     "max_position_embeddings": 64, "pad_token_id": 0}
+    return transformers.Gemma4ForCausalLM(eager(transformers.Gemma4TextConfig(**sizes | more)))
+
+
+GEMMA4_ROPE = {
+    "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.4, "factor": 1.5, "rope_theta": 100.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+}
+
+
+def gemma4_keys() -> None:
+    case("hf-gemma4", gemma4(
+        global_head_dim=14, num_global_key_value_heads=1, attention_k_eq_v=True, final_logit_softcapping=2.0,
+        attention_bias=True, rope_parameters=GEMMA4_ROPE,
+        layer_types=["sliding_attention", "full_attention", "full_attention"]),
+        "Layers that see all keys have one key/value head of 14 numbers, whose values are their keys, and rotate two of "
+        "seven pairs; the others have two of 8, and a window of 5 keys; values are normed; a factor after each layer.",
+        dtype=torch.bfloat16)
+
+
+def gemma4_narrow() -> None:
+    case("hf-gemma4-narrow", gemma4(
+        global_head_dim=6, num_hidden_layers=6, rope_parameters=GEMMA4_ROPE, tie_word_embeddings=False),
+        "Narrower heads in the last layer, which alone sees all keys; values of its own.", dtype=torch.bfloat16)
+
+
 def gpt_oss() -> None:
     sizes = SIZES | {"head_dim": 16, "intermediate_size": 24, "max_position_embeddings": 384}
     case("hf-gpt_oss", transformers.GptOssForCausalLM(eager(transformers.GptOssConfig(
@@ -1062,6 +1090,8 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-gemma2": gemma2_caps,
     "hf-gemma2-plain": gemma2_plain,
     "hf-gemma3-whole": gemma3_whole,
+    "hf-gemma4": gemma4_keys,
+    "hf-gemma4-narrow": gemma4_narrow,
     "hf-gpt_oss": gpt_oss,
     "hf-qwen3_next": qwen3_next,
     "hf-qwen3_next-types": qwen3_next_types,
