@@ -64,7 +64,7 @@ async function costOf({ page }, count, act) {
 
 const { row, print } = table();
 
-// To the first sink, five times; the first fills the server's memory.
+// Measures the time to the first sink five times; the first visit fills the server's memory.
 const times = [];
 let first;
 for (let i = 0; i < 6; i++) {
@@ -124,7 +124,7 @@ for (const room of ['start', 'explore']) {
   await visit.page.waitForSelector('.walk input');
   await settle(visit.page);
   await visit.page.locator('.walk input').focus();
-  // Once over all of them: what is fetched and decoded then is not drawn work.
+  // A first pass fetches and decodes everything, so that the measured one only draws.
   for (let i = 0; i < 8; i++) {
     await visit.page.keyboard.press('ArrowLeft');
     await settle(visit.page);

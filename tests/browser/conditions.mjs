@@ -1,4 +1,6 @@
-/** What a page meets outside a laboratory: a full disk, the back button, strangers in other frames, hosts without a bundler. */
+/**
+ * The page under adverse conditions: a full disk, the back button, strangers in other frames, hosts without a bundler.
+ */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
@@ -15,7 +17,7 @@ async function limitStorage(page, quotaSize) {
   await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize });
 }
 
-/** A host on an origin of its own. */
+/** Serves an origin of its own. */
 async function serve(answer) {
   const server = createServer(async (request, response) => {
     const { type, body } = await answer(new URL(request.url, 'http://x').pathname);

@@ -1,4 +1,4 @@
-/** A worker that ends without a word, as one does that the browser runs out of memory for. */
+/** A worker that ends silently, as it does when the browser runs out of memory. */
 import assert from 'node:assert/strict';
 import { openHubPage, visit } from './hub_stage.mjs';
 import { chips, settled } from './stage.mjs';

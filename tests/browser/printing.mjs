@@ -11,7 +11,7 @@ const ROOMS = {
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };
 
-/** What may be clicked on a screen and says something on paper. */
+/** Buttons whose text is printed. */
 const KEPT = '.term, .chip, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
 
 export const printing = Object.fromEntries(

@@ -238,8 +238,8 @@ static void check_groups(void) {
 
 enum { WHOLE = 5 };
 
-/* Groups of all sizes, down to those whose numbers are below a unit; zeros; and, in the last,
- * numbers that are none. */
+/* Fills groups of all sizes, down to numbers below a unit; zeros; and, in the last group, NaN
+   and infinity. */
 static void fill_numbers(float *x, size_t n, int kind) {
     static const float sizes[] = {1.0f, 3e38f, 1e-30f, 2e-38f, 3e-41f, 0.0f, 1e20f};
     for (size_t k = 0; k < n; k++) {

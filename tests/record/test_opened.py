@@ -72,7 +72,7 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
                     value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
                 ), (metric, of)
             compared.add(metric)
-    # All that `table` summarizes is among them, but for two that the command line shows otherwise.
+    # It has all summary metrics of `table`, except two that the command line shows differently.
     summarized = {metric for metric, _, _ in recording.summarized()} - {"distance"}
     assert summarized - {"row_mass", "alpha_raw"} | {"row_mass_summary"} <= compared
     assert "loss_mean" not in compared if "bert" in name else "loss_mean" in compared
@@ -94,8 +94,8 @@ def printed(path: Path, *options: str) -> str:
 def test_the_core_measures_the_first_token_where_the_recording_has_it(
     name: str, first: int, tmp_path: Path
 ) -> None:
-    """The core computes from maps and vectors of the kept prompt what the package computed while it
-    ran."""
+    """The core computes from maps and vectors of the kept prompt the numbers that the package computed during the
+    run."""
     model = (
         HYBRIDS[name][0]() if name in HYBRIDS else FAMILIES[name].make(FAMILIES[name].implementations[0])
     )
@@ -171,7 +171,7 @@ def test_the_page_shows_the_numbers_of_the_package(
     assert found["troubles"] == []
     alpha = recording["mean.alpha"][..., 0]
     layer, head = np.unravel_index(np.argmax(alpha), alpha.shape)
-    # Means over prompts that begin with different tokens are of none of these.
+    # Means over prompts with different first tokens belong to none of these.
     token = recording.conditions["first"]["token"]
     named = "" if token is None else f" “{token}”"
     assert found["finding"].startswith(f"Head L{layer}H{head} gives the first token{named} ")

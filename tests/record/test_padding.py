@@ -1,4 +1,4 @@
-"""A padded batch gives the numbers of its prompts alone, whatever the side and the kernel."""
+"""A padded batch gives the numbers of its prompts alone, with any side and kernel."""
 
 from types import SimpleNamespace
 
@@ -219,7 +219,7 @@ def test_pads_that_a_model_finds_itself_are_not_watched(ids: list[int], attentio
     ],
 )
 def test_pads_that_a_model_finds_itself_are_not_recorded(ids: list[int], expected: str) -> None:
-    """Also not behind a prompt without: the queries of a key were T less its position."""
+    """Nor after a prompt without padding: the queries of a key were T minus its position."""
     model, plain = Padding(CallsAttention()), [1, 2, 3, 4, 5]
     with pytest.raises(UnsupportedModel, match=expected):
         sinkscope.record(model, None, [plain, ids], tokens=5, progress=False)

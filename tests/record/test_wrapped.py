@@ -48,7 +48,7 @@ def lora(model: nn.Module) -> nn.Module:
 
 
 class Trained(Mine):
-    """A model of one's own whose `config` is that of its training."""
+    """A user's model whose `config` is that of its training."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)

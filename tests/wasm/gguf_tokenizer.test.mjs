@@ -1,4 +1,4 @@
-// The tokenizer inside a GGUF file: what each key of its metadata becomes in a tokenizer.json.
+// The tokenizer inside a GGUF file: the part of a tokenizer.json that each key of its metadata becomes.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.ts';
@@ -6,7 +6,7 @@ import { WORDS } from '../../wasm/text/pre_tokenizers.ts';
 import { sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';
-/** What a file of such metadata gives; keys with a dot are named in full. */
+/** Returns the tokenizer of such metadata; keys with a dot are full names. */
 function read(values) {
   const named = Object.entries(values).map(([name, value]) => [
     name.includes('.') ? name : key + name,
@@ -64,7 +64,7 @@ test('a byte-level vocabulary: tokens in byte letters but for those that are add
     },
   });
   assert.deepEqual(settings, config({}));
-  // A text that no byte letters write is spelled in them.
+  // A text outside the byte letters is spelled in them.
   const chinese = read({ ...gpt2, tokens: gpt2.tokens.with(4, '漢'), token_type: undefined });
   assert.deepEqual(Object.keys(chinese.json.model.vocab).slice(3), [
     'Ġ',
@@ -150,7 +150,7 @@ test('tokens that begin and end a text, or have another role', () => {
     const { json } = read({ ...gpt2, ...ids, add_bos_token, add_eos_token, pre });
     assert.deepEqual(json.post_processor, wanted);
   }
-  // A text begins with what there is, unless the file says so.
+  // The first token of a text is one of the vocabulary's, unless the file says otherwise.
   assert.equal(read({ ...gpt2, pre: 'llama3' }).json.post_processor, null);
   assert.equal(read({ ...gpt2, add_bos_token: false }).json.post_processor, null);
   for (const role of ['bos', 'eos'])

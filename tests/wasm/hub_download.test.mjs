@@ -108,7 +108,7 @@ test('without an ETag nothing is continued', async () => {
   hub.fault({ host: 'cdn', path: PATH, etag: null, cut: 1_000_000 });
   await assert.rejects(read(), { code: 'read', message: /after [1-9]\d* bytes.*expected an ETag/ });
   assert.equal(ranges().length, 1);
-  // An address that names a commit always holds the same bytes.
+  // An address that names a commit always has the same bytes.
   hub.reset();
   hub.fault({ host: 'cdn', path: PATH, etag: null, times: 1, cut: 1_000_000 });
   hub.fault({ host: 'cdn', path: PATH, etag: null });
@@ -145,7 +145,7 @@ test('a busy server is asked again when it says, and not without end', async () 
   hub.fault({ path: PATH, status: 429, headers: { 'retry-after': '3600' } });
   await assert.rejects(read(), { code: 'busy', message: /too many requests.*in 3600 s/ });
   assert.equal(hub.seen(PATH).length, 1);
-  // As the hub itself says it.
+  // The hub's own wording.
   hub.reset();
   const ratelimit = '"resolvers";r=0;t=200';
   hub.fault({ path: PATH, status: 429, headers: { ratelimit } });
@@ -297,7 +297,7 @@ after(() => {
   }
 });
 
-/** A server that gives these answers in turn, the last one for good: [status, headers, body, is cut]. */
+/** A server that gives these answers in turn, the last one forever: [status, headers, body, is cut]. */
 async function openServer(answers) {
   const asked = [];
   const server = createServer((request, response) => {

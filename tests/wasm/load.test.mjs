@@ -230,7 +230,7 @@ test("the README's first two programs run verbatim, on a model of this tree", ()
 });
 
 /**
- * Runs a program in a process of its own. Workers would inherit --input-type, so that it is a file.
+ * Runs a program in a process of its own. Workers would inherit --input-type, so the program is a file.
  * @param {string} program
  */
 function runFile(program) {

@@ -1,4 +1,4 @@
-// A worker that ends by itself: what was under way says so, what comes next works, to the same bits.
+// A worker that ends on its own: calls in progress fail, later ones succeed with the same bits.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
@@ -9,7 +9,7 @@ import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
 // The engine does not expose its worker; the test looks at what Node.js starts.
 const threads = createRequire(import.meta.url)('node:worker_threads');
 const started = [];
-/** Of a host that reports no end: a worker's lock is refused, and the answers to some calls never arrive. */
+/** A host that reports no end: a worker's lock is refused, and the answers to some calls never arrive. */
 const old = { hasLocks: true, lost: [], asked: [] };
 threads.Worker = class extends threads.Worker {
   #names = new Map();
@@ -37,7 +37,7 @@ const { createEngine, labConfig, spread } = await import('../../wasm/index.ts');
 
 const ids = [0, 17, 392, 5, 5, 81];
 
-/** How a worker may end, and the sentence that reports it. */
+/** The ways in which a worker may end, with the sentence that reports each. */
 const ENDS = {
   'is ended from outside': [(worker) => worker.terminate(), /exit code 1/],
   'runs into an error': [(worker) => worker.emit('error', new Error('out of heap')), /out of heap/],
@@ -99,7 +99,7 @@ test('where no end is reported, a worker that is awaited for a minute without an
     }
   };
   const model = await engine.open(files(softmax));
-  // One that nothing is awaited of may take its time.
+  // A worker without pending calls may take its time.
   await beat(20);
   assert.equal(pulses(), 0);
 

@@ -1,4 +1,4 @@
-// The table of commands: its help, what it refuses, and that what is printed cannot control a terminal.
+// The table of commands: its help, its refusals, and that output cannot control a terminal.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -152,7 +152,7 @@ test('an option that another one leaves without a meaning is refused', async () 
   }
 });
 
-/** The records of a CSV file whose fields have no line breaks. */
+/** Returns the records of a CSV file whose fields have no line breaks. */
 function parsed(csv) {
   const records = csv
     .trimEnd()

@@ -32,7 +32,7 @@ function memory(room = Infinity) {
   };
 }
 
-/** The bytes of a file count up to 250, and begin again. */
+/** The bytes of a file count up to 250, and start again. */
 const file = new Uint8Array(21 * 2 ** 20);
 for (let i = 0; i < file.length; i++) file[i] = i % 251;
 const numbered = (length, from = 0) => file.subarray(from, from + length);
@@ -180,7 +180,7 @@ test('a chain begins at the first byte, takes the longest part each time, and en
 });
 
 test('a checksum is FNV-1a of words in two chains, behind the bytes that fill none', () => {
-  // By hand: the length and each odd byte go into the first, whose complement begins the second.
+  // Computed by hand: the length and each odd byte go into the first, whose complement begins the second.
   const step = (sum, word) =>
     Number((BigInt.asUintN(32, BigInt(sum ^ word)) * 0x01000193n) % 2n ** 32n);
   const expected = (bytes) => {
@@ -198,7 +198,7 @@ test('a checksum is FNV-1a of words in two chains, behind the bytes that fill no
   for (const length of [0, 1, 7, 8, 9, 15, 16, 31]) {
     const bytes = numbered(length, 3).slice();
     assert.equal(checksumOf(bytes), expected(bytes), `${length} bytes`);
-    // Wherever in a buffer they lie.
+    // At any offset in a buffer.
     for (const at of [1, 4]) {
       const within = new Uint8Array(length + 8);
       within.set(bytes, at);

@@ -18,7 +18,7 @@ const OPENED = {
 };
 const SMALL = { tokenizer: '' };
 
-/** Workers that say what the test lets them say. */
+/** Workers that answer when the test lets them. */
 function stage() {
   const workers = [];
   const start = () => {
@@ -91,7 +91,7 @@ timed('a step has five seconds, more for what is long, and more on a slow machin
     const failed = failure(guard(source, options));
     await settle();
     assert.deepEqual(workers[0].asked, [{ method: 'open', source }]);
-    // What loads the worker is the network's.
+    // Downloads of the worker are limited by the network's timeouts.
     mock.timers.tick(1e6);
     assert.equal(workers[0].isEnded, false, what);
     await workers[0].say({ isAlive: true, took });

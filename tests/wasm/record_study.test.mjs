@@ -52,7 +52,7 @@ const architecture = {
 const FIRSTS = { 1: [0.5, 0.3, 0.1, 0.9], 2: [0.1, 0.2, 0.3, 0.4], 3: [NaN, 1, 1, 1] };
 const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
 
-/** What a model of such numbers is asked, and the model. */
+/** Returns a fake model with these numbers, and its calls. */
 function played() {
   const runs = [];
   const numberOf = ([first], { field, metric: name, eps }) => {
@@ -111,7 +111,7 @@ test('each prompt has its sinks, its first weight and its loss, and their means 
   assert.deepEqual(tensors['prompt.loss'], { shape: [2], numbers: [2, 4] });
   assert.deepEqual(tensors['mean.loss_mean'], { shape: [2], numbers: [3, 99] });
   assert.deepEqual(tensors['mean.sinks'], { shape: [2, 1], numbers: singles(1.8, 1.7) });
-  // What needs a field that is not usual, a second run, or has no mean is not measured.
+  // Metrics that need an unusual field or a second run, or that have no mean, are not measured.
   const means = Object.keys(tensors).filter((name) => name.startsWith('mean.'));
   assert.deepEqual(means.sort(), ['mean.alpha', 'mean.loss_mean', 'mean.sinks']);
   assert.equal(Object.keys(tensors).length, 2 * means.length + 3);

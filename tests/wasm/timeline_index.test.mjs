@@ -1,4 +1,4 @@
-/** What an index of a timeline may say, the borders behind which it is refused, and the file that is made of it. */
+/** The valid content of a timeline's index, the bounds beyond which it is refused, and the file that is made of it. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { toSafetensors } from '../../wasm/loading/timeline.ts';

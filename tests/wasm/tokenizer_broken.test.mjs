@@ -102,7 +102,7 @@ test('three thousand flipped bits', () => {
   assert.ok(flipped.good > 0 && flipped.bad_tokenizer > 0);
 });
 
-/** Values in a place where something else is expected. */
+/** Values of an unexpected type. */
 const STRANGE = [
   null,
   true,
@@ -162,7 +162,7 @@ function failure(open) {
   return ['none', '', ''];
 }
 
-/** What the host's own parser says of a text. */
+/** Returns the error of the host's own parser for a text. */
 function notJson(text) {
   try {
     return JSON.parse(text);

@@ -9,7 +9,7 @@ import { Worker, isMainThread, parentPort, workerData } from 'node:worker_thread
 import { openTokenizer } from '../../wasm/index.ts';
 
 const { FUZZ_ROUNDS = 1500, FUZZ_SECONDS = 60, FUZZ_SEED = 1 } = process.env;
-/** Whoever does not answer for so long, in milliseconds, is ended. */
+/** A call without an answer for this long, in milliseconds, is ended. */
 const LIMIT = 1000;
 
 /** Draws from one seed, the same ones every time. */
@@ -189,7 +189,7 @@ function checkTokens(text, tokens, size) {
   }
 }
 
-/** How often something came of it: one round, a tokenizer, its texts. */
+/** Counts the outcomes of one round, a tokenizer and its texts. */
 function execute(seed) {
   const draw = new Draw(seed);
   const file = tokenizer(draw);
@@ -213,7 +213,7 @@ function execute(seed) {
 }
 
 function work({ from, to }) {
-  // The library warns where it goes on without having understood.
+  // The library warns if it continues without having understood a setting.
   const warnings = [];
   console.warn = (...words) => warnings.push(words.join(' '));
   for (let seed = from; seed < to; seed++) {
@@ -266,7 +266,7 @@ if (isMainThread) {
     const { failures, ...counts } = tally;
     console.log(JSON.stringify(counts));
     assert.deepEqual(failures, []);
-    // Some of each, or this tests nothing.
+    // Each outcome must occur, or this tests nothing.
     assert.ok(tally.opened > 9 && tally.encoded > 9, JSON.stringify(counts));
   });
 } else work(workerData);

@@ -1,4 +1,4 @@
-/** Files on their way into the memory of the module: by streams and answers that the test gives. */
+/** Files on their way into the memory of the module, with fake streams and answers. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { getEventListeners } from 'node:events';
@@ -126,7 +126,7 @@ test('the next byte clears a note about a pause; all reports say that the cache 
   assert.equal(passing[0], 'the server answered 503');
   assert.deepEqual(first.reports[0].slice(0, 2), [0, NaN]);
   assert.deepEqual(new Set(passing.slice(1)), new Set([undefined]));
-  // A server without a tag has nothing that could be kept.
+  // Without a tag from the server, the cache keeps nothing.
   server(new Response(streamOf(...halves())));
   const lasting = (await load({ url, cache: true })).reports.map(([, , { note }]) => note);
   assert.ok(lasting.length > 1);
@@ -271,7 +271,7 @@ test('a rate is an exponential mean over three seconds', () => {
   let time = 500;
   const measure = createMeter(() => time);
   assert.deepEqual(measure(0, 100), { rate: NaN, remaining: NaN });
-  // At the same moment, or without a byte, nothing is known.
+  // At the same moment, or without a byte, the rate is unknown.
   assert.ok(Number.isNaN(measure(10, 100).rate));
   time = 1500;
   assert.ok(Number.isNaN(measure(0, 100).rate));

@@ -45,7 +45,7 @@ const architecture = {
 const model = { describe, architecture, arithmetic: 'float' };
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 
-/** The header of a file, the length it says and the JSON's own, and its tensors by their names. */
+/** Returns the header of a file, its declared length and the JSON's own, and its tensors by their names. */
 function opened(file) {
   const bytes = Buffer.from(file);
   const length = Number(bytes.readBigUInt64LE(0));
@@ -105,7 +105,7 @@ test('halves are rounded to the nearest, of two as near to the even one', () => 
 });
 
 test('every half is itself', () => {
-  // Exponent 0 is that of the subnormal ones, and the last of what is not finite.
+  // Exponent 0 is that of subnormal numbers, and the last that of infinity and NaN.
   for (let bits = 0; bits < 0x7c00; bits++) {
     const [exponent, mantissa] = [bits >>> 10, bits & 0x3ff];
     const number = exponent ? (1024 + mantissa) * 2 ** (exponent - 25) : mantissa * 2 ** -24;
@@ -176,7 +176,7 @@ test('a recorded prompt has the requested fields, the small ones, and exact metr
   });
 });
 
-/** A run of three tokens whose fields and metrics are numbers of their own. */
+/** A run of three tokens with distinct numbers in its fields and metrics. */
 function runOf(known) {
   const read = async (reads) =>
     reads.map(({ field, metric }) => {
@@ -309,7 +309,7 @@ test('conditions: metrics, inputs, and facts of the model', () => {
     [none.first, none.tokens, none.prompts.kept],
     [{ token: null, id: null, position: 0 }, [], 0],
   );
-  // Only an edit of every head of every layer makes it the operation of the model.
+  // Only an edit of every head of every layer changes the recorded operation of the model.
   const to = (operation, where) => ({ kind: 'operation', operation, ...where });
   for (const [edits, wanted] of [
     [[to('linear')], 'linear'],

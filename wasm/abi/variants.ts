@@ -56,6 +56,7 @@ export async function chooseBinary(kernels: string, purpose: Purpose = 'run') {
       ? binaries.relaxed
       : binaries.simd;
   if (binaries.base) return binaries.base;
-  const why = 'expected a host with SIMD, and kernels that use it: eight bits gain nothing without';
-  throw new SinkscopeError('unsupported', 'arithmetic', why);
+  const requirement =
+    'expected a host with SIMD, and kernels that use it: eight bits gain nothing without';
+  throw new SinkscopeError('unsupported', 'arithmetic', requirement);
 }

@@ -153,8 +153,8 @@ export async function textsOf({
     const starts = Array.from({ length: count }, (_, i) => i * each);
     return { text: starts.map((from) => list.slice(from, from + each).join('\n\n')) };
   }
-  const where = `--text-file: ${path}`;
-  throw new SinkscopeError('read', where, 'expected a JSON list of texts, found none');
+  const place = `--text-file: ${path}`;
+  throw new SinkscopeError('read', place, 'expected a JSON list of texts, found none');
 }
 
 /**

@@ -34,8 +34,8 @@ function seatsAt(links: readonly Link[], n: number) {
 
 function checkLab(describe: Describe): asserts describe is Described {
   if (describe.training) return;
-  const how = 'only an engine made by createEngine({ lab: true }) trains models';
-  throw new SinkscopeError('unsupported', 'train', how);
+  const requirement = 'only an engine made by createEngine({ lab: true }) trains models';
+  throw new SinkscopeError('unsupported', 'train', requirement);
 }
 
 /** @param all links of the engine */

@@ -108,8 +108,8 @@ export async function rememberPlan(address: string, plan: Plan) {
 }
 
 export async function recallPlan(address: string): Promise<Plan | undefined> {
-  const kept = await store();
-  return kept && readPlan(kept, `${await keyOf(address, 'plan')}.plan`);
+  const files = await store();
+  return files && readPlan(files, `${await keyOf(address, 'plan')}.plan`);
 }
 
 async function readPlan(kept: Store, name: string): Promise<Plan | undefined> {

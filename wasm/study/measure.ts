@@ -160,14 +160,15 @@ export async function sweep(
   const fields = fieldsFor(describe, reads);
   const T = lengthOf(sequences);
   // Edited runs reuse the first tokens or lower layers of the plain run where these are equal.
-  const waits = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
+  const delayed = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
   const isAbove = (edit: Edit) => typeof edit?.layer === 'number' && edit.layer > 0;
   const derived =
     T > model.architecture.context || streaming
       ? []
       : cases.filter(
           (edits) =>
-            edits.length && (edits.every((edit) => waits.has(edit?.kind)) || edits.every(isAbove)),
+            edits.length &&
+            (edits.every((edit) => delayed.has(edit?.kind)) || edits.every(isAbove)),
         );
   // One extra plain run pays off when several runs begin from it.
   const isShared = derived.length > (comparisons.length ? 0 : SHARED_BY);
@@ -179,7 +180,7 @@ export async function sweep(
   const plainFields = [...new Set([...fieldsFor(describe, comparisons), ...baseFields])];
   const total = sequences.length * cases.length;
   const began = performance.now();
-  let done = 0;
+  let count = 0;
   /** Sums by case, then by threshold. */
   const sums: Sums[][] = cases.map(() => thresholds.map(() => new Map()));
   const look = async (replica: Replica, ids: readonly number[]) => {
@@ -197,8 +198,8 @@ export async function sweep(
           comparisons.includes(read) ? { ...read, base: plain } : read,
         );
         results.push(await run.read(readsWithBase).finally(() => run.close()));
-        const rate = (1000 * ++done) / (performance.now() - began);
-        onProgress?.({ stage: 'measure', done, total, rate });
+        const rate = (1000 * ++count) / (performance.now() - began);
+        onProgress?.({ stage: 'measure', done: count, total, rate });
       }
     } finally {
       await plain?.close();

@@ -168,7 +168,7 @@ describe('the answer', () => {
     expect(changed(3)).toBe('With this change the model predicts this text worse.');
     expect(changed(1, 4)).toBe('With this change the model predicts these texts better.');
     expect(said('change')).toBe('Change one thing, and see what the model does instead.');
-    // Before anything is changed, what a reader would try first is answered, once it is measured.
+    // Before any edit, the answer gives the result of hiding the first token, once it is measured.
     const hidden = (rise: number) =>
       answerOf(choiceOf('change', [frameOf()]), frameOf(), at, defaults, rise);
     expect(hidden(0.3)).toBe(

@@ -1,4 +1,4 @@
-/** Views of measures beyond the paper: their sentences on frames whose every number is known. */
+/** Views of measures beyond the paper: their sentences on frames with known numbers. */
 import { describe, expect, it } from 'vitest';
 import type { Frame } from '../src/frame';
 import { parts, partsOf } from '../src/views/parts';
@@ -121,13 +121,13 @@ it('a tag is given for the chosen head, for the strongest, and beside chance', (
 });
 
 describe('secondary sinks', () => {
-  // Two layers of two heads, eight tokens: what key 2 receives in layer 1 is 8 times uniform attention.
+  // Two layers of two heads, eight tokens: in layer 1 key 2 receives 8 times uniform attention.
   const T = 8;
   const alphas = new Float32Array(2 * 2 * T).fill(0.01);
   for (const head of [0, 1, 2, 3]) alphas[head * T] = 0.5;
   alphas[2 * T + 2] = 1;
   alphas[3 * T + 2] = 0.6;
-  // Of a key that few queries see it does not count.
+  // A key that few queries see does not count.
   alphas[3 * T + 6] = 1;
   const frame = (data: Float32Array): Frame =>
     frameOf(
@@ -152,7 +152,7 @@ describe('secondary sinks', () => {
     expect(second).toMatchObject({ birth: -1, lifetime: 0 });
     // Neither the first one, nor one that half of the queries do not see.
     expect(keysByAttention(frame(alphas)).map(({ key }) => key)).toEqual([2, 1, 3]);
-    // Of seven tokens the first three have enough queries; where a recording counts key 1 as the first, keys 2 and 3.
+    // Of seven tokens the first three have enough queries; if a recording counts key 1 as the first, keys 2 and 3.
     const keys = (change: object) =>
       keysByAttention({ ...frame(alphas), ...change } as Frame).map(({ key }) => key);
     expect(keys({ T: 7 }).sort()).toEqual([1, 2]);

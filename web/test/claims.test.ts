@@ -20,7 +20,7 @@ function mapOf(T: number, pull: number, sum: number, draw: () => number): Float3
   return map;
 }
 
-/** A frame whose picture is the map, and whose metrics say something else. */
+/** A frame with this map and unrelated metrics. */
 function drawn(map: Float32Array, T: number, alpha: number, normalises = true): Frame {
   const { operation, tokens } = frameOf();
   return frameOf(
@@ -54,7 +54,7 @@ describe('the sentence about a drawn map', () => {
   it('holds in the cells of the picture, on any map', () => {
     const seen = new Set<string>();
     for (const { T, map } of cases) {
-      // Counted again, cell by cell.
+      // Counts again, cell by cell.
       let [strong, first, rows] = [0, 0, 0];
       for (let t = 1; t < T; t++, rows++) {
         first += map[t * T]!;
@@ -163,7 +163,7 @@ describe('the number of a claim', () => {
     expect(selectedHead(frame, free)).toEqual({ layer: 1, head: 1 });
     expect(claimOf(frame, { layer: 1, head: 1 }).isMost).toBe(true);
     expect(claimOf(frame, { layer: 0, head: 1 }).isMost).toBe(false);
-    // Where rows sum to 1 both are the same; a recording may lack raw weights.
+    // If rows sum to 1 both are the same; a recording may lack raw weights.
     const { operation } = frameOf();
     expect(selectedHead({ ...frame, operation }, free)).toEqual({ layer: 0, head: 1 });
     const lost = { ...frame.tensors, alpha_raw: tensor([2, 2, 3], new Float32Array(12).fill(NaN)) };

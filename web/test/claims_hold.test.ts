@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 /**
- * What the page says is what it draws: on forty texts and five kinds of subjects, claims and numbers are read out of the
- * words of rooms and views and compared with the cells of the pictures beside them.
+ * The page's claims agree with its pictures: on forty texts and five kinds of subjects, the test reads claims and
+ * numbers from the sentences of rooms and views and compares them with the cells of the pictures.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { labConfig, labTokenizer, openTokenizer } from 'sinkscope';
@@ -11,12 +11,13 @@ import { build as compare } from '../src/rooms/compare';
 import { build as explore } from '../src/rooms/explore';
 import { build as figure } from '../src/rooms/figure';
 import { lead } from '../src/rooms/start';
+import { row } from '../src/rooms/worked_row';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as training } from '../src/rooms/training';
-import { finding } from '../src/words';
+import { finding, rowsWords } from '../src/words';
 import { claimOf } from '../src/claims';
 import { viewNamed, views } from '../src/views/index';
-import { chartsIn, forgetPlots, mapsIn } from './drawn';
+import { chartsIn, drawn, forgetPlots, mapsIn } from './drawn';
 import { bytesOf, openPage, standsForScreen } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
 import { roomOf } from './page';
@@ -55,7 +56,7 @@ async function openGpt2(): Promise<string> {
   );
 }
 
-/** A model that the lab has trained for a few steps. */
+/** Opens a model that the lab has trained for a few steps. */
 async function openTrained(): Promise<string> {
   const config = labConfig({ layers: 1, heads: 4, width: 32, context: 128 });
   const training = await page.engine.train({ config, recipe: { seed: 5, steps: 20, length: 16 } });
@@ -79,7 +80,7 @@ afterAll(() => page?.close());
 
 /* ---- what the cells of the pictures say ------------------------------------------------------------ */
 
-/** Of a drawn map: computed cell by cell, and by nothing that the page computes. */
+/** Measures a drawn map cell by cell, without the page's functions. */
 function truthOf(cells: ArrayLike<number>, T: number) {
   const rows = Array.from({ length: T }, (_, t) =>
     Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite),
@@ -89,9 +90,10 @@ function truthOf(cells: ArrayLike<number>, T: number) {
   const after = column.slice(1);
   return {
     given: mean(column),
-    // As the paper's proxy has it.
+    // The paper's proxy.
     share: mean(column.map((x, t) => x / (sums[t]! + 1e-8))),
     rowSum: mean(sums),
+    sums: [Math.min(...sums), Math.max(...sums)] as const,
     strong: after.filter((x) => x > 0.5).length,
     rows: T - 1,
     after: mean(after),
@@ -105,9 +107,9 @@ const uniformOf = (T: number) => mean(Array.from({ length: T }, (_, t) => 1 / (t
 interface Truth {
   readonly T: number;
   readonly eps: number;
-  /** Of the drawn map, of the weights and not of shares. */
+  /** The measurements of the drawn map, with weights and not shares. */
   readonly map: ReturnType<typeof truthOf>;
-  /** What the picture shows of each row: its weights, or shares of it. */
+  /** The picture's rows: weights, or shares. */
   readonly shown: ReturnType<typeof truthOf>;
   /** alpha_1 of each head as shares and as raw weights, and the mean row sum of all heads. */
   readonly alphas: readonly number[];
@@ -146,6 +148,14 @@ const CLAIMS: Readonly<
   'row sums in a label': [
     /receives a [^.]*?; rows sum to (<?[\d.]+)% on average/g,
     ({ map }, n) => isWritten(n!, map.rowSum),
+  ],
+  'the sum of each row': [
+    /each row sums to (<?[\d.]+)%/g,
+    ({ shown: { sums } }, n) => sums.every((sum) => isWritten(n!, sum)),
+  ],
+  'the sums of the rows': [
+    /^rows sum to (<?[\d.]+)-([\d.]+)%/g,
+    ({ shown: { sums } }, low, high) => isWritten(low!, sums[0]) && isWritten(high!, sums[1]),
   ],
   'row sums of all heads': [
     /they sum to (<?[\d.]+)% on average/g,
@@ -192,7 +202,7 @@ const CLAIMS: Readonly<
   ],
 };
 
-/** Claims that do not hold. @param seen gets the names of those that were made */
+/** Returns the names of untrue claims. @param seen collects the names of all claims found */
 function broken(said: string, truth: Truth, seen: Set<string>): string[] {
   return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) =>
     [...said.matchAll(pattern)].flatMap(([whole, ...numbers]) => {
@@ -280,7 +290,7 @@ function brokenOf(said: string, truths: ReadonlyMap<string, Truth>, seen: Set<st
   );
 }
 
-/** What the columns of Compare's table are, worked out of the cells of the maps and the losses of the tokens. */
+/** Columns of Compare's table, computed from the cells of the maps and the losses of the tokens. */
 const COLUMNS: Readonly<Record<string, (truth: Truth, frame: Frame) => number>> = {
   'Sink₁': ({ alphas, eps }) => mean(alphas.map((share) => Number(share > eps))),
   'Sink₁ raw': ({ raw, eps }) => mean(raw.map((weight) => Number(weight > eps))),
@@ -309,6 +319,81 @@ function wrongCells(root: Element, truths: readonly Truth[], frames: readonly Fr
   });
 }
 
+/** Numbers and claims of a worked row that are not those of the drawn map, the scores and the values. */
+function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): string[] {
+  const { T, head, tensors, architecture, operation } = frame;
+  const { all, text } = drawn(row, frame, { query });
+  if (T < 2) return text('table') ? ['a row of a single token'] : [];
+  const at = query * T;
+  const { H, G } = architecture;
+  const K = tensors.v!.shape[3]!;
+  const from = (head!.layer * G + Math.floor(head!.head / (H / G))) * T * K;
+  const valueOf = (key: number) =>
+    Array.from(tensors.v!.data.subarray(from + key * K, from + (key + 1) * K));
+  const seen = Array.from({ length: query + 1 }, (_, key) => ({
+    key,
+    score: head!.tensors.scores!.data[at + key]!,
+    weight: cells[at + key]!,
+    value: valueOf(key),
+  }));
+  const sumOf = (keys: typeof seen, weightOf: (one: (typeof seen)[number]) => number) =>
+    Math.hypot(
+      ...Array.from({ length: K }, (_, i) =>
+        keys.reduce((sum, one) => sum + weightOf(one) * one.value[i]!, 0),
+      ),
+    );
+  const [first, ...rest] = seen;
+  rest.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
+  const lines = [first!, ...rest.slice(0, rest.length === 4 ? 4 : 3)].map((one) => [
+    one.score,
+    one.weight,
+    Math.hypot(...one.value),
+    Math.hypot(...one.value) * Math.abs(one.weight),
+  ]);
+  const wrong: string[] = [];
+  const is = (what: string, said: string, value: number, scale = 1) => {
+    const number = said.replace(/%$|∞/, '');
+    if (!isWritten(number, value, said.endsWith('%') ? 100 : scale))
+      wrong.push(`${what}: ${said}, not ${value}`);
+  };
+  lines.forEach((values, i) => {
+    const written = [...all('tbody tr')[i]!.querySelectorAll('td')].map((one) =>
+      one.textContent!.trim(),
+    );
+    values.forEach((value, n) => is(`line ${i}, column ${n}`, written[n]!, value));
+  });
+  const foot = all('tfoot td').map((one) => one.textContent!.trim());
+  const sum = seen.reduce((before, { weight }) => before + weight, 0);
+  const output = sumOf(seen, ({ weight }) => weight);
+  is('sum', foot[1]!, sum);
+  is('output', foot[3]!, output);
+  const said = row.says(frame, head!, { query } as never);
+  // Softmax of the same scores, without the first one.
+  const instead = /would write (<?[\d.e+-]+) instead of (<?[\d.e+-]+)\./.exec(said);
+  if (instead) {
+    const total = rest.reduce((before, { score }) => before + Math.exp(score), 0);
+    is(
+      'without',
+      instead[1]!,
+      sumOf(rest, ({ score }) => Math.exp(score) / total),
+    );
+    is('with', instead[2]!, output);
+  }
+  const isTop = rest.every(
+    ({ score, weight }) => first!.score > score && first!.weight > Math.abs(weight),
+  );
+  const holds = {
+    'has the highest score': isTop,
+    'another token gets more attention': !isTop,
+    'most of the attention goes to it': first!.weight > 0.5 && operation.normalises,
+    'its small value adds little':
+      Math.hypot(...first!.value) < mean(rest.map(({ value }) => Math.hypot(...value))) / 2,
+  };
+  for (const [claim, isTrue] of Object.entries(holds))
+    if (said.includes(claim) && !isTrue) wrong.push(claim);
+  return wrong;
+}
+
 /** The paragraphs of a room. */
 const paragraphs = (root: Element) =>
   [...root.querySelectorAll('p')].map((one) => one.textContent!.replace(/\s+/g, ' '));
@@ -317,7 +402,7 @@ const labelled = (root: Element, start: RegExp) =>
 const free = { layer: -1, head: -1 };
 const ATTENTION = /^Attention weights of head/;
 
-const READ = ['attention', 'sinks', 'heads'].map((name) => viewNamed(name));
+const READ = [...['attention', 'sinks', 'heads'].map((name) => viewNamed(name)), row];
 /** Texts of one test: a busy machine takes its time for each. */
 const TOGETHER = 8;
 const parts = Array.from({ length: TEXTS.length / TOGETHER }, (_, i) =>
@@ -355,10 +440,16 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
             map!.data.label,
             finding(frame, head),
             lead([frame], [claim]),
+            rowsWords(claim),
           ];
           for (const one of new Set(said))
             wrong.push(...broken(one, truth, seen).map((what) => `“${prompt}”: ${what}`));
           room.scope.end();
+          const query = Math.max(1, (7 * n) % frame.T);
+          const { att } = frame.head!.tensors;
+          wrong.push(
+            ...wrongInRow(frame, query, att!.data).map((what) => `row of “${prompt}”: ${what}`),
+          );
         }
         const note = (what: string) => wrong.push(`“${prompt}”: ${what}`);
         const heads = frames.map((frame) => selectedHead(frame, at));
@@ -373,7 +464,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
           const above = [...room.root.querySelectorAll('h1, .lead')].map((one) => one.textContent!);
           above.flatMap((one) => brokenOf(one, named, seen)).forEach(note);
           truths.forEach((truth, i) => broken(drawnIn[i]!.data.label, truth, seen).forEach(note));
-          // The cells of a sink map are what its model's heads give the first token.
+          // The cells of a sink map are its heads' attention on the first token.
           labelled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
             const off = truths[i]!.alphas.findIndex(
               (share, n) => Math.abs(share - data.data[n]!) > 1e-5,
@@ -409,7 +500,9 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
 
 /* ---- every view ------------------------------------------------------------------------------------ */
 
-/** Numbers of a picture that a sentence may give: of each row the first, the mean of all and of the others, the ends. */
+/**
+ * Numbers of a picture that a sentence may state: of each row the first, the mean of all and of the others, the ends.
+ */
 function givenBy(data: ArrayLike<number>, width: number): number[] {
   const all = Array.from(data);
   const found: number[] = all.length <= 64 ? [...all] : [];
@@ -426,7 +519,9 @@ function givenBy(data: ArrayLike<number>, width: number): number[] {
   return found;
 }
 
-/** What a number may be beside one of a picture: a threshold of the text, or two of the picture's against each other. */
+/**
+ * Numbers that may occur beside a picture's: a threshold of the text, or a relation of two of the picture's numbers.
+ */
 function derived(found: readonly number[], { eps, tensors, T }: Frame): number[] {
   const some = [...new Set(found.filter(Number.isFinite).map((x) => Number(x.toPrecision(7))))];
   const few = some.length <= 80 ? some : [];
@@ -463,7 +558,7 @@ const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
   tags: ({ architecture: { D } }) => [1 / D],
-  // Of the keys that a query after the first one sees, the first and the others.
+  // Among the keys that a query after the first one sees, the first and the others.
   geometry: ({ T, head }) => {
     const cos = head!.tensors.qk_cos!.data;
     const all = Array.from({ length: T * T }, (_, i) => i);
@@ -483,7 +578,7 @@ const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
     return [...all, attention!, ffn!, all[0]! + attention! + ffn! + all.at(-1)!];
   },
 };
-/** The course of a training is of other texts; it and the pictures of Start have tests of their own. */
+/** A training course is measured on other texts; it and the pictures of Start have tests of their own. */
 const APART = ['training', 'arrows', 'outputs'];
 
 describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** <sink-scope> on a host's page: its attributes and properties, when it begins, its frames, and the host's theme. */
+/** <sink-scope> on a host's page: its attributes and properties, its start, its frames, and the host's theme. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import { attributesOf, recordingOf, stateOf, writeAttributes } from '../src/embed/attributes';
@@ -24,12 +24,12 @@ vi.mock('../src/embed/live', () => ({
   },
 }));
 
-// happy-dom has none.
+// happy-dom lacks this function.
 Object.assign(HTMLElement.prototype, { attachInternals: () => ({}) });
 
 let see: (isNear: boolean) => void = () => {};
 let isSystemDark = false;
-/** What a canvas of one pixel has of a color: CSS names of these tests. */
+/** The pixel that a canvas draws for each CSS color of these tests. */
 const COLORS: Record<string, number[]> = {
   black: [0, 0, 0, 255],
   white: [255, 255, 255, 255],
@@ -42,7 +42,7 @@ const COLORS: Record<string, number[]> = {
   none: [0, 0, 0, 0],
 };
 let fill = '';
-/** The pixel of the canvas, whose colors lie over each other. */
+/** The pixel of the canvas, on which colors blend. */
 let pixel: readonly number[] = COLORS.none!;
 const painted = (under: readonly number[], over: readonly number[]) => {
   const [a, b] = [over[3]! / 255, (under[3]! / 255) * (1 - over[3]! / 255)];
@@ -74,7 +74,7 @@ beforeEach(() => {
     getImageData: () => ({ data: pixel }),
   } as never);
 });
-/** All that is ready has run. */
+/** Waits until all pending tasks have run. */
 const turn = () => new Promise((done) => setTimeout(done));
 
 describe('attributes', () => {
@@ -273,7 +273,7 @@ describe('the frames of this site', () => {
 });
 
 describe('the theme of a host', () => {
-  /** Of letters of a color, on what is behind them. */
+  /** Returns the theme for letters of a color on a background. */
   const theme = (letters: string, behind = '', scheme = '') => {
     document.body.innerHTML = '<div><section></section></div>';
     const [outer, inner] = [document.querySelector('div')!, document.querySelector('section')!];
@@ -303,7 +303,7 @@ describe('the theme of a host', () => {
       'light',
       'dark',
     ]);
-    // What is half transparent is not behind anything.
+    // A half-transparent background does not count.
     expect([theme('gray', 'pale', 'dark'), theme('gray', 'half', 'dark')]).toEqual([
       'dark',
       'light',

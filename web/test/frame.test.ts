@@ -69,7 +69,7 @@ describe('a frame', () => {
   it('has no weight for keys that the head’s cache had lost, and one pair of maps for each tensor', () => {
     const att = tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]);
     const head = { layer: 1, head: 0, tensors: { att } };
-    // From which query on a key is gone: of the third head the first key at the last query.
+    // The first query without each key: in the third head the first key is gone at the last query.
     const evicted = tensor([2, 2, 3], [0, 0, 0, 1, 1, 1, 2, 3, 3, 0, 0, 0]);
     const frame = frameOf({ head } as never, { evicted });
     const maps = mapsOf(frame)!;
@@ -278,7 +278,7 @@ describe('what may be said of a sink', () => {
       sink: 0.1,
       of: 'shares and raw weights',
     });
-    // A weight that all others have as well is none.
+    // The sink is the smaller number of heads, by shares or by raw weights.
     expect(judge({ ...known, sinkRaw: 1, normalises: false }).sink).toBe(0.4);
     expect(judge({ ...known, even: 0.46, normalises: true }).conclusive).toBe(false);
     // At the bound itself a uniform head is not above eps.
@@ -303,7 +303,7 @@ describe('what may be said of a sink', () => {
       /Heads are not counted: in a text of 5 tokens, uniform attention alone gives the first one 46%, above ε = 0\.3; 10 tokens suffice\.$/;
     expect(finding(short, { layer: 1, head: 0 })).toMatch(said);
     expect(comparison([short, short])).toMatch(said);
-    // At every length the head's share and uniform attention are there; a count only where it means something.
+    // The head's share and uniform attention appear at every length; a count only where it means something.
     for (let T = 1; T <= 64; T++) {
       const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
       const one = finding(frameOf({ T }, { alpha_uniform: tensor([1], [even]) }), {

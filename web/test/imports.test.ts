@@ -1,4 +1,4 @@
-/** Which file and which folder of the page imports which: in one direction only. */
+/** Imports between the files and folders of the page have one direction. */
 import { describe, expect, it } from 'vitest';
 
 const texts = import.meta.glob<string>('../src/**/*.ts', {
@@ -12,7 +12,7 @@ function importsOf(path: string): string[] {
   const found = texts[path]!.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']*)'/g);
   return [...found].flatMap(([, name]) => {
     const address = new URL(name!, `file:///web/test/${path}`).pathname;
-    // What the build reads, too, names its files with their ending.
+    // Files that the build reads, too, are imported with their extension.
     const whole = address.replace('/web/', '../').replace(/\.ts$/, '');
     return [`${whole}.ts`, `${whole}/index.ts`].filter((one) => one in texts).slice(0, 1);
   });
@@ -20,7 +20,7 @@ function importsOf(path: string): string[] {
 
 type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** A way from a node back to itself, if there is one. */
+/** Returns a path from a node back to itself, if there is one. */
 function circleIn(graph: Graph): readonly string[] | undefined {
   const done = new Set<string>();
   const visit = (node: string, way: readonly string[]): readonly string[] | undefined => {

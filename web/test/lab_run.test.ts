@@ -1,4 +1,4 @@
-/** One lab over an engine that trains nothing, on a clock of its own: a step takes as long as the test sets. */
+/** One lab over a mocked engine and clock: a step takes as long as the test sets. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createEngine, SinkscopeError, type LogEntry } from 'sinkscope';
 import { Lab } from '../src/lab/lab';
@@ -136,7 +136,7 @@ describe('a lab that begins', () => {
     expect(lab.words).toEqual(['<0>', '<9>', '<9>']);
     // The faster of two passes; a step takes 3.3 of them.
     expect(lab.stepSeconds).toBeCloseTo(3.3 * 0.02, 9);
-    // As many workers as there are parts of a batch.
+    // The number of workers is the number of parts of a batch.
     expect(given[0]).toMatchObject({ config: '{}', workers: 2 });
     expect(given[0]).not.toHaveProperty('state');
     expect(lab.changed.value).toBe(2);

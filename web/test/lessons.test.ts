@@ -39,7 +39,7 @@ const recordings = new Set(
 );
 const ids = new Set(modelsOfZoo().map(({ id }) => id));
 
-/** What is wrong with a state that a lesson or a claim names. */
+/** Returns the problems of a state that a lesson or a claim names. */
 function troublesOf(hash: string): string[] {
   const { state, problems } = parseHash(hash);
   const given = new URLSearchParams(hash.replace(/^#/, ''));
@@ -370,7 +370,7 @@ describe('the course', () => {
     expect(() => runsOf(groupsOf('Third: three'), ['loss', 'alpha'], runs)).toThrow(
       '“Third”: expected a recipe with a run, found none.',
     );
-    // The places of α₁ 0.1, 0.3 and 0 and of losses 3.5, 3.7 and 3.6 lie as these numbers do.
+    // The positions of α₁ 0.1, 0.3 and 0 and of losses 3.5, 3.7 and 3.6 are proportional to these numbers.
     const places = (name: string) =>
       [...drawn.matchAll(/"className":\["run"\],"cx":"([\d.]+)","cy":"([\d.]+)"/g)].map((found) =>
         Number(found[name === 'cx' ? 1 : 2]),
@@ -531,7 +531,7 @@ describe('what production models do about their sinks', () => {
         typeof checkpoint === 'string' ? /^(?:ok|recorded)$/ : /^refused$/,
       );
     }
-    // A family that the page learns to read gets a link that opens it there, and NOT_HERE another sentence.
+    // When the page learns to read a family, its row gets a link that opens it there, and NOT_HERE another sentence.
     expect(
       published.flatMap(({ family }) => (read.includes(`{"${family}"`) ? [family] : [])),
     ).toEqual(['gpt_oss']);
@@ -668,7 +668,7 @@ describe('a row of three scores', () => {
       /sum to −200%, and the head writes −1\.10/,
     );
     expect(says({ bias: 'logit', s: 1 })).toMatch(/sum to 60%, 40% goes to no token, and/);
-    // A hair beside another form is another form.
+    // A slightly different form is another form.
     const near = { bias: 'key', k: 0, v: 1e-6 } as const;
     expect(says(near)).not.toMatch(/These are/);
     expect(says({ ...near, v: 1e-10 })).toMatch(/These are/);

@@ -33,7 +33,7 @@ describe('prompts that were cut', () => {
     const [one, other] = [tokenizer('a'), tokenizer('b')];
     const first = await loading.prompts(model(one), ask(), 64);
     expect(await loading.prompts(model(one), ask(), 64)).toBe(first);
-    // How far each token sees changes no prompt.
+    // The window of each token changes no prompt.
     expect(await loading.prompts(model(one), ask({}, { window: 3 }), 64)).toBe(first);
     expect(texts).toHaveBeenCalledTimes(1);
     const again = async (of: Tokenizer, question: Question, context: number) => {

@@ -13,7 +13,10 @@ test('an early token is exchanged for another of the text, never the first one',
   expect(exchangeOf([0], 1)).toBeUndefined();
 });
 
-/** The influence of a changed token in some texts, of a model whose special tokens are below 10; every pair of runs that it compared. */
+/**
+ * Returns the influence of a changed token in some texts, for a model whose special tokens are below 10, and every pair
+ * of runs that it compared.
+ */
 async function viewApiOf(...ids: number[][]) {
   const compared: [changed: string, base: string][] = [];
   const open = new Set<object>();

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The menu on every figure: what it hands out, and how it opens and closes. */
+/** The menu on every figure: its files, and how it opens and closes. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   aboutOf,

@@ -44,7 +44,7 @@ describe('a damaged file', () => {
       expect(() => refined(wrong, whole, rest)).toThrow(expect.objectContaining(code));
     const cut = new Uint8Array(read(rest).subarray(0, 5000));
     await expect(unpacked(cut, rest)).rejects.toThrow(SinkscopeError);
-    // Some servers unpack it by themselves.
+    // Some servers unpack .gz files on their own.
     const again = await unpacked(new Uint8Array(known), first);
     expect(Buffer.from(again).equals(known)).toBe(true);
   });

@@ -16,7 +16,7 @@ import {
 } from '../src/ask/question';
 import { defaults, type State } from '../src/ask/state';
 
-/** One id a word, by its length; id 0 is BOS, 1 the end. Its own post-processor puts nothing. */
+/** One id per word, by its length; id 0 is BOS, 1 the end. Its own post-processor adds nothing. */
 const tokenizer = {
   size: 50,
   bos: 0,
@@ -59,7 +59,7 @@ describe('a question', () => {
   });
 
   it('writes a character that several tokens share once, of the text that is read', async () => {
-    // A token a byte of UTF-8, as byte-level tokenizers have them; offsets are of whole characters.
+    // One token per byte of UTF-8, as in byte-level tokenizers; offsets are of whole characters.
     const bytes = (text: string) => {
       let start = 0;
       return [...text].flatMap((character) => {
@@ -203,7 +203,7 @@ describe('what a vocabulary and a source allow', () => {
     expect([draw(), draw(), draw()]).toEqual([
       0.6270739405881613, 0.002735721180215478, 0.5274470399599522,
     ]);
-    // As wide as the text is asked to be, the start token among it; never wider.
+    // The text has the requested length, start token included.
     const wide = await ask({ input: 'random', T: 5 });
     expect([wide.tokens.length, wide.dropped]).toEqual([5, 0]);
     // Drawn tokens occur in no text.
@@ -231,7 +231,7 @@ describe('what a vocabulary and a source allow', () => {
     const nameless = { ...tokenizer, specials: [], bos: 7 } as unknown as Tokenizer;
     expect(await specialWords(nameless)).toEqual({ automatic: [], bos: '7', choices: [] });
     expect((await specialWords({ ...nameless, bos: null } as Tokenizer)).bos).toBeNull();
-    // What the tokenizer adds by itself needs no word.
+    // The tokenizer's own special tokens need no note.
     const adds = {
       ...tokenizer,
       encode: (text: string) => tokenizer.encode(text, { special: ['<s>'] }),

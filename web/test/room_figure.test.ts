@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** One view as a figure by itself: its controls, and what ends with them. */
+/** One view as a separate figure: its controls, and its disposal. */
 import { expect, it, vi } from 'vitest';
 import type { Scope } from '../src/page/context';
 import { build } from '../src/rooms/figure';

@@ -53,7 +53,7 @@ const of = (id: string, change: object = {}): Frame =>
     model: { id, title: id, source: id.startsWith('hub:') ? 'hub' : 'zoo' },
     ...change,
   } as never);
-/** All that is ready has run. */
+/** Waits until all pending tasks have run. */
 const turn = () => new Promise((done) => setTimeout(done));
 
 let fail: ReturnType<typeof vi.fn>;
@@ -192,7 +192,7 @@ describe('the curves', () => {
       ...[false, true],
     ]);
     expect(training.says(of('softmax'), { layer: 0, head: 0 })).toContain(OTHER_RUNS);
-    // One whose logs are still on their way is not called the only seed.
+    // A run whose logs are still loading is not called the only seed.
     const waiting = training.says(of('sigmoid'), { layer: 0, head: 0 });
     expect(waiting).toContain('The sigmoid model, seed 3, at step 40: ');
     expect(waiting).not.toContain('One seed');
@@ -225,7 +225,7 @@ describe('the curves', () => {
       places: [512, 1000],
       values: [50, 25],
     });
-    // What the model wrote itself is no measurement of the text, and another quantity is not known of it.
+    // Generated text is no measurement of the prompt, and its other quantities are unknown.
     const made = await view([hub('2', 1, { generated: 3 })]);
     expect(named(made.chart(), 'pythia')).toMatchObject({ places: [512, 1000] });
     expect(named((await view([hub('2', 1)], { curve: 'loss' })).chart(), 'pythia')).toBeUndefined();

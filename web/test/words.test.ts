@@ -1,9 +1,10 @@
-/** The page's sentences at the borders of their numbers: one and several, with and without what they depend on. */
+/** The page's sentences at the bounds of their numbers: singular and plural, with and without optional parts. */
 import { describe, expect, it } from 'vitest';
 import { OTHERS } from '../src/ask/arithmetic';
 import type { Frame } from '../src/frame';
 import { columnOf, kindOf } from '../src/claims';
 import {
+  choiceWords,
   classSentence,
   comparison,
   evenWords,
@@ -23,6 +24,18 @@ const at = { layer: 1, head: 0 };
 const free = { operation: { ...frameOf().operation, normalises: false } } as Partial<Frame>;
 const uniform = (share: number) => ({ alpha_uniform: tensor([3], [share, 0, 0]) });
 const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
+
+describe('the size of a change of the loss', () => {
+  it('is said as the number of tokens that the model chooses among', () => {
+    expect([0.297, -0.1, Math.LN10, 0.004, NaN].map(choiceWords)).toEqual([
+      'as if the model chose each token among 1.35 times as many',
+      'as if the model chose each token among 0.90 times as many',
+      'as if the model chose each token among 10 times as many',
+      'the model is as unsure of each next token as before',
+      '',
+    ]);
+  });
+});
 
 describe('a number', () => {
   it('has fixed digits unless those would hide it', () => {
@@ -220,7 +233,7 @@ describe('a column of a drawn map', () => {
       kind(9, 0, 0.2, 0.1),
       kind(9, 0, 0.21, 0.1),
     ]).toEqual([...['none', 'weak', 'none', 'weak']]);
-    // At half of the full scale a cell is not strong; rows without numbers are none.
+    // A cell at half of the full scale is not strong; rows without numbers are omitted.
     const signed = columnOf([1, NaN, NaN, -0.5, 0.5, NaN, NaN, NaN, NaN], 3);
     expect(signed).toMatchObject({ rows: 2, strong: 0, mean: 0.25, uniform: 0.25, rowSum: 2 / 3 });
   });

@@ -131,7 +131,7 @@ def _record(given: dict[str, Any], said: Sequence[str]) -> int:
     from .files import check_target
     from .settings import FIELDS, Settings
 
-    # What can be known is checked before a model is loaded.
+    # Checks the settings before a model is loaded.
     Settings.checked(given["tokens"], given["eps"], given["keep"], FIELDS, given["maps"], given["first"],
                      given["mask"])
     check_target(given["out"])

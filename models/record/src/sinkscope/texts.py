@@ -1,4 +1,4 @@
-"""Files of texts. Needs no torch, so that the process that hands out a study stays small."""
+"""Files of texts. This module does not import torch, so that the process that distributes a study stays small."""
 
 import json
 from os import PathLike
