@@ -441,6 +441,18 @@ export function superWeightOf({
   return { layer, row, column, token, share: (weight * input) / output };
 }
 
+/** Returns the key/value head that a head uses; layers may have fewer of them than the model has at most. */
+export function groupOf(
+  { architecture: { H, G, sizes } }: Pick<Frame, 'architecture'>,
+  { layer, head }: Head,
+): number {
+  return Math.floor(head / (H / (sizes?.[layer]?.G ?? G)));
+}
+
+/** The numbers of a quantity of key/value heads; NaN stands for one that a layer lacks. */
+export const present = (values: ArrayLike<number>): number[] =>
+  Array.from(values).filter((value) => !Number.isNaN(value));
+
 export function mean(values: ArrayLike<number>, from = 0): number {
   let sum = 0;
   for (let i = from; i < values.length; i++) sum += values[i]!;

@@ -6,6 +6,7 @@ import {
   alphaOfKey,
   firstKey,
   type Frame,
+  groupOf,
   type Head,
   layerNumber,
   mean,
@@ -299,8 +300,8 @@ export const SOFTMAX_AND_SIGMOID =
 
 /** Explains the use of attention on a small value, for heads that have both. */
 export function purposeWords(frame: Frame, at: Head): string {
-  const { H, G } = frame.architecture;
-  const ratio = frame.tensors.value_ratio?.data[at.layer * G + Math.floor(at.head / (H / G))];
+  const { G } = frame.architecture;
+  const ratio = frame.tensors.value_ratio?.data[at.layer * G + groupOf(frame, at)];
   const claim = claimOf(frame, at);
   if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
     return '';

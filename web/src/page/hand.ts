@@ -7,6 +7,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
 import type { Context } from './context';
 import {
+  groupOf,
   hiddenLayer,
   layerIndex,
   layerNumber,
@@ -58,7 +59,6 @@ function chosenValue(frame: Frame, state: State) {
 /** Returns the interventions on the selection. */
 export function movesOf(frame: Frame, state: State): Move[] {
   const at = numbered(frame, selectedHead(frame, state));
-  const { H, G } = frame.architecture;
   const where = places(state.grip, at);
   const moves: Move[] = [];
   // Without a selection it is the first token that is acted on.
@@ -66,7 +66,7 @@ export function movesOf(frame: Frame, state: State): Move[] {
   if (key < frame.T) {
     const name = `${key ? `token ${key}` : 'the first token'} ${quote(frame, key)}`;
     const [layer, head] = where;
-    const group = head === undefined ? [] : [Math.floor(head / (H / G))];
+    const group = head === undefined ? [] : [groupOf(frame, selectedHead(frame, state))];
     const values = layer === undefined ? [] : [layer, ...group];
     moves.push(
       { says: `Hide ${name}`, edit: edit('hide_key', key, ...where) },

@@ -3,7 +3,7 @@
  * with its measured length. Angles between two keys are not drawn.
  */
 import { svg, render, type TemplateResult } from 'lit';
-import { firstKey, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
+import { firstKey, groupOf, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { headWords, quote, show, withSign, word } from '../words';
 import { part, say, type View } from '../page/view';
@@ -25,8 +25,7 @@ function keysOf(frame: Frame, at: Head): Keys | undefined {
   const norms = frame.tensors.key_norm;
   // A single token has no competitor.
   if (!cos || !norms || frame.T < 2) return undefined;
-  const { H, G } = frame.architecture;
-  const group = { layer: at.layer, head: Math.floor(at.head / (H / G)) };
+  const group = { layer: at.layer, head: groupOf(frame, at) };
   return { T: frame.T, cos: cos.data, norms: ofHead(norms, group) };
 }
 
