@@ -76,17 +76,20 @@ function lead(site: string, folder: string, release: string): void {
     writeFileSync(file, text);
   };
   write('goes.js', GOES);
-  const from = join(site, release);
-  for (const path of filesOf(from)) {
+  const releaseFolder = join(site, release);
+  for (const path of filesOf(releaseFolder)) {
     if (/^(assets|engine|zoo|recordings)\//.test(path)) continue;
     const depth = path.split('/').length - 1;
     const to = `${up(depth + below)}${release}/${path}`;
     if (path.endsWith('.html'))
-      write(path, leading(readFileSync(join(from, path), 'utf8'), to, `${up(depth)}goes.js`));
+      write(
+        path,
+        leading(readFileSync(join(releaseFolder, path), 'utf8'), to, `${up(depth)}goes.js`),
+      );
   }
   write('sink-scope.js', `import '${up(below)}${release}/sink-scope.js';\n`);
   // A host copies this file to its own site, so it has no imports.
-  copyFileSync(join(from, 'sink-widget.js'), join(site, folder, 'sink-widget.js'));
+  copyFileSync(join(releaseFolder, 'sink-widget.js'), join(site, folder, 'sink-widget.js'));
   write('sw.js', ENDS);
 }
 

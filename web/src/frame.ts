@@ -172,8 +172,8 @@ export function masked(
   const { side, block } = gridOf(frame);
   const map = Float32Array.from(weights);
   for (let row = 0; row < side; row++) {
-    const seen = seenBy(frame, Math.min(frame.T, (row + 1) * block) - 1);
-    map.fill(NaN, row * side + Math.ceil(seen / block), (row + 1) * side);
+    const keyEnd = seenBy(frame, Math.min(frame.T, (row + 1) * block) - 1);
+    map.fill(NaN, row * side + Math.ceil(keyEnd / block), (row + 1) * side);
   }
   return map;
 }
@@ -186,12 +186,12 @@ function goneIn({ T, tensors, architecture, head }: Frame): ArrayLike<number> | 
 /** Rows of the queries from `query` on, [n, T], with NaN for keys that a query cannot see or that its cache had lost. */
 function visibleRows(frame: Frame, weights: ArrayLike<number>, query: number): Float32Array {
   const { T } = frame;
-  const gone = goneIn(frame);
+  const evictions = goneIn(frame);
   const rows = Float32Array.from(weights);
   for (let r = 0; r * T < rows.length; r++) {
-    const seen = seenBy(frame, query + r);
+    const keyEnd = seenBy(frame, query + r);
     for (let k = 0; k < T; k++)
-      if (k >= seen || (gone && query + r >= gone[k]!)) rows[r * T + k] = NaN;
+      if (k >= keyEnd || (evictions && query + r >= evictions[k]!)) rows[r * T + k] = NaN;
   }
   return rows;
 }
@@ -231,14 +231,14 @@ export interface Maps {
   readonly largest?: Float32Array;
 }
 
-const known = new WeakMap<Tensor, Maps>();
+const mapsCache = new WeakMap<Tensor, Maps>();
 
 export function mapsOf(frame: Frame): Maps | undefined {
   const att = frame.head?.tensors.att;
   const { side, block } = gridOf(frame);
   if (!att || att.shape.at(-1) !== side) return undefined;
-  const found = known.get(att);
-  if (found) return found;
+  const cached = mapsCache.get(att);
+  if (cached) return cached;
   const size = side * side;
   const weights = frame.pooled
     ? masked(frame, att.data.subarray(0, size))
@@ -250,7 +250,7 @@ export function mapsOf(frame: Frame): Maps | undefined {
     block,
     ...(att.data.length > size ? { largest: masked(frame, att.data.subarray(size)) } : {}),
   };
-  known.set(att, maps);
+  mapsCache.set(att, maps);
   return maps;
 }
 
@@ -271,8 +271,8 @@ export function exactOf(frame: Frame): Exact | undefined {
   const { T, head } = frame;
   const rows = head?.rows;
   if (!rows || !frame.pooled) return undefined;
-  const found = knownRows.get(rows);
-  if (found) return found;
+  const cached = knownRows.get(rows);
+  if (cached) return cached;
   const { query, key, att } = rows;
   const side = att.shape[0]!;
   const all = visibleRows(frame, att.data, query);

@@ -97,7 +97,7 @@ const context: Context = {
   notify,
   facts: (change) => {
     const { input, prompt, seed, T } = { ...state.peek(), ...change };
-    const own = {
+    const context = {
       heldout: { file: `zoo/${heldOutFile(T)}` },
       text: { text: prompt },
       random: { seed },
@@ -105,7 +105,7 @@ const context: Context = {
       file: { ...file.peek(), text: undefined },
     }[input];
     const version = engine.peek()?.models.describe.version ?? '';
-    return { corpus: { kind: input, ...own }, version, link: address() };
+    return { corpus: { kind: input, ...context }, version, link: address() };
   },
   link: (change) => linkTo(state.value, change),
 };
@@ -122,9 +122,9 @@ function hurry({ cards, preview }: Zoo): void {
 
 async function start(): Promise<void> {
   try {
-    const coming = openZoo();
+    const zooLoading = openZoo();
     // The first screen's weights are fetched while the engine starts.
-    coming.then(hurry, () => {});
+    zooLoading.then(hurry, () => {});
     // Threads need headers that set the page apart; a model of the zoo is too small to need threads.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
     const onLost = (error: Error) => notify(sentence(error));
@@ -132,7 +132,7 @@ async function start(): Promise<void> {
     const lab = isEmbed && areRecordings(state.peek().shown);
     const [first, zoo] = await Promise.all([
       createEngine({ base: new URL(ENGINE, base), threads, lab, onLost }),
-      coming,
+      zooLoading,
     ]);
     const models = new Models(first, zoo);
     const queue = new Queue({

@@ -166,9 +166,9 @@ const signed = (value: number) =>
 /** States measurements of a remedy's twin, compared with softmax, and a paper's of its own pair of models. */
 export function twinWords({ twin, note }: Remedy, zoo: readonly Twin[]): string {
   const [own, softmax] = [twin, 'softmax'].map((id) => {
-    const found = zoo.find((one) => one.id === id);
-    if (!found) throw new Error(`The twin “${id}”: expected a model of the zoo, found none.`);
-    return found;
+    const twinRow = zoo.find((one) => one.id === id);
+    if (!twinRow) throw new Error(`The twin “${id}”: expected a model of the zoo, found none.`);
+    return twinRow;
   }) as [Twin, Twin];
   const share = ({ measured }: Twin) => `${Number(measured.sink_1).toFixed(0)}%`;
   const { seeds, outcomes } = own.differs ?? {};

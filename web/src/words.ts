@@ -100,9 +100,9 @@ export function classSentence(frame: Frame): string {
   if (frame.recording) return recordedWords(frame.recording);
   const size = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
-  const other = others.find((one) => OTHERS[one].class === frame.class);
-  if (other) {
-    const { does, means } = OTHERS[other];
+  const arithmetic = others.find((one) => OTHERS[one].class === frame.class);
+  if (arithmetic) {
+    const { does, means } = OTHERS[arithmetic];
     return `${does}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${means}`;
   }
   return (
@@ -114,13 +114,13 @@ export function classSentence(frame: Frame): string {
 
 /** Names a recording's author, model, texts and versions. */
 function recordedWords({ model, prompts, licence, versions, command }: Conditions): string {
-  const how = [model.dtype, model.attention].filter(Boolean).join(', ');
-  const made = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  const precision = [model.dtype, model.attention].filter(Boolean).join(', ');
+  const programs = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   const parts = [
     `read from a recording of ${model.id}${model.revision ? `@${model.revision}` : ''}`,
-    how && `computed in ${how}`,
+    precision && `computed in ${precision}`,
     prompts.source && `prompts: ${prompts.source}`,
-    made.length && `made by ${made.join(', ')}`,
+    programs.length && `made by ${programs.join(', ')}`,
     licence && `licence ${licence}`,
     command,
   ];
@@ -146,10 +146,10 @@ type Stamped = Pick<
 export function firstWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
   const { first, special } = frame;
   const key = firstKey(frame);
-  const where = key ? `, first token: position ${key}` : '';
-  if (first.length === 0) return `no start token${where}`;
+  const position = key ? `, first token: position ${key}` : '';
+  if (first.length === 0) return `no start token${position}`;
   const isStart = first.length === 1 && first[0] === special.bos;
-  return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}${where}`;
+  return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}${position}`;
 }
 
 /** The conditions of a measurement, without the model. */
@@ -162,10 +162,10 @@ function settingWords(frame: Stamped): string {
 /** The class of a number and everything that it depends on; printed under every figure. */
 export function stampWords(frame: Stamped): string {
   const { bits } = frame.model;
-  const from = frame.model.source === 'recording' ? ' · recorded' : '';
+  const recordedNote = frame.model.source === 'recording' ? ' · recorded' : '';
   const stored = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
   const setting = frame.setting ?? settingWords(frame);
-  return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${from}${stored}`;
+  return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${recordedNote}${stored}`;
 }
 
 /** The conditions that all frames have in common, as a stamp has them. */
@@ -212,8 +212,8 @@ export function firstName(frame: Frame): string {
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
   // If prompts begin differently, means belong to no token in particular.
   const isCommon = frame.firstAt?.isCommon ?? true;
-  const where = key ? ` (position ${key})` : '';
-  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${where}`;
+  const position = key ? ` (position ${key})` : '';
+  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${position}`;
 }
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
@@ -286,12 +286,12 @@ export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
   // The map beside it shows the first prompt.
-  const over = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
+  const average = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
   if (isBelow(claim)) {
-    return `No head gives ${first} more than ${number}${over}; ${head} gives it the most.`;
+    return `No head gives ${first} more than ${number}${average}; ${head} gives it the most.`;
   }
-  const what = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
-  return `${capital(head)} gives ${first} ${what}${over}.`;
+  const quantity = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
+  return `${capital(head)} gives ${first} ${quantity}${average}.`;
 }
 
 /** The finding of one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
@@ -305,7 +305,7 @@ export function finding(frame: Frame, at: Head): string {
     : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`;
   const chosen = `${givesWords(claim, frame)} ${means}`;
   if (!verdict.conclusive) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
-  const how = normalises ? '' : ', both as a share and as a raw weight';
+  const basis = normalises ? '' : ', both as a share and as a raw weight';
   const sums = normalises
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
@@ -313,7 +313,7 @@ export function finding(frame: Frame, at: Head): string {
     verdict.sink > 0 ? ': such a head has an attention sink' : ', so none has an attention sink';
   const heads = headsWords(frame, verdict.sink);
   const counted = frame.sequences > 1 && verdict.sink > 0 ? `On average ${heads}` : capital(heads);
-  const all = `${counted} give it more than ${percent(frame.eps, 0)}${how}${called}.`;
+  const all = `${counted} give it more than ${percent(frame.eps, 0)}${basis}${called}.`;
   return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 
@@ -334,8 +334,8 @@ const vocabularyOf = ({ tokens, architecture: { V } }: Frame): string =>
 
 /** Whether the losses of these models are per token of one vocabulary. */
 export function areLossesAlike(frames: readonly Frame[]): boolean {
-  const own = frames.filter(({ tensors }) => Number.isFinite(tensors.loss_mean?.data[0]));
-  return new Set(own.map(vocabularyOf)).size < 2;
+  const measured = frames.filter(({ tensors }) => Number.isFinite(tensors.loss_mean?.data[0]));
+  return new Set(measured.map(vocabularyOf)).size < 2;
 }
 
 export const OTHER_VOCABULARIES =
@@ -346,8 +346,8 @@ const readIn = ({ tokens, sequences }: Frame): string =>
   `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('')}`;
 
 /** Lists sinks side by side without an order, if models read different texts or one of them is not recorded. */
-function apart(frames: readonly Frame[]): string {
-  const each = frames.map((frame) => {
+function sideBySide(frames: readonly Frame[]): string {
+  const models = frames.map((frame) => {
     const { sink, even } = judged(frame);
     const n = frame.sequences === 1 ? 'one prompt' : `${frame.sequences} prompts`;
     return (
@@ -355,7 +355,7 @@ function apart(frames: readonly Frame[]): string {
       `would give it ${percent(even, 0)})`
     );
   });
-  return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${each.join('; ')}.`;
+  return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${models.join('; ')}.`;
 }
 
 /** The strongest and the weakest sink of several subjects. @param frames of one question */
@@ -365,7 +365,7 @@ export function comparison(frames: readonly Frame[]): string {
   const short = all.find(({ verdict }) => !verdict.conclusive);
   if (short) return shortWords(short.verdict, short.frame.T, short.frame.eps);
   const isRecorded = frames.some(({ recording }) => recording);
-  if (isRecorded && new Set(frames.map(readIn)).size > 1) return apart(frames);
+  if (isRecorded && new Set(frames.map(readIn)).size > 1) return sideBySide(frames);
   const lacking = all.filter(({ verdict }) => !Number.isFinite(verdict.sink));
   if (lacking.length)
     return `Which heads have a sink is not recorded for ${lacking.map(({ frame }) => nameOf(frame)).join(', ')}.`;
@@ -373,10 +373,10 @@ export function comparison(frames: readonly Frame[]): string {
   const [most, least] = [order[0]!, order.at(-1)!];
   const counts = new Set(frames.map(({ sequences }) => sequences));
   const n = most.frame.sequences;
-  const where =
+  const place =
     counts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
   const { eps } = most.frame;
-  const even = `uniform attention would give it ${percent(most.verdict.even, 0)}`;
+  const uniformWords = `uniform attention would give it ${percent(most.verdict.even, 0)}`;
   const raw = frames.some(({ operation }) => !operation.normalises)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
@@ -386,20 +386,20 @@ export function comparison(frames: readonly Frame[]): string {
   const share = ({ frame, verdict }: (typeof all)[number]) =>
     isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;
   if (most.verdict.sink === least.verdict.sink)
-    return `${where}, ${share(most)} give the first token more than ${percent(eps, 0)} in each model; ${even}.${notes}`;
+    return `${place}, ${share(most)} give the first token more than ${percent(eps, 0)} in each model; ${uniformWords}.${notes}`;
   const last = all.filter(({ verdict }) => verdict.sink === least.verdict.sink);
   const rest = last.length === all.length - 1 ? 'the others' : `${last.length} of the others`;
-  const who = last.length > 1 ? `${rest} have` : `${nameOf(least.frame)} has`;
+  const subject = last.length > 1 ? `${rest} have` : `${nameOf(least.frame)} has`;
   return (
-    `${where}, ${nameOf(most.frame)} has the strongest sink: ${share(most)} give the first token more than ` +
-    `${percent(eps, 0)} of their attention (${even}); ${who} ${least.verdict.sink ? `the weakest, ${share(least)}` : 'none'}.${notes}`
+    `${place}, ${nameOf(most.frame)} has the strongest sink: ${share(most)} give the first token more than ` +
+    `${percent(eps, 0)} of their attention (${uniformWords}); ${subject} ${least.verdict.sink ? `the weakest, ${share(least)}` : 'none'}.${notes}`
   );
 }
 
 /** Mean row sum, over queries, heads and prompts. */
 export function massOf(frame: Frame): number {
-  const over = overPrompts(frame, 'row_mass_summary').mean;
-  if (Number.isFinite(over)) return over;
+  const rowSum = overPrompts(frame, 'row_mass_summary').mean;
+  if (Number.isFinite(rowSum)) return rowSum;
   return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));
 }
 

@@ -54,10 +54,10 @@ function subjects(...standard: readonly string[]): Row<readonly string[]> {
   return {
     default: standard,
     parse: (t) => {
-      const found = splitSubjects(t.slice(0, 2000)).map(parseSubject);
-      const fits = found.every((one) => one !== undefined);
-      if (!fits || !found.length) return undefined;
-      return [...new Set(found.map(printSubject))].slice(0, MOST);
+      const parsed = splitSubjects(t.slice(0, 2000)).map(parseSubject);
+      const fits = parsed.every((one) => one !== undefined);
+      if (!fits || !parsed.length) return undefined;
+      return [...new Set(parsed.map(printSubject))].slice(0, MOST);
     },
     print: (v) => v.join(','),
   };

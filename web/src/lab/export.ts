@@ -54,13 +54,13 @@ async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown)
   });
   const titles = pair.map(({ name, lab }) => `${name} after ${lab.step} steps`);
   const commands = pair.map(({ command }) => command);
-  const own = {
+  const combined = {
     ...about,
     title: `Lab: ${titles.join(' | ')}`,
     description: [verdict([pair[0]!, pair[1]!]), ...commands].join('\n'),
     facts: { ...about.facts, corpus: undefined, subjects: commands },
   };
-  const picture = onPaper(grid, draw, () => figureOf(grid, own));
+  const picture = onPaper(grid, draw, () => figureOf(grid, combined));
   return kind === 'PNG' ? pngOf(picture) : new Blob([svgText(picture)], { type: 'image/svg+xml' });
 }
 

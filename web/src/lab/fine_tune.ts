@@ -90,9 +90,9 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
   const firstId = Number(fineTune.recipe.first);
   // Passages that the model is trained on do not measure forgetting.
   const isNew = settings.text !== 'passages';
-  const held = isNew ? { held: await heldOf(tokenizer, Number(length), firstId) } : {};
+  const heldOut = isNew ? { held: await heldOf(tokenizer, Number(length), firstId) } : {};
   return {
-    ...held,
+    ...heldOut,
     options: { ...fineTune, begin: trained.begin, text },
     piece: (id) => pieceOf(tokenizer, id),
     tokenizer: tokenizerFile,

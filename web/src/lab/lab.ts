@@ -41,9 +41,9 @@ interface Picture {
 
 /** Seconds of a pass forwards; the first one may have to be compiled. */
 async function timed(training: Training): Promise<number> {
-  const began = performance.now();
+  const startTime = performance.now();
   await training.look();
-  return (performance.now() - began) / 1000;
+  return (performance.now() - startTime) / 1000;
 }
 
 export class Lab {
@@ -119,11 +119,11 @@ export class Lab {
     const turn = ++this.#turn;
     this.settings = settings;
     this.#show('loading');
-    const kept = await keptOf(this.#side, await this.#nameOf(settings)).catch(() => undefined);
+    const saved = await keptOf(this.#side, await this.#nameOf(settings)).catch(() => undefined);
     if (turn !== this.#turn) return;
-    if (kept) await this.begin(settings, kept);
+    if (saved) await this.begin(settings, saved);
     // A saved state that this build does not know is ignored.
-    if (!kept || (turn + 1 === this.#turn && this.stage === 'refused')) await this.begin(settings);
+    if (!saved || (turn + 1 === this.#turn && this.stage === 'refused')) await this.begin(settings);
   }
 
   /** Returns the key of a training: its settings and the build that computes its digits. */
@@ -146,9 +146,9 @@ export class Lab {
       this.picture = undefined;
       if (this.#isKept) await forget(this.#side);
     }
-    const old = this.#training;
+    const previous = this.#training;
     this.#training = undefined;
-    await old?.close().catch(() => {});
+    await previous?.close().catch(() => {});
     try {
       const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
       if (turn !== this.#turn) return;
@@ -199,15 +199,15 @@ export class Lab {
 
   async #train(training: Training, until: number, pace: number, signal: AbortSignal) {
     let drawn = performance.now();
-    let kept = drawn;
+    let savedAt = drawn;
     const frame = async () => {
       await this.#look();
-      const now = performance.now();
-      this.seconds += (now - drawn) / 1000;
-      drawn = now;
-      if (now - kept > KEEP_MS) {
+      const time = performance.now();
+      this.seconds += (time - drawn) / 1000;
+      drawn = time;
+      if (time - savedAt > KEEP_MS) {
         await this.#keep(training);
-        kept = now;
+        savedAt = time;
       }
       this.changed.value = this.changed.peek() + 1;
     };
@@ -238,17 +238,17 @@ export class Lab {
 
   /** Yields the entries of `count` steps; every tenth has the loss of the old text before it. */
   async *#steps(training: Training, count: number, pace: number, signal: AbortSignal) {
-    const held = this.setup?.held;
+    const heldOut = this.setup?.held;
     for (let left = count; left > 0;) {
       const within = this.step % HELD_EVERY;
-      const some = held ? Math.min(left, HELD_EVERY - within) : left;
-      let more: Readonly<Record<string, number>> =
-        held && !within ? { loss_held: await heldLoss(training, held) } : {};
-      for await (const entry of this.#some(training, some, pace, signal)) {
-        yield { ...more, ...entry };
-        more = {};
+      const batch = heldOut ? Math.min(left, HELD_EVERY - within) : left;
+      let heldMeasures: Readonly<Record<string, number>> =
+        heldOut && !within ? { loss_held: await heldLoss(training, heldOut) } : {};
+      for await (const entry of this.#some(training, batch, pace, signal)) {
+        yield { ...heldMeasures, ...entry };
+        heldMeasures = {};
       }
-      left -= some;
+      left -= batch;
     }
   }
 

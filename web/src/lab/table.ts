@@ -45,7 +45,7 @@ function ofModel(name: keyof typeof LAB_MODEL, label: string, words: Words, hint
   };
 }
 
-function whole(name: string, label: string, range: Range, more: More = {}): Row {
+function wholeRow(name: string, label: string, range: Range, more: More = {}): Row {
   return { ...real(name, label, range, more), whole: true, step: 1 };
 }
 
@@ -61,9 +61,9 @@ const OPTIMISER = chosen('optimiser', 'optimizer', [
 ]);
 const RATE = real('learning_rate', 'learning rate', [0, 1e30]);
 const DECAY = real('weight_decay', 'weight decay', [0, 1000]);
-const LENGTH = whole('length', 'length', [4, 128]);
-const BATCH = whole('batch', 'batch', [1, 256]);
-const STEPS = whole('steps', 'steps', [1, 20_000], { isShared: true, isView: true });
+const LENGTH = wholeRow('length', 'length', [4, 128]);
+const BATCH = wholeRow('batch', 'batch', [1, 256]);
+const STEPS = wholeRow('steps', 'steps', [1, 20_000], { isShared: true, isView: true });
 const KEY_BIAS = 'a learned key with value 0 that every query can attend to';
 const OUTPUT_GATES: Words = [
   ['output_element', 'of the output, each channel'],
@@ -72,8 +72,8 @@ const OUTPUT_GATES: Words = [
 
 /** Rows at the end of both tables. */
 const COMMON: readonly Row[] = [
-  whole('seed', 'seed', [0, 1e9], { isShared: true }),
-  whole('head', 'head shown', [-1, 255], {
+  wholeRow('seed', 'seed', [0, 1e9], { isShared: true }),
+  wholeRow('head', 'head shown', [-1, 255], {
     default: -1,
     isView: true,
     isDrawn: true,
@@ -146,7 +146,7 @@ export const FROM_SCRATCH: readonly Row[] = [
     ['backcopy', 'copy back at triggers, bigrams elsewhere'],
     ['conditional', 'mean of the past at triggers, nothing elsewhere'],
   ]),
-  whole('triggers', 'triggers', [1, 20]),
+  wholeRow('triggers', 'triggers', [1, 20]),
   chosen(
     'first',
     'first token',
@@ -184,7 +184,7 @@ export const FINE_TUNE: readonly Row[] = [
   }),
   chosen('gate', 'gate', [...OWN, ...OUTPUT_GATES]),
   {
-    ...whole('at', 'from step', [0, TRAINED], { default: TRAINED }),
+    ...wholeRow('at', 'from step', [0, TRAINED], { default: TRAINED }),
     step: 'any',
     hint: 'training step of the checkpoint to start from; the nearest stored one is used',
   },

@@ -14,16 +14,16 @@ export function asksFirst(
   judged: () => void,
 ): void {
   const answer = section.querySelector('details')!;
-  const asked = section.querySelector('.predict-question')!;
+  const heading = section.querySelector('.predict-question')!;
   const { choices, min = '0', max = '100', unit = '' } = section.dataset;
   const form = document.createElement('form');
   const guessed = document.createElement('p');
   guessed.className = 'predict-guess';
   guessed.hidden = true;
   answer.hidden = true;
-  asked.id ||= `question-${question}`;
-  form.setAttribute('aria-labelledby', asked.id);
-  const kept = readGuesses().find((one) => one.lesson === lesson && one.question === question);
+  heading.id ||= `question-${question}`;
+  form.setAttribute('aria-labelledby', heading.id);
+  const stored = readGuesses().find((one) => one.lesson === lesson && one.question === question);
   const middle = Math.round((Number(min) + Number(max)) / 2);
   render(
     choices
@@ -77,5 +77,5 @@ export function asksFirst(
     answer.querySelector('summary')!.focus();
   });
   answer.before(form, guessed);
-  if (kept) open(kept.guess);
+  if (stored) open(stored.guess);
 }

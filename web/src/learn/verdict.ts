@@ -22,8 +22,8 @@ export function judgeNumber(guess: number, answer: number, { min, max, unit }: R
   const points = unit === '%' ? ' points' : unit;
   const size = Number(Math.abs(off).toFixed(2));
   if (share <= RIGHT) return { verdict: 'right', said: `Right: it is ${answer}${unit}.` };
-  const where = off > 0 ? 'too high' : 'too low';
-  const by = `${size}${points} ${where}; it is ${answer}${unit}.`;
+  const direction = off > 0 ? 'too high' : 'too low';
+  const by = `${size}${points} ${direction}; it is ${answer}${unit}.`;
   return share <= NEAR
     ? { verdict: 'near', said: `Near: ${by}` }
     : { verdict: 'wrong', said: `Wrong: ${by}` };
@@ -55,8 +55,8 @@ const isGuess = (one: unknown): one is Guess => {
 
 export function readGuesses(): readonly Guess[] {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(kept) ? kept.filter(isGuess) : [];
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
+    return Array.isArray(stored) ? stored.filter(isGuess) : [];
   } catch {
     // Storage may be forbidden, or hold what another program wrote.
     return [];
@@ -80,8 +80,8 @@ export function countWords(guesses: readonly Guess[], lesson: string): string {
     (['right', 'near', 'wrong'] as const)
       .map((verdict) => `${of.filter((one) => one.verdict === verdict).length} ${verdict}`)
       .join(', ');
-  const own = guesses.filter((one) => one.lesson === lesson);
-  if (!own.length) return '';
-  const all = own.length < guesses.length ? ` In all lessons so far: ${words(guesses)}.` : '';
-  return `Your predictions in this lesson: ${words(own)}.${all}`;
+  const inLesson = guesses.filter((one) => one.lesson === lesson);
+  if (!inLesson.length) return '';
+  const all = inLesson.length < guesses.length ? ` In all lessons so far: ${words(guesses)}.` : '';
+  return `Your predictions in this lesson: ${words(inLesson)}.${all}`;
 }

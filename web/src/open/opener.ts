@@ -185,17 +185,17 @@ export class Opener {
 
   openFiles(files: readonly DiskFile[] | Promise<readonly DiskFile[]>): Promise<void> {
     return this.#step('Reading the files', async (signal) => {
-      const given = await files;
-      const empty = given.find(({ file }) => file.size === 0);
+      const chosen = await files;
+      const empty = chosen.find(({ file }) => file.size === 0);
       if (empty)
         throw new InputError(`${empty.path} is empty: expected a model’s file, found 0 bytes.`);
-      const [only] = given;
-      if (only && given.length === 1 && (await isRecordingFile(only.file))) {
+      const [only] = chosen;
+      if (only && chosen.length === 1 && (await isRecordingFile(only.file))) {
         const id = await idOfRecordingFile(only.file as File);
         this.#compare(id);
         return this.#loadRecording(id, signal, only.file);
       }
-      const plans = await planFiles(given);
+      const plans = await planFiles(chosen);
       const [plan, ...more] = plans;
       signal.throwIfAborted();
       // The bytes are local, so there is nothing to ask.
@@ -359,10 +359,10 @@ export class Opener {
 
   /** The chosen files must match the fingerprint of the link. */
   #compare(id: string): void {
-    const wanted = this.#asked.find(isOfDisk);
-    if (!wanted || !this.isShown || fingerprintOf(wanted) === fingerprintOf(id)) return;
+    const requested = this.#asked.find(isOfDisk);
+    if (!requested || !this.isShown || fingerprintOf(requested) === fingerprintOf(id)) return;
     throw new InputError(
-      `${nameOfId(id)}: expected the files that the link names, fingerprint ${fingerprintOf(wanted)}, ` +
+      `${nameOfId(id)}: expected the files that the link names, fingerprint ${fingerprintOf(requested)}, ` +
         `found ${fingerprintOf(id)}. Close this dialog to open other files.`,
     );
   }
@@ -390,8 +390,8 @@ export class Opener {
       const { stage } = this;
       const isSlow = isTooSlow(error);
       // The downloaded bytes stay in the cache, so that the same plan can resume.
-      const again = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
-      this.stage = again
+      const canResume = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
+      this.stage = canResume
         ? { name: 'plan', plan: stage.plan, kept: await keptOf(stage.plan), isSlow }
         : this.#asked[0]
           ? { name: 'ask', id: this.#asked[0] }
@@ -428,15 +428,15 @@ function recordingAddress(text: string): URL | undefined {
 
 /** Whether an earlier visit has cached a file of it: then the reader has agreed. */
 async function isKept(repository: string): Promise<boolean> {
-  const kept = await cacheList().catch(() => []);
-  return kept.some(({ id, complete }) => complete && id === repository);
+  const cached = await cacheList().catch(() => []);
+  return cached.some(({ id, complete }) => complete && id === repository);
 }
 
 /** Returns the cached bytes of a plan's weights. */
 async function keptOf(plan: Plan): Promise<number> {
   const addresses = new Set(plan.files.weights.map(({ url }) => url));
-  const kept = await cacheList().catch(() => []);
-  return kept
+  const cached = await cacheList().catch(() => []);
+  return cached
     .filter(({ url }) => addresses.has(url))
     .reduce((bytes, file) => bytes + file.bytes, 0);
 }

@@ -53,8 +53,8 @@ function promptWords(frame: Frame, file: PromptFile | undefined): string[] | und
   const { question, T, sequences, generated } = frame;
   const size = ['--tokens', String(T), '--sequences', String(sequences)];
   if (question.input === 'heldout') {
-    const each = passagesEach(question.T);
-    const joined = each > 1 ? ['--join', String(each)] : [];
+    const perPrompt = passagesEach(question.T);
+    const joined = perPrompt > 1 ? ['--join', String(perPrompt)] : [];
     return ['--text-file', `models/zoo/${heldOutFile(question.T)}`, '--lines', ...joined, ...size];
   }
   const isText = question.input === 'text' && !generated;
@@ -78,14 +78,14 @@ export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
   const prompts = promptWords(frame, file);
   if (!prompts || frame.question.window) return undefined;
   const { first } = frame.question;
-  const own = parseSubject(frame.subject)!.arithmetic;
+  const arithmetic = parseSubject(frame.subject)!.arithmetic;
   const isOfIds = prompts[0] === '--ids';
   const words = [
     ...['sinkscope', 'measure', modelWords(frame), ...prompts],
     ...(first && !isOfIds ? optionWords('--special', first) : []),
     ...frame.edits.flatMap((edit) => ['--edit', editWords(edit)]),
     ...['--eps', String(frame.eps)],
-    ...(own ? ['--arithmetic', own] : []),
+    ...(arithmetic ? ['--arithmetic', arithmetic] : []),
     // A text longer than the context ran with only the cached keys.
     ...(frame.bytes ? ['--streaming'] : []),
   ];

@@ -162,12 +162,12 @@ export interface Shown {
 const pairs = new WeakMap<Frame, Frame>();
 
 /** A frame with the one that it is compared with: the same object as long as both are. */
-function beside(frame: Frame, base: Frame): Frame {
-  const known = pairs.get(frame);
-  if (known?.base === base) return known;
-  const made = { ...frame, base };
-  pairs.set(frame, made);
-  return made;
+function withBase(frame: Frame, base: Frame): Frame {
+  const cached = pairs.get(frame);
+  if (cached?.base === base) return cached;
+  const result = { ...frame, base };
+  pairs.set(frame, result);
+  return result;
 }
 
 export function shownOf(context: Context, subjects: readonly string[]): Shown[] {
@@ -175,7 +175,7 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
   return subjects.map((subject) => {
     const { frame: own, isStale = false, error } = entries?.get(subject) ?? {};
     const base = own?.edits.length ? entries?.get(unedited(subject)) : undefined;
-    const frame = own && base?.frame && !base.isStale ? beside(own, base.frame) : own;
+    const frame = own && base?.frame && !base.isStale ? withBase(own, base.frame) : own;
     return { subject, isStale, ...(frame ? { frame } : {}), ...(error ? { error } : {}) };
   });
 }

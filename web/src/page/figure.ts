@@ -65,8 +65,8 @@ function keysOf(subjects: readonly string[]): string[] {
     return parsed ? printSubject(atStep(parsed, undefined)).replace(/@step\d+/, '') : subject;
   });
   return names.map((name, i) => {
-    const before = names.slice(0, i).filter((one) => one === name);
-    return `${name} ${before.length}`;
+    const earlier = names.slice(0, i).filter((one) => one === name);
+    return `${name} ${earlier.length}`;
   });
 }
 
@@ -132,8 +132,10 @@ export class Figure {
     const isSame =
       shown.length === this.#shown.length &&
       shown.every(({ subject, frame, isStale }, i) => {
-        const old = this.#shown[i]!;
-        return old.subject === subject && old.frame === frame && old.isStale === isStale;
+        const previous = this.#shown[i]!;
+        return (
+          previous.subject === subject && previous.frame === frame && previous.isStale === isStale
+        );
       });
     this.#shown = shown;
     // Typing changes no picture before the text is parsed.
@@ -201,13 +203,13 @@ export class Figure {
         const queue = this.#context.engine.peek()!.queue;
         const frames = framesOf(this.#shown);
         const source = INPUTS[this.#context.state.peek().input];
-        const made = [];
+        const files = [];
         for (const frame of frames)
-          made.push({
+          files.push({
             name: `${fileName({ name: 'recording', numbers: [{ frame, quantities: [] }] }, '')}safetensors`,
             bytes: await queue.record(frame.subject, source),
           });
-        return made;
+        return files;
       },
       this.#context.fail,
     );
@@ -334,8 +336,8 @@ export class Figure {
     const { extra } = this.#look;
     root.dataset.subject = frame.subject;
     say(title, group.length > 1 ? frame.model.title : frame.title);
-    const own = this.#ownConditions(frame);
-    const classes = [...group.map((one) => one.class), own.class];
+    const ownWords = this.#ownConditions(frame);
+    const classes = [...group.map((one) => one.class), ownWords.class];
     const kind =
       (['counterfactual', 'approximate', 'relaxed'] as const).find((one) =>
         classes.includes(one),
@@ -357,7 +359,7 @@ export class Figure {
     const all = this.#view.isOfAll
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};
-    const conditions = { ...this.#conditionsOf(frame), T, ...all, ...own, class: kind };
+    const conditions = { ...this.#conditionsOf(frame), T, ...all, ...ownWords, class: kind };
     cell.conditions = stampWords(conditions);
     this.#stamp(cell);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');

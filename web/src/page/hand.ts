@@ -43,10 +43,10 @@ function chosenValue(frame: Frame, state: State) {
     where: `${stateWords(layer)}, token ${token}`,
   });
   const { channel, query } = state;
-  const most = massiveOf(frame);
+  const massive = massiveOf(frame);
   if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
-    return most && { ...at(most), name: `${most.channel} (the largest)` };
-  const layer = most && hiddenLayer(frame, state.layer);
+    return massive && { ...at(massive), name: `${massive.channel} (the largest)` };
+  const layer = massive && hiddenLayer(frame, state.layer);
   return layer === undefined
     ? undefined
     : { ...at({ layer, channel, token: query }), name: String(channel) };
@@ -56,16 +56,16 @@ function chosenValue(frame: Frame, state: State) {
 export function movesOf(frame: Frame, state: State): Move[] {
   const at = selectedHead(frame, state);
   const { H, G } = frame.architecture;
-  const where = places(state.grip, at);
+  const scope = places(state.grip, at);
   const moves: Move[] = [];
   const key = state.key >= 0 ? state.key : state.query;
   if (key >= 0 && key < frame.T) {
     const name = `${key ? `token ${key}` : 'the first token'} ${quote(frame, key)}`;
-    const [layer, head] = where;
+    const [layer, head] = scope;
     const group = head === undefined ? [] : [Math.floor(head / (H / G))];
     const values = layer === undefined ? [] : [layer, ...group];
     moves.push(
-      { says: `Hide ${name}`, edit: edit('hide_key', key, ...where) },
+      { says: `Hide ${name}`, edit: edit('hide_key', key, ...scope) },
       { says: `Zero the value of ${name}`, edit: edit('scale_value', key, 0, ...values) },
     );
   }

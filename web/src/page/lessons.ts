@@ -7,8 +7,8 @@ const KEY = 'sinkscope:lessons';
 
 export function readLessons(): readonly string[] {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : [];
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
+    return Array.isArray(stored) ? stored.filter((one) => typeof one === 'string') : [];
   } catch {
     // Storage may be forbidden, or hold what another program wrote.
     return [];

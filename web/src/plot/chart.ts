@@ -92,10 +92,10 @@ export function apart(ticks: readonly number[], y: (value: number) => number): n
     const lead = Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9));
     return lead === 1 ? 0 : lead === 2 || lead === 5 ? 1 : 2;
   };
-  const kept: number[] = [];
+  const spaced: number[] = [];
   for (const tick of [...ticks].sort((a, b) => roundness(a) - roundness(b)))
-    if (kept.every((one) => Math.abs(y(one) - y(tick)) >= TICK_ROOM)) kept.push(tick);
-  return kept;
+    if (spaced.every((one) => Math.abs(y(one) - y(tick)) >= TICK_ROOM)) spaced.push(tick);
+  return spaced;
 }
 
 const isAlike = (a: Series) => (b: Series) => a.name === b.name && a.color === b.color;
@@ -112,14 +112,14 @@ const BESIDE = 0.08;
 
 /** Returns the drawable places and values, split at gaps. */
 function pieces(series: Series, from: number, isLog: boolean): [number, number][][] {
-  const found: [number, number][][] = [[]];
+  const runs: [number, number][][] = [[]];
   for (let i = 0; i < series.values.length; i++) {
     const y = series.values[i]!;
     if (Number.isFinite(y) && (!isLog || y > 0))
-      found.at(-1)!.push([series.places?.[i] ?? from + i, y]);
-    else if (found.at(-1)!.length) found.push([]);
+      runs.at(-1)!.push([series.places?.[i] ?? from + i, y]);
+    else if (runs.at(-1)!.length) runs.push([]);
   }
-  return found;
+  return runs;
 }
 
 function pointOf(color: string, i: number, at?: readonly [number, number]) {
@@ -242,10 +242,10 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           : nothing
       }`;
   });
-  const beside = x(cursor ?? NaN) > width / 2 ? -5 : 5;
+  const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
   const isSampled = kind === 'lines' && series.some(({ dash }) => dash);
   // Lines that are drawn on top come first; lines of one name and color have one entry.
-  const named = series
+  const legend = series
     .filter((one, i) => series.findIndex(isAlike(one)) === i)
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
   render(
@@ -271,8 +271,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           cursor === undefined || !Number.isFinite(cursor)
             ? nothing
             : svg`<line class="cursor" x1=${x(cursor)} x2=${x(cursor)} y1=${TOP - 4} y2=${height - bottom}></line>
-                <text x=${x(cursor) + beside} y=${TOP + 4}
-                  text-anchor=${beside < 0 ? 'end' : 'start'}>${data.cursorWords ?? ''}</text>`
+                <text x=${x(cursor) + labelOffset} y=${TOP + 4}
+                  text-anchor=${labelOffset < 0 ? 'end' : 'start'}>${data.cursorWords ?? ''}</text>`
         }
         <text class="axis" x=${LEFT - 38} y="11">${data.yLabel}</text>
         <text class="axis" x=${width - RIGHT} y=${height - 3} text-anchor="end">
@@ -280,7 +280,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         </text>
       </svg>
       <p class="chart-key">
-        ${named.map(
+        ${legend.map(
           (one) =>
             html`<span style="--swatch: var(${one.color})"
               >${isOfPoints ? pointSample(one, series.indexOf(one)) : isSampled ? sample(one) : nothing}${one.name}</span

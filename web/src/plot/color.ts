@@ -55,7 +55,7 @@ function ramp(stops: readonly string[]): Uint32Array {
   });
 }
 
-const known = new Map<string, Scale>();
+const scaleCache = new Map<string, Scale>();
 /** The number of cached scales: a figure whose range changes all the time would fill the memory. */
 const MOST_LOOKS = 200;
 
@@ -66,12 +66,12 @@ function scale(
   ends: Omit<Scale, 'colors' | 'hidden'>,
 ) {
   const key = [stops === SEQUENTIAL, theme, ends.low, ends.high, ends.root].join();
-  const kept = known.get(key);
-  if (kept) return kept;
-  if (known.size === MOST_LOOKS) known.clear();
-  const made = { ...ends, colors: ramp(stops[theme]), hidden: pixel(rgb(HIDDEN[theme])) };
-  known.set(key, made);
-  return made;
+  const cached = scaleCache.get(key);
+  if (cached) return cached;
+  if (scaleCache.size === MOST_LOOKS) scaleCache.clear();
+  const result = { ...ends, colors: ramp(stops[theme]), hidden: pixel(rgb(HIDDEN[theme])) };
+  scaleCache.set(key, result);
+  return result;
 }
 
 export function sequential(theme: Theme, high = 1, root = false): Scale {
@@ -87,8 +87,8 @@ export function diverging(theme: Theme, size: number): Scale {
 export function stepOf({ low, high, root }: Scale, value: number): number {
   if (value !== value) return -1;
   const share = (value - low) / (high - low || 1);
-  const seen = root ? Math.sqrt(share > 0 ? share : 0) : share;
-  return seen <= 0 ? 0 : seen >= 1 ? STEPS - 1 : Math.round((STEPS - 1) * seen);
+  const fraction = root ? Math.sqrt(share > 0 ? share : 0) : share;
+  return fraction <= 0 ? 0 : fraction >= 1 ? STEPS - 1 : Math.round((STEPS - 1) * fraction);
 }
 
 /** The bytes of a value's color. */

@@ -61,10 +61,10 @@ const [MOST_WORDS, SOME_WORDS] = [44, 30];
 const WORD_PX = 12;
 
 function element(name: string, parent: Element): HTMLElement {
-  const made = document.createElement('div');
-  made.className = name;
-  parent.append(made);
-  return made;
+  const node = document.createElement('div');
+  node.className = name;
+  parent.append(node);
+  return node;
 }
 
 /** Draws a matrix into a canvas of one pixel a cell. */
@@ -118,10 +118,10 @@ export function distinct(words: readonly string[]): string[] {
   for (const one of words)
     groups.set(startOf(one), (groups.get(startOf(one)) ?? new Set()).add(one));
   return words.map((one) => {
-    const alike = [...groups.get(startOf(one))!];
-    if (one.length <= ROOM || alike.length < 2) return one;
+    const sameStart = [...groups.get(startOf(one))!];
+    if (one.length <= ROOM || sameStart.length < 2) return one;
     let common = ROOM;
-    while (alike.every((other) => other.slice(0, common + 1) === one.slice(0, common + 1)))
+    while (sameStart.every((other) => other.slice(0, common + 1) === one.slice(0, common + 1)))
       common++;
     return `…${one.slice(Math.min(common, one.length - 1))}`;
   });
@@ -221,8 +221,8 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     const cell = Math.min(size.height / rows, size.width / cols);
     const room = cell ? WORD_PX / cell : side > MOST_WORDS ? side / SOME_WORDS : 1;
     const every = Math.max(1, Math.ceil(room));
-    const some = (words: readonly string[]) => words.map((one, i) => (i % every ? '' : one));
-    const [rowNames, colNames] = down.length ? [some(down), some(across)] : [[], []];
+    const thinned = (words: readonly string[]) => words.map((one, i) => (i % every ? '' : one));
+    const [rowNames, colNames] = down.length ? [thinned(down), thinned(across)] : [[], []];
     const longest = Math.max(0, ...colNames.map(({ length }) => length));
     inner.style.setProperty('--longest', String(longest));
     inner.style.setProperty('--every', String(every));

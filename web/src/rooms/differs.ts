@@ -54,18 +54,18 @@ export function words(value: unknown): string {
 
 /** @param descriptions at least one; JSON values */
 export function differencesOf(descriptions: readonly object[]): Differences {
-  const each = descriptions.map(
+  const leafMaps = descriptions.map(
     (one) => new Map(leaves(one).map(([path, value]) => [path.join('.'), { path, value }])),
   );
-  const keys = [...new Set(each.flatMap((one) => [...one.keys()]))];
+  const keys = [...new Set(leafMaps.flatMap((one) => [...one.keys()]))];
   const differences: Difference[] = [];
   for (const key of keys) {
-    const values = each.map((one) => {
+    const values = leafMaps.map((one) => {
       const leaf = one.get(key);
       return leaf && words(leaf.value);
     });
     if (values.every((value) => value === values[0])) continue;
-    const { path } = each.find((one) => one.has(key))!.get(key)!;
+    const { path } = leafMaps.find((one) => one.has(key))!.get(key)!;
     differences.push({ path, values });
   }
   return { differences, alike: keys.length - differences.length };
@@ -91,9 +91,9 @@ export function differenceLine(
   letters: Readonly<Record<string, string>>,
 ): string {
   if (!differences.length) return `The architectures are identical in all ${alike} settings.`;
-  const said = differences.map(
+  const phrases = differences.map(
     ({ path, values }) =>
       `${placeWords(path, letters)}: ${values.map((value) => value ?? '–').join(' | ')}`,
   );
-  return `${said.join('; ')}. ${alike} other settings identical.`;
+  return `${phrases.join('; ')}. ${alike} other settings identical.`;
 }

@@ -249,20 +249,20 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
 
 /** The columns: those above, and the other summaries of describe that need no baseline. */
 export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableMetric[] {
-  const known = OWN.flatMap(({ reads }) => reads);
+  const covered = OWN.flatMap(({ reads }) => reads);
   const others = metrics.filter(
     ({ name, summary, averaged, arguments: needs }) =>
-      summary && averaged && !needs.includes('base') && !known.includes(name),
+      summary && averaged && !needs.includes('base') && !covered.includes(name),
   );
   const unitOf = (name = '') => {
     const unit = metrics.find((one) => one.name === name)?.unit ?? '';
     return UNITS[unit] ?? unit;
   };
-  const own = OWN.map(({ meaning, ...row }) => ({
+  const columns = OWN.map(({ meaning, ...row }) => ({
     ...row,
     meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(row.reads[0])),
   }));
-  return [...own, ...others.map(summaryColumn)];
+  return [...columns, ...others.map(summaryColumn)];
 }
 
 export function readsOf(table: readonly TableMetric[]): string[] {
@@ -280,7 +280,7 @@ export function metricsOf(
   const has = (metric: TableMetric) => frames.some((one) => Number.isFinite(metric.of(one).mean));
   const [place, ...others] = new Set(frames.map(firstPlace));
   const key = firstKey(frames[0] ?? {}) + 1;
-  const named = (words: string) =>
+  const indexed = (words: string) =>
     words.replaceAll('₁', place ?? '₁').replace('k > 1', `k ≠ ${key}`);
   return table
     .filter((metric) => !metric.isRare || has(metric))
@@ -289,8 +289,8 @@ export function metricsOf(
         ? metric
         : {
             ...metric,
-            title: named(metric.title),
-            meaning: metric.meaning && named(metric.meaning),
+            title: indexed(metric.title),
+            meaning: metric.meaning && indexed(metric.meaning),
           },
     );
 }
@@ -308,8 +308,8 @@ export function shownColumns(
   table: readonly TableMetric[],
   chosen: readonly string[],
 ): readonly TableMetric[] {
-  const known = chosen.filter((name) => table.some((one) => one.name === name));
-  const names = known.length ? known : USUAL;
+  const valid = chosen.filter((name) => table.some((one) => one.name === name));
+  const names = valid.length ? valid : USUAL;
   return table.filter(({ name }) => names.includes(name)).slice(0, MOST_COLUMNS);
 }
 
@@ -389,14 +389,14 @@ export function tableJson(
       Object.entries(frame.perPrompt).map(([name, values]) => [name, plain(values)]),
     ),
   }));
-  const whole = {
+  const report = {
     corpus,
     indices: 'counted from 0',
     measured_by: `Sinkscope ${version}`,
     link,
     subjects,
   };
-  return `${JSON.stringify(reported.length ? { ...whole, reported } : whole, null, 1)}\n`;
+  return `${JSON.stringify(reported.length ? { ...report, reported } : report, null, 1)}\n`;
 }
 
 export interface Sorting {

@@ -68,9 +68,9 @@ export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 /** The definition in the logs of the long runs (models/README.md, "Seeds"), with raw weights. */
 function aboveEven(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
-  const even = Array.from(data, (sum, i) => sum / seenBy(frame, i % frame.T));
+  const uniform = Array.from(data, (sum, i) => sum / seenBy(frame, i % frame.T));
   return (
-    mean(alphaOfKey(frame, firstKey(frame), RAW in frame.tensors ? RAW : 'alpha')) - mean(even)
+    mean(alphaOfKey(frame, firstKey(frame), RAW in frame.tensors ? RAW : 'alpha')) - mean(uniform)
   );
 }
 
@@ -141,8 +141,8 @@ const ENOUGH = 4;
 
 /** Counts the models with and without a property, and names them if they are few. */
 function counted(points: readonly Point[]): string {
-  const which = points.length && points.length < ENOUGH ? points.map(({ title }) => title) : [];
-  const names = which.length ? ` (${which.join(', ')})` : '';
+  const titles = points.length && points.length < ENOUGH ? points.map(({ title }) => title) : [];
+  const names = titles.length ? ` (${titles.join(', ')})` : '';
   return `${points.length || 'none'}${names} ${points.length > 1 ? 'have' : 'has'}`;
 }
 
@@ -156,16 +156,16 @@ export function scatterWords(
 ): string {
   const all = drawable(points, against);
   if (!all.length) return '';
-  const said: string[] = [];
+  const sentences: string[] = [];
   const isOther = against === 'loss' && !isOneVocabulary;
-  if (isOther) said.push(OTHER_VOCABULARIES);
+  if (isOther) sentences.push(OTHER_VOCABULARIES);
   if (all.length >= ENOUGH && !isOther) {
     const rho = rankCorrelation(
       all.map((one) => one[against]),
       all.map(({ alpha }) => alpha),
     );
     if (Number.isFinite(rho))
-      said.push(
+      sentences.push(
         `Over ${all.length} points, the rank correlation of α₁ and ${AXES[against].title} is ${fixed(rho)}.`,
       );
   }
@@ -178,16 +178,16 @@ export function scatterWords(
     const ofSinks = `Of ${sinks.length} with a sink ${sink}, ${counted(without)} a hidden ratio below ${EVEN}`;
     const end = alone.length ? `${counted(alone)} no sink` : 'each has a sink';
     const ofSpikes = `of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${end}`;
-    said.push(
+    sentences.push(
       `${sinks.length ? ofSinks : `None has a sink ${sink}`}; ` +
         `${spikes.length ? ofSpikes : `none has a hidden ratio of ${SPIKE} or more`}.`,
     );
   }
   if (all.length < ENOUGH)
-    said.push(
+    sentences.push(
       `${all.map((one) => `${one.title}: α₁ ${fixed(one.alpha)} above uniform attention at ${AXES[against].title} ${show(one[against])}`).join('; ')}.`,
     );
-  return said.join(' ');
+  return sentences.join(' ');
 }
 
 const colorAt = ({ color }: Point, i: number) => color ?? `--run-${i + 1}`;
@@ -259,9 +259,9 @@ export function drawScatter(
 /** The logs of every long run that the page has, by the titles of their models. */
 async function runsOf(context: Context): Promise<Runs[]> {
   const { cards } = context.engine.peek()!.models.zoo;
-  const named = cards.filter(({ id }) => SEEDS[id]);
+  const measured = cards.filter(({ id }) => SEEDS[id]);
   return Promise.all(
-    named.map(
+    measured.map(
       async ({ id, title, parameters }) => [title, parameters, await seedRuns(id)] as const,
     ),
   );

@@ -142,9 +142,9 @@ export async function runSubject(
   { subject, text, key, opened, prompts, request, before, last, base }: Given,
   watch: Watch,
 ): Promise<{ readonly frame: Frame; readonly cached: CachedRun }> {
-  const began = performance.now();
+  const startTime = performance.now();
   const { question } = request;
-  const only = request.isFixed ? request.reads : undefined;
+  const averagesOnly = request.isFixed ? request.reads : undefined;
   const { architecture, describe } = opened.model;
   const edits = editsOf(subject, describe);
   const ids = prompts.ids[0]!;
@@ -158,7 +158,7 @@ export async function runSubject(
   const bytes = T > LONG ? await opened.model.runBytes(T, options) : 0;
   const onProgress = ({ done, total }: Progress) =>
     watch.onProgress(
-      bytes ? runWords(T, bytes, { done, total, since: began }) : 'Running',
+      bytes ? runWords(T, bytes, { done, total, since: startTime }) : 'Running',
       done,
       total,
     );
@@ -166,21 +166,27 @@ export async function runSubject(
   try {
     const means =
       prompts.ids.length > 1
-        ? await allAverages(describe, opened, prompts, { edits, eps: question.eps, only }, watch)
+        ? await allAverages(
+            describe,
+            opened,
+            prompts,
+            { edits, eps: question.eps, only: averagesOnly },
+            watch,
+          )
         : {};
     const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
     // Measurements beyond the run need an open run.
     const isMeasured = request.reads.some(isMeasurement);
-    if (only && !isMeasured && isAnswered({ ...frame, ...means }, describe, request)) {
+    if (averagesOnly && !isMeasured && isAnswered({ ...frame, ...means }, describe, request)) {
       close(last);
-      const milliseconds = performance.now() - began;
+      const milliseconds = performance.now() - startTime;
       const cached = { key, capacity: 0, opened, fields: new Set(fields) };
       return { frame: { ...frame, ...means, milliseconds }, cached };
     }
     await last?.run.update(ids, job);
     const from = base && edits.length ? { from: { run: base } } : {};
     const run = last?.run ?? (await opened.model.run(ids, { ...options, ...from, ...job }));
-    const milliseconds = performance.now() - began;
+    const milliseconds = performance.now() - startTime;
     const recorded = last?.fields ?? new Set(fields);
     return {
       frame: { ...frame, ...means, milliseconds },
@@ -200,7 +206,7 @@ export async function measureBeside(
   ids: readonly (readonly number[])[],
   { signal, onProgress }: Watch,
 ): Promise<Pick<Frame, 'tensors' | 'spread'>> {
-  const found = await measurement.measure({
+  const results = await measurement.measure({
     opened,
     ids,
     edits,
@@ -209,5 +215,5 @@ export async function measureBeside(
       onProgress(`${title}, ${done} of ${total} ${measurement.steps}`, done, total),
   });
   signal.throwIfAborted();
-  return { tensors: { ...tensors, ...found.tensors }, spread: { ...spread, ...found.spread } };
+  return { tensors: { ...tensors, ...results.tensors }, spread: { ...spread, ...results.spread } };
 }

@@ -63,16 +63,16 @@ export async function writeOn(
   condition: Condition,
   { prompt, count, seed, sampling = SAMPLED, signal }: Job,
 ): Promise<Written> {
-  const given = signal ? { signal } : {};
+  const options = signal ? { signal } : {};
   const run = await model.run(prompt, {
-    ...given,
+    ...options,
     edits: [...edits, ...condition.edits(prompt.length, count)],
     capacity: prompt.length + count,
     fields: [],
   });
   try {
     const tokens: number[] = [];
-    for await (const { token } of run.generate({ ...sampling, ...given, count, seed }))
+    for await (const { token } of run.generate({ ...sampling, ...options, count, seed }))
       tokens.push(token);
     return { text: tokens.map((token) => tokenizer.piece(token)).join(''), tokens };
   } finally {
@@ -89,9 +89,9 @@ export async function lossUnder(
   { prompt, signal }: Pick<Job, 'prompt' | 'signal'>,
   { tokens }: Pick<Written, 'tokens'>,
 ): Promise<number> {
-  const given = signal ? { signal } : {};
+  const options = signal ? { signal } : {};
   const run = await model.run([...prompt, ...tokens], {
-    ...given,
+    ...options,
     edits: [...edits],
     fields: ['loss'],
   });

@@ -25,9 +25,9 @@ const STYLES = [
 ];
 
 function make(name: string, attributes: Record<string, string | number>): SVGElement {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  return made;
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
+  return node;
 }
 
 interface Place {
@@ -46,9 +46,9 @@ function chart(svg: SVGSVGElement, origin: Place): SVGElement {
   // Lit's marks have a number of the session, so a file would differ each time.
   const marks = document.createNodeIterator(copy, NodeFilter.SHOW_COMMENT);
   for (let mark = marks.nextNode(); mark; mark = marks.nextNode()) (mark as Comment).remove();
-  const from = [svg, ...svg.querySelectorAll('*')];
+  const sources = [svg, ...svg.querySelectorAll('*')];
   [copy, ...copy.querySelectorAll('*')].forEach((element, i) => {
-    const style = getComputedStyle(from[i]!);
+    const style = getComputedStyle(sources[i]!);
     for (const name of STYLES) element.setAttribute(name, style.getPropertyValue(name));
     element.removeAttribute('class');
     element.removeAttribute('style');
@@ -73,11 +73,11 @@ function cellsOf({ width, height }: ImageData, data: Uint32Array): SVGElement[] 
   for (let row = 0; row < height; row++)
     for (let col = 0; col < width;) {
       const color = data[row * width + col]!;
-      const from = col;
+      const runStart = col;
       while (col < width && data[row * width + col] === color) col++;
       // The highest byte of a pixel is its alpha.
       if (color >>> 24) {
-        const run = `M${from} ${row}h${col - from}v1h${from - col}z`;
+        const run = `M${runStart} ${row}h${col - runStart}v1h${runStart - col}z`;
         paths.set(color, (paths.get(color) ?? '') + run);
       }
     }
@@ -180,7 +180,7 @@ function label(span: HTMLElement, origin: Place): SVGElement {
   const room = isUpright ? height - 4 : width - (isRow ? 5 : 0);
   const middle = isUpright ? x + width / 2 : y + height / 2;
   const drop = 0.36 * parseFloat(fontSize);
-  const made = make('text', {
+  const labelText = make('text', {
     fill: color,
     'font-size': fontSize,
     'font-family': FONT,
@@ -189,12 +189,12 @@ function label(span: HTMLElement, origin: Place): SVGElement {
       ? { transform: `translate(${middle - drop} ${y + 4}) rotate(90)` }
       : { x: isRow ? x + width - 5 : x + width / 2, y: middle + drop }),
   });
-  made.textContent = shortened(span.textContent ?? '', room, `${fontSize} ${FONT}`);
-  return made;
+  labelText.textContent = shortened(span.textContent ?? '', room, `${fontSize} ${FONT}`);
+  return labelText;
 }
 
 function texts(cell: Element, origin: Place): SVGElement[] {
-  const found: SVGElement[] = visible<HTMLElement>(cell, ':is(.row-words, .col-words) span')
+  const wordTexts: SVGElement[] = visible<HTMLElement>(cell, ':is(.row-words, .col-words) span')
     .filter(({ textContent }) => textContent)
     .map((span) => label(span, origin));
   const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
@@ -211,15 +211,15 @@ function texts(cell: Element, origin: Place): SVGElement[] {
     for (const { text, range } of linesOf(node)) {
       const { x, y, width, height } = boxOf(range, origin);
       // The baseline of glyphs is at about four fifths of their box; another font is as wide as this one.
-      const made = make('text', {
+      const textElement = make('text', {
         ...{ x, y: y + 0.78 * height, textLength: width, lengthAdjust: 'spacingAndGlyphs' },
         ...{ fill: color, 'font-size': fontSize, 'font-family': FONT, 'font-weight': fontWeight },
       });
-      made.textContent = text;
-      found.push(made);
+      textElement.textContent = text;
+      wordTexts.push(textElement);
     }
   }
-  return found;
+  return wordTexts;
 }
 
 function visible<E extends Element>(cell: Element, selector: string): E[] {
@@ -281,9 +281,9 @@ function caption(
 ) {
   const fill = getComputedStyle(document.body).color;
   const font = { 'font-family': FONT, 'font-size': size, 'font-weight': weight };
-  const made = make('text', { x: MARGIN, y, fill, ...font });
-  made.textContent = shortened(text, width - 2 * MARGIN, `${weight} ${size}px ${FONT}`);
-  return made;
+  const textElement = make('text', { x: MARGIN, y, fill, ...font });
+  textElement.textContent = shortened(text, width - 2 * MARGIN, `${weight} ${size}px ${FONT}`);
+  return textElement;
 }
 
 /** The description of a figure for programs and screen readers. */
@@ -297,10 +297,10 @@ export interface About {
   readonly note: string;
 }
 
-function named(name: string, text: string): SVGElement {
-  const made = make(name, {});
-  made.textContent = text;
-  return made;
+function textNode(name: string, text: string): SVGElement {
+  const node = make(name, {});
+  node.textContent = text;
+  return node;
 }
 
 /** @param cell a view's drawing, with its conditions @param about its title is written above the figure */
@@ -314,9 +314,9 @@ export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
     ...{ xmlns: SVG, ...size, viewBox: `0 0 ${width} ${height}`, role: 'img' },
   });
   svg.append(
-    named('title', about.title),
-    named('desc', about.description),
-    named('metadata', JSON.stringify(about.facts)),
+    textNode('title', about.title),
+    textNode('desc', about.description),
+    textNode('metadata', JSON.stringify(about.facts)),
     make('rect', { ...size, fill: '#ffffff' }),
     caption(about.title, 22, [15, 600], width),
     ...visible<HTMLCanvasElement>(cell, 'canvas').map((one) => map(one, origin)),

@@ -130,8 +130,8 @@ export function asMenu(menu: HTMLDetailsElement): void {
     opened.style.translate = '';
     if (!menu.open) return;
     const { left, right } = opened.getBoundingClientRect();
-    const over = Math.max(0, right - (document.documentElement.clientWidth - EDGE));
-    opened.style.translate = `${Math.max(EDGE - left, -over)}px`;
+    const overflow = Math.max(0, right - (document.documentElement.clientWidth - EDGE));
+    opened.style.translate = `${Math.max(EDGE - left, -overflow)}px`;
   });
   menu.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || !menu.open) return;

@@ -60,8 +60,8 @@ function ask(
 export function aside(timeline: Timeline, at: URL): Timeline {
   const address = at.href;
   const via = <Made>(there: (aside: Worker) => Made, here: () => Made) => {
-    const found = start();
-    return found ? there(found) : here();
+    const worker = start();
+    return worker ? there(worker) : here();
   };
   return {
     ...timeline,

@@ -17,8 +17,8 @@ interface Group {
 export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'perPrompt'>): Group[] {
   const values = perPrompt.sink_ratio ?? [];
   return [...new Set(groups)].map((label) => {
-    const own = values.filter((_, i) => groups[i] === label);
-    return { label, values: own, mean: mean(own), deviation: deviation(own) };
+    const ofLabel = values.filter((_, i) => groups[i] === label);
+    return { label, values: ofLabel, mean: mean(ofLabel), deviation: deviation(ofLabel) };
   });
 }
 

@@ -60,8 +60,8 @@ export const geometry: View = {
   numbers: (frame) => {
     const { L, H } = frame.architecture;
     const maps = Object.values(MAPS).flatMap(({ metric }) => {
-      const found = frame.head?.tensors[metric];
-      return found ? [quantity(metric.replace('qk_', ''), ['query', 'key'], found)] : [];
+      const tensor = frame.head?.tensors[metric];
+      return tensor ? [quantity(metric.replace('qk_', ''), ['query', 'key'], tensor)] : [];
     });
     const gap = { shape: [L, H], data: frame.tensors.cos_gap!.data };
     return [...maps, quantity('cosine_gap', ['layer', 'head'], gap)];

@@ -14,9 +14,12 @@ const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
 function mapOf(frame: Frame, i: number): Float32Array {
   const { shape, data } = frame.tensors.att!;
   const side = sideOf(frame);
-  const from = i * side * side * (shape.length > 4 ? 2 : 1);
+  const offset = i * side * side * (shape.length > 4 ? 2 : 1);
   const pooled = frame.pooled && side;
-  return masked({ ...frame, ...(pooled ? { pooled } : {}) }, data.subarray(from, from + side ** 2));
+  return masked(
+    { ...frame, ...(pooled ? { pooled } : {}) },
+    data.subarray(offset, offset + side ** 2),
+  );
 }
 
 export const heads: View = {
@@ -57,12 +60,12 @@ export const heads: View = {
       return Array.from({ length: L * H }, (_, i) => mapOf(frame, i));
     });
     const of = (event: Event) => {
-      const found = (event.target as Element).closest<HTMLElement>('.thumb');
-      return found && { layer: Number(found.dataset.layer), head: Number(found.dataset.head) };
+      const thumb = (event.target as Element).closest<HTMLElement>('.thumb');
+      return thumb && { layer: Number(thumb.dataset.layer), head: Number(thumb.dataset.head) };
     };
     grid.addEventListener('click', (event) => {
-      const found = of(event);
-      if (found) set(found);
+      const head = of(event);
+      if (head) set(head);
     });
     grid.addEventListener('pointerover', (event) => point(of(event) ?? {}));
     grid.addEventListener('pointerleave', () => point({}));
@@ -98,22 +101,22 @@ export const heads: View = {
         drawn = [];
       }
       const isNormalized = options.state.normalize === 'yes';
-      const now = [frame.tensors.att, scale, isNormalized];
-      const again = now.some((one, i) => one !== drawn[i]);
-      drawn = now;
+      const inputs = [frame.tensors.att, scale, isNormalized];
+      const isChanged = inputs.some((one, i) => one !== drawn[i]);
+      drawn = inputs;
       const firsts = firstWeights(frame);
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
-        const given = wholePercent(firsts[i]!);
+        const percentage = wholePercent(firsts[i]!);
         const about = isAbout(frame);
-        const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${about ? 'about ' : ''}${given}`;
-        say(child.lastElementChild as HTMLElement, `${about ? '≈' : ''}${given}`);
+        const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${about ? 'about ' : ''}${percentage}`;
+        say(child.lastElementChild as HTMLElement, `${about ? '≈' : ''}${percentage}`);
         const isSelected = l === options.at.layer && h === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));
         (child as HTMLElement).tabIndex = isSelected ? 0 : -1;
         child.setAttribute('aria-label', name);
         child.setAttribute('title', name);
-        if (!again) return;
+        if (!isChanged) return;
         const map = maps[i]!;
         paint(child.firstElementChild as HTMLCanvasElement, {
           rows: side,

@@ -179,13 +179,13 @@ export function choiceOf(name: string, frames: readonly Frame[]): Choice {
   const all = ALL.flatMap((question) =>
     tabsOf(question, frames, name).map((one) => ({ question, tab: one })),
   );
-  const found =
+  const choice =
     all.find((one) => has(one.tab)) ??
     all.find(({ question }) => question.tabs.some(has)) ??
     all[0]!;
-  const own = fitting(found.tab.views, frames);
-  const first = own.filter((view) => view.name === name);
-  return { ...found, views: [...new Set([...first, ...own])] };
+  const applicable = fitting(choice.tab.views, frames);
+  const first = applicable.filter((view) => view.name === name);
+  return { ...choice, views: [...new Set([...first, ...applicable])] };
 }
 
 /** The lab and an experiment are figures too, though not of frames. */

@@ -39,14 +39,14 @@ export function leaves(frame: Frame): number {
   return policy === 'window' && Number(budget) < frame.T ? Number(budget) : NaN;
 }
 
-const said = (frame: Frame) =>
+const meanLoss = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
 /** Explains a line that ends before the others: a model reads no further than its context. */
 function saidOf(all: readonly Frame[]): string {
   const ends = Math.max(...all.map(({ T }) => T));
   const lines = all.map(
-    (one) => said(one) + (one.T < ends ? ` over its first ${one.T} tokens` : ''),
+    (one) => meanLoss(one) + (one.T < ends ? ` over its first ${one.T} tokens` : ''),
   );
   return `Mean loss over the text: ${lines.join('; ')}.`;
 }
@@ -64,7 +64,7 @@ export const loss: View = {
   isGroup: true,
   fits: (frame) => !isBidirectional(frame),
   numbers: (frame) => [quantity('loss_at', ['token'], frame.tensors.loss_at!)],
-  says: (frame) => `Mean loss over the text: ${said(frame)}.`,
+  says: (frame) => `Mean loss over the text: ${meanLoss(frame)}.`,
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');

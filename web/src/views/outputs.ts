@@ -108,21 +108,21 @@ export const outputs: View = {
       const written = writtenOf(frame, at);
       const { norms } = written;
       const firsts = firstWeights(frame);
-      const most = Math.max(...norms);
-      const said = sentence(frame, at);
-      say(words, isAnswered ? said.replace(`${littleWords(written)} `, '') : said);
+      const maximum = Math.max(...norms);
+      const caption = sentence(frame, at);
+      say(words, isAnswered ? caption.replace(`${littleWords(written)} `, '') : caption);
       grid.style.setProperty('--heads', String(H));
       const bar = (layer: number, head: number) => {
         const i = layer * H + head;
         const name = headName({ layer, head }, frame);
-        const said = `${name} writes ${show(norms[i]!)} and gives the first token ${percent(firsts[i]!, 0)}`;
+        const label = `${name} writes ${show(norms[i]!)} and gives the first token ${percent(firsts[i]!, 0)}`;
         return html`<button
           type="button"
           class=${isSink(firsts[i]!, frame) ? 'output sink' : 'output'}
           aria-pressed=${layer === at.layer && head === at.head}
-          aria-label=${said}
-          title=${capital(said)}
-          style=${`--share: ${norms[i]! / most}`}
+          aria-label=${label}
+          title=${capital(label)}
+          style=${`--share: ${norms[i]! / maximum}`}
           @click=${() => set({ layer, head })}
         >
           <span></span>${show(norms[i]!)}

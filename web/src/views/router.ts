@@ -61,26 +61,26 @@ function sentence(frame: Frame, layer: number): string {
       .sort((a, b) => a - b)
       .join();
   const others = Array.from({ length: frame.T - 1 }, (_, i) => set(i + 1));
-  const alike = others.filter((one) => one === set(0)).length / others.length;
-  const like = others.length ? `; ${percent(alike, 0)} of the other tokens use the same` : '';
+  const sameShare = others.filter((one) => one === set(0)).length / others.length;
+  const like = others.length ? `; ${percent(sameShare, 0)} of the other tokens use the same` : '';
   const weights = weightsOf(frame, layer, 0);
-  const named = chosenBy(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
+  const experts = chosenBy(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
   const strongest = Math.max(...alphaOfKey(frame, 0));
   return (
-    `Layer ${layer}: the first token, ${quote(frame, 0)}, is routed to expert ${named.join(' and ')}` +
+    `Layer ${layer}: the first token, ${quote(frame, 0)}, is routed to expert ${experts.join(' and ')}` +
     `${like}. Its largest α₁: ${show(strongest)}.`
   );
 }
 
 function sayCell(frame: Frame, layer: number, expert: number, token: number): string {
   if (token < 0) return '';
-  const who = `token ${token} ${quote(frame, token)}`;
+  const tokenName = `token ${token} ${quote(frame, token)}`;
   if (expert < 0) {
     const names = chosenBy(frame, layer, token);
-    return `${who}: expert ${names.join(' and ')}`;
+    return `${tokenName}: expert ${names.join(' and ')}`;
   }
   const weight = weightsOf(frame, layer, token)[expert];
-  return `${who}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
+  return `${tokenName}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
 }
 
 /** Creates the places of a side's pictures, once. */
@@ -211,15 +211,15 @@ export const router: View = {
       const { theme, at } = options;
       head = at.head;
       const scale = sequential(theme);
-      const whole = wholeOf(frame);
+      const baseline = wholeOf(frame);
       if (shown?.of !== frame || shown.layer !== at.layer)
         shown = { of: frame, layer: at.layer, tokens: byExpert(frame, at.layer) };
       say(words, sentence(frame, at.layer));
       drawLegend(legend, scale, ['weight 0', '1']);
       drawTokens(tokens, frame, options, scale, shown.tokens);
-      drawLoad(chart, frame, at.layer, whole.load);
+      drawLoad(chart, frame, at.layer, baseline.load);
       for (const [i, { which, map }] of layers.entries())
-        drawLayers(map, frame, at.layer, scale, which, whole.layers[i]!);
+        drawLayers(map, frame, at.layer, scale, which, baseline.layers[i]!);
     };
   },
 };
