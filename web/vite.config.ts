@@ -47,6 +47,10 @@ const KEPT = [
   ...first.map(({ id, preview }) => `${id}/${preview!.file}`),
 ];
 
+function withoutUnread(cards: readonly { readonly licence: string; readonly exact: object }[]) {
+  return cards.map(({ licence: _, exact: __, ...card }) => card);
+}
+
 function ship(): Plugin {
   let engine: Part | undefined;
   return {
@@ -82,12 +86,13 @@ function ship(): Plugin {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine!.copyTo(out);
       zoo.copyTo(out);
-      // Every first visit fetches these; a third of the list and half of a tokenizer are the space that readers need.
-      for (const name of PRELOADED)
-        writeFileSync(
-          join(out, zoo.path, name),
-          JSON.stringify(JSON.parse(readFileSync(zoo.file(name), 'utf8'))),
-        );
+      // Every first visit fetches these; a third of the list and half of a tokenizer are the space that readers need,
+      // and of a model the page reads neither the license nor the measurements before rounding.
+      for (const name of PRELOADED) {
+        const read = JSON.parse(readFileSync(zoo.file(name), 'utf8'));
+        const shown = name === 'index.json' ? withoutUnread(read) : read;
+        writeFileSync(join(out, zoo.path, name), JSON.stringify(shown));
+      }
       recordings?.copyTo(out);
       const kept = KEPT.map((name) => zoo.path + name);
       await buildServiceWorker(out, zoo.path, kept);

@@ -36,9 +36,9 @@ const ACTS = {
     keyboard: (page) => press(page, page.getByRole('button', { name: 'Hide it' }), 'Enter'),
   },
   3: {
-    read: (page) => page.locator('.arrows svg').getAttribute('aria-label'),
-    mouse: (page) => page.locator('.arrows-query input').click({ position: { x: 40, y: 8 } }),
-    keyboard: (page) => press(page, page.locator('.arrows-query input'), 'ArrowRight'),
+    read: (page) => text(page, '.step-3 .view-row'),
+    mouse: (page) => page.locator('.step-3 .step-words input').click({ position: { x: 40, y: 8 } }),
+    keyboard: (page) => press(page, page.locator('.step-3 .step-words input'), 'ArrowRight'),
   },
   4: {
     read: (page) => text(page, '.step-4 .step-words'),
@@ -93,8 +93,15 @@ export const story = {
   async 'the story says what its pictures show, of the reader’s own text'(stage) {
     const page = await stage.open('why=3');
     await goTo(page, 3);
+    // The row is worked out in both models, from its drawn cells.
     assert.match(
-      await text(page, '.step-3'),
+      await text(page, '.step-3 .view-row'),
+      /Softmax model, head L1H3, row of “water”.*<s> 1\.\d\d 98\.\d% 0\.05 0\.05 .*9 others .*in all 100% 0\.05.*would share all 100%, and the head would write 0\.7\d instead of 0\.05\..*Sigmoid model, head L4H0, row of “water”.*in all 12\d% /,
+    );
+    await page.locator('.step-3 summary').click();
+    await page.locator('.step-3 .arrows svg').waitFor();
+    assert.match(
+      await text(page, '.step-3 details'),
       /Every later token’s query points towards the first key and away from the others\..*cosine of query and key is \+0\.\d\d on average with the first key and −0\.\d\d with the others; .* in 25 of 25 rows/,
     );
     await goTo(page, 4);
@@ -103,7 +110,7 @@ export const story = {
     );
     assert.match(
       await text(page, '.step-4'),
-      /This head writes little\..*“<s>” is 0\.04× as long.*changes by 0\.000 nats per token: on this text the model barely uses.*of head L1H3 has a mean length of 0\.06, that of the other heads 0\.45/,
+      /This head writes little\..*changes by 0\.000 nats per token: on this text the model barely uses.*of head L1H3 has a mean length of 0\.06, that of the other heads 0\.45/,
     );
     assert.match(
       await text(page, '.start-deeper'),

@@ -4,16 +4,10 @@
 //     node tests/record/jupyterlab.mjs ADDRESS FOLDER
 //
 // prints its observations as JSON; pictures go to FOLDER. It may contact no server but the one at ADDRESS.
-import { createRequire } from 'node:module';
+import { CHROMIUM, chromium } from '../browser/chromium.mjs';
 
 const [address, folder] = process.argv.slice(2);
-const { chromium } = createRequire(new URL('../../web/package.json', import.meta.url))(
-  'playwright-core',
-);
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox'],
-});
+const browser = await chromium.launch(CHROMIUM);
 const SLOW = 1_800_000; // the time that a busy machine may take
 const found = { asked: [] };
 try {

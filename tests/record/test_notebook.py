@@ -233,9 +233,8 @@ def _build(folder: Path) -> list[Path]:
 
 def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
     pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
-    chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    if not PAGE.exists() or not Path(chromium).exists():
-        pytest.skip("the page is not built, or there is no Chromium")
+    if not PAGE.exists():
+        pytest.skip("the page is not built")
     _build(tmp_path / "wheel")
     (tmp_path / "models").mkdir()
     shutil.copytree(ROOT / "models" / "recordings", tmp_path / "models" / "recordings")

@@ -123,6 +123,24 @@ test('50 times open, run, close: memory stays', async () => {
   });
 });
 
+test('models that do not open give back the memory of their weights', async () => {
+  const { config, weights } = files(softmax);
+  await withEngine({}, async (engine) => {
+    const refuse = async () => {
+      await assert.rejects(engine.open({ config: '{}', weights }), { code: 'unsupported' });
+      await assert.rejects(engine.open({ config, weights: [weights, new Uint8Array(0)] }));
+      const stopped = new AbortController();
+      const onProgress = ({ stage }) => stage === 'open' && stopped.abort(new Error('stopped'));
+      const opening = engine.open({ config, weights }, { signal: stopped.signal, onProgress });
+      await assert.rejects(opening, /stopped/);
+    };
+    await refuse();
+    const before = await engine.memory();
+    for (let i = 0; i < 20; i++) await refuse();
+    assert.equal(await engine.memory(), before);
+  });
+});
+
 test('weights come over the network, in pieces, with or without a length', async () => {
   const { config, weights } = files(tiny);
   const server = createServer(({ url }, response) => {

@@ -58,6 +58,16 @@ test('edits hold in every condition', () =>
     assert.equal(found.first.loss.change.mean, 0);
   }));
 
+test('without a seed the other key is the one of seed 0', () =>
+  withModel(async (model) => {
+    const task = { name: 'next', prompts: next.given, chance: 0 };
+    const found = await Promise.all(
+      [undefined, 0, 1].map((drawn) => measureTask(model, task, { seed: drawn })),
+    );
+    assert.deepEqual(found[0], found[1]);
+    assert.notDeepEqual(found[0].other, found[2].other);
+  }));
+
 test('one prompt has no standard error', () =>
   withModel(async (model) => {
     const { baseline } = await measureTask(model, { ...next, prompts: next.given.slice(0, 1) });

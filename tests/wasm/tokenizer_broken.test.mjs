@@ -213,7 +213,7 @@ test('metadata of a GGUF that does not fit says which key', () => {
       { model: 'gpt2', pre: 'klingon' },
       'unsupported',
       'pre',
-      'expected one of gpt-2, default, phi-2, smollm, starcoder, refact, command-r, gpt-neox, olmo, mpt, qwen2, deepseek-r1-qwen, llama-bpe, llama3, llama-v3, dbrx, falcon, bloom, got "klingon"',
+      'expected one of gpt-2, default, phi-2, exaone4, smollm, starcoder, refact, codeshell, exaone, command-r, gpt-neox, olmo, mpt, qwen2, deepseek-r1-qwen, qwen35, stablelm2, hunyuan, seed-coder, llama-bpe, llama3, llama-v3, falcon3, falcon-h1, lfm2, dbrx, smaug-bpe, glm4, chatglm-bpe, gpt-4o, llama4, tekken, deepseek-v3, hunyuan-dense, falcon, bloom, got "klingon"',
     ],
     [
       { model: 'gpt2', pre: 'gpt-2' },

@@ -3,7 +3,16 @@
  * picture on any text, at any step, with rows normalized or not. Every sentence about the map is made from one claim:
  * lead, caption, remark, label, and the picture to share.
  */
-import { cellsOf, firstKey, firstWeights, mapsOf, ofHead, type Frame, type Head } from './frame';
+import {
+  cellsOf,
+  firstKey,
+  firstWeights,
+  mapsOf,
+  mean,
+  ofHead,
+  type Frame,
+  type Head,
+} from './frame';
 
 /** Measurements of the first column of a drawn map. */
 export interface Column {
@@ -16,8 +25,9 @@ export interface Column {
   readonly uniform: number;
   /** Mean over all rows, the first one included, as alpha_1 has it. */
   readonly given: number;
-  /** Mean sum of all rows. */
+  /** Mean sum of all rows, the smallest and the largest. */
   readonly rowSum: number;
+  readonly sums: readonly [number, number];
 }
 
 /**
@@ -26,12 +36,13 @@ export interface Column {
  */
 export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
   let unseen = 0;
-  let [strong, first, uniform, sums, given] = [0, 0, 0, 0, 0];
+  let [strong, first, uniform, given] = [0, 0, 0, 0];
+  const sums: number[] = [];
   for (let t = 0; t < T; t++) {
     const row = Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite);
     const sum = row.reduce((a, b) => a + Math.abs(b), 0);
     const weight = Math.abs(cells[t * T + key]!);
-    sums += sum;
+    sums.push(sum);
     if (t < key && Number.isNaN(weight)) unseen++;
     if (Number.isNaN(weight)) continue;
     given += weight;
@@ -43,7 +54,8 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
   const rows = T - 1 - unseen;
   return {
     ...{ rows, strong, mean: first / rows, uniform: uniform / rows },
-    ...{ given: given / (T - unseen), rowSum: sums / T },
+    ...{ given: given / (T - unseen), rowSum: mean(sums) },
+    sums: [Math.min(...sums), Math.max(...sums)],
   };
 }
 
@@ -89,7 +101,9 @@ export interface Claim {
   readonly even: number;
   /** Whether the numbers are shares of the row, because of the operation or of normalized rows. */
   readonly isShare: boolean;
+  /** Mean sum of the rows, and the smallest and largest of them. */
   readonly rowSum: number;
+  readonly sums: readonly [number, number];
   /** Whether no head of the model gives the first token a larger weight. */
   readonly isMost: boolean;
   readonly isAbout: boolean;
@@ -107,6 +121,7 @@ export function claimOf(
   const key = firstKey(frame);
   const column = maps && columnOf(cellsOf(maps, state), T, key);
   const weights = firstWeights(frame);
+  const [rowSum, ...sums] = column ? [column.rowSum, ...column.sums] : rowSums(frame, at);
   const weight = weights[at.layer * frame.architecture.H + at.head]!;
   const measured = isShare ? ofHead(tensors.alpha!, at)[key]! : weight;
   return {
@@ -116,7 +131,8 @@ export function claimOf(
     given: sequences === 1 && column ? column.given : measured,
     even: tensors.alpha_uniform!.data[key]!,
     isShare,
-    rowSum: column ? column.rowSum : meanRowSum(frame, at),
+    rowSum,
+    sums,
     isMost: !weights.some((other) => other > weight),
     isAbout: isAbout(frame),
   };
@@ -125,7 +141,8 @@ export function claimOf(
 /** Whether the numbers are those of a quantized preview; the exact weights may change their last digit. */
 export const isAbout = ({ model }: Frame): boolean => Boolean(model.bits && !model.step);
 
-/** The mean sum of a head's rows, as the model computes it. */
-function meanRowSum({ tensors }: Frame, at: Head): number {
-  return tensors.row_mass_summary ? ofHead(tensors.row_mass_summary, at)[0]! : NaN;
+/** Mean, smallest and largest sum of a head's rows, as the model computes them. */
+function rowSums({ tensors }: Frame, at: Head): [number, number, number] {
+  const all = tensors.row_mass_summary && ofHead(tensors.row_mass_summary, at);
+  return all ? [all[0]!, all[1]!, all[2]!] : [NaN, NaN, NaN];
 }

@@ -22,6 +22,11 @@ export function show(value: number, digits = 2): string {
   return value.toFixed(digits);
 }
 
+/** Formats as `show` does, with a minus sign in place of a hyphen. */
+export const real = (value: number, digits = 2): string => show(value, digits).replace('-', '−');
+export const withSign = (value: number, digits = 2): string =>
+  `${value > 0 ? '+' : ''}${real(value, digits)}`;
+
 /** Formats a share; one that rounds to nothing is `<0.1%`. */
 export function percent(share: number, digits = 1): string {
   if (!Number.isFinite(share)) return '–';
@@ -32,6 +37,30 @@ export function percent(share: number, digits = 1): string {
 
 /** Formats row sums: whole percents, and one digit more below one percent. */
 export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0);
+
+/** A change of a loss in nats, as what it means for the model's next guess: e to that power. */
+export function choiceWords(change: number): string {
+  if (!Number.isFinite(change)) return '';
+  const times = Math.exp(change);
+  if (Math.abs(times - 1) < 0.005) return 'the model is as unsure of each next token as before';
+  return `as if the model chose each token among ${times.toFixed(times < 9.95 ? 2 : 0)} times as many`;
+}
+
+/** A loss before and after a change. @param whose loss, and on what text */
+export const costWords = (whose: string, before: number, after: number): string =>
+  Number.isFinite(before + after)
+    ? `${whose}: from ${before.toFixed(2)} to ${after.toFixed(2)}, ${choiceWords(after - before)}.`
+    : '';
+
+/** What the rows of a head sum to, said beside its map. */
+export function rowsWords({ sums: [least, most], isAbout }: Claim): string {
+  const [low, high] = [sumWords(least), sumWords(most)];
+  if (low === '–') return '';
+  const about = isAbout && low !== high ? 'about ' : '';
+  return low === high
+    ? `each row sums to ${low}`
+    : `rows sum to ${about}${low.replace('%', '')}-${high}`;
+}
 
 /** Returns a token's text on one line: white space and control characters become visible signs. */
 export function readable(text: string): string {

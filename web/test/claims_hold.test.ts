@@ -11,12 +11,13 @@ import { build as compare } from '../src/rooms/compare';
 import { build as explore } from '../src/rooms/explore';
 import { build as figure } from '../src/rooms/figure';
 import { lead } from '../src/rooms/start';
+import { row } from '../src/rooms/worked_row';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as training } from '../src/rooms/training';
-import { finding } from '../src/words';
+import { finding, rowsWords } from '../src/words';
 import { claimOf } from '../src/claims';
 import { viewNamed, views } from '../src/views/index';
-import { chartsIn, forgetPlots, mapsIn } from './drawn';
+import { chartsIn, drawn, forgetPlots, mapsIn } from './drawn';
 import { bytesOf, openPage, standsForScreen } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
 import { roomOf } from './page';
@@ -92,6 +93,7 @@ function truthOf(cells: ArrayLike<number>, T: number) {
     // The paper's proxy.
     share: mean(column.map((x, t) => x / (sums[t]! + 1e-8))),
     rowSum: mean(sums),
+    sums: [Math.min(...sums), Math.max(...sums)] as const,
     strong: after.filter((x) => x > 0.5).length,
     rows: T - 1,
     after: mean(after),
@@ -146,6 +148,14 @@ const CLAIMS: Readonly<
   'row sums in a label': [
     /receives a [^.]*?; rows sum to (<?[\d.]+)% on average/g,
     ({ map }, n) => isWritten(n!, map.rowSum),
+  ],
+  'the sum of each row': [
+    /each row sums to (<?[\d.]+)%/g,
+    ({ shown: { sums } }, n) => sums.every((sum) => isWritten(n!, sum)),
+  ],
+  'the sums of the rows': [
+    /^rows sum to (<?[\d.]+)-([\d.]+)%/g,
+    ({ shown: { sums } }, low, high) => isWritten(low!, sums[0]) && isWritten(high!, sums[1]),
   ],
   'row sums of all heads': [
     /they sum to (<?[\d.]+)% on average/g,
@@ -309,6 +319,81 @@ function wrongCells(root: Element, truths: readonly Truth[], frames: readonly Fr
   });
 }
 
+/** Numbers and claims of a worked row that are not those of the drawn map, the scores and the values. */
+function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): string[] {
+  const { T, head, tensors, architecture, operation } = frame;
+  const { all, text } = drawn(row, frame, { query });
+  if (T < 2) return text('table') ? ['a row of a single token'] : [];
+  const at = query * T;
+  const { H, G } = architecture;
+  const K = tensors.v!.shape[3]!;
+  const from = (head!.layer * G + Math.floor(head!.head / (H / G))) * T * K;
+  const valueOf = (key: number) =>
+    Array.from(tensors.v!.data.subarray(from + key * K, from + (key + 1) * K));
+  const seen = Array.from({ length: query + 1 }, (_, key) => ({
+    key,
+    score: head!.tensors.scores!.data[at + key]!,
+    weight: cells[at + key]!,
+    value: valueOf(key),
+  }));
+  const sumOf = (keys: typeof seen, weightOf: (one: (typeof seen)[number]) => number) =>
+    Math.hypot(
+      ...Array.from({ length: K }, (_, i) =>
+        keys.reduce((sum, one) => sum + weightOf(one) * one.value[i]!, 0),
+      ),
+    );
+  const [first, ...rest] = seen;
+  rest.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
+  const lines = [first!, ...rest.slice(0, rest.length === 4 ? 4 : 3)].map((one) => [
+    one.score,
+    one.weight,
+    Math.hypot(...one.value),
+    Math.hypot(...one.value) * Math.abs(one.weight),
+  ]);
+  const wrong: string[] = [];
+  const is = (what: string, said: string, value: number, scale = 1) => {
+    const number = said.replace(/%$|∞/, '');
+    if (!isWritten(number, value, said.endsWith('%') ? 100 : scale))
+      wrong.push(`${what}: ${said}, not ${value}`);
+  };
+  lines.forEach((values, i) => {
+    const written = [...all('tbody tr')[i]!.querySelectorAll('td')].map((one) =>
+      one.textContent!.trim(),
+    );
+    values.forEach((value, n) => is(`line ${i}, column ${n}`, written[n]!, value));
+  });
+  const foot = all('tfoot td').map((one) => one.textContent!.trim());
+  const sum = seen.reduce((before, { weight }) => before + weight, 0);
+  const output = sumOf(seen, ({ weight }) => weight);
+  is('sum', foot[1]!, sum);
+  is('output', foot[3]!, output);
+  const said = row.says(frame, head!, { query } as never);
+  // Softmax of the same scores, without the first one.
+  const instead = /would write (<?[\d.e+-]+) instead of (<?[\d.e+-]+)\./.exec(said);
+  if (instead) {
+    const total = rest.reduce((before, { score }) => before + Math.exp(score), 0);
+    is(
+      'without',
+      instead[1]!,
+      sumOf(rest, ({ score }) => Math.exp(score) / total),
+    );
+    is('with', instead[2]!, output);
+  }
+  const isTop = rest.every(
+    ({ score, weight }) => first!.score > score && first!.weight > Math.abs(weight),
+  );
+  const holds = {
+    'has the highest score': isTop,
+    'another token gets more attention': !isTop,
+    'most of the attention goes to it': first!.weight > 0.5 && operation.normalises,
+    'its small value adds little':
+      Math.hypot(...first!.value) < mean(rest.map(({ value }) => Math.hypot(...value))) / 2,
+  };
+  for (const [claim, isTrue] of Object.entries(holds))
+    if (said.includes(claim) && !isTrue) wrong.push(claim);
+  return wrong;
+}
+
 /** The paragraphs of a room. */
 const paragraphs = (root: Element) =>
   [...root.querySelectorAll('p')].map((one) => one.textContent!.replace(/\s+/g, ' '));
@@ -317,7 +402,7 @@ const labelled = (root: Element, start: RegExp) =>
 const free = { layer: -1, head: -1 };
 const ATTENTION = /^Attention weights of head/;
 
-const READ = ['attention', 'sinks', 'heads'].map((name) => viewNamed(name));
+const READ = [...['attention', 'sinks', 'heads'].map((name) => viewNamed(name)), row];
 /** Texts of one test: a busy machine takes its time for each. */
 const TOGETHER = 8;
 const parts = Array.from({ length: TEXTS.length / TOGETHER }, (_, i) =>
@@ -355,10 +440,16 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
             map!.data.label,
             finding(frame, head),
             lead([frame], [claim]),
+            rowsWords(claim),
           ];
           for (const one of new Set(said))
             wrong.push(...broken(one, truth, seen).map((what) => `“${prompt}”: ${what}`));
           room.scope.end();
+          const query = Math.max(1, (7 * n) % frame.T);
+          const { att } = frame.head!.tensors;
+          wrong.push(
+            ...wrongInRow(frame, query, att!.data).map((what) => `row of “${prompt}”: ${what}`),
+          );
         }
         const note = (what: string) => wrong.push(`“${prompt}”: ${what}`);
         const heads = frames.map((frame) => selectedHead(frame, at));

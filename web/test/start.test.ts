@@ -94,9 +94,11 @@ describe('the first sentence', () => {
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model Head L1H0 gives <s> 90% of its attention; spread evenly over what each row sees, 10%.',
+      'Softmax model each row sums to 100% Head L1H0 gives <s> 90% of its attention; spread evenly over what each row sees, 10%.',
     );
-    expect(text('.twin-1')).toBe('Sigmoid model Head L1H0 gives <s> a mean weight of 90%.');
+    expect(text('.twin-1')).toBe(
+      'Sigmoid model each row sums to 100% Head L1H0 gives <s> a mean weight of 90%.',
+    );
     expect(text('.facts p')).toBe(
       'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100%. The mean over all 4 heads is 42%.',
     );
@@ -116,10 +118,10 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /In a model trained alike with sigmoid, they do not: its rows need not sum to 100%\.$/,
+      /In a model trained alike with sigmoid, they do not: rows need not sum to 100%\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> more than 2%. Shown: L1H0, the most; its rows sum to 38%.',
+      'Sigmoid model rows sum to 3-71% No head gives <s> more than 2%. Shown: L1H0, the most.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
@@ -145,9 +147,9 @@ describe('the first sentence', () => {
         kinds.map((kind) => ({ kind }) as never),
       ).replace(/^.*every text\./, '…');
     const where = 'In a model trained alike with sigmoid';
-    expect(said('all', 'none')).toBe(`… ${where}, they do not: its rows need not sum to 100%.`);
+    expect(said('all', 'none')).toBe(`… ${where}, they do not: rows need not sum to 100%.`);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
-    expect(said('weak', 'none')).toBe(`… ${where}, it does not: its rows need not sum to 100%.`);
+    expect(said('weak', 'none')).toBe(`… ${where}, it does not: rows need not sum to 100%.`);
     expect(said('all', 'weak')).toBe('…');
     for (const other of ['none', 'all'] as const)
       expect(said('none', other)).toBe('This head does not single out the first token.');

@@ -4,11 +4,12 @@ import { signal } from '@preact/signals-core';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
+import recorded from '../lessons/pictures/without_first.json';
 import { shownOf } from '../src/page/context';
 import { Story } from '../src/rooms/story';
 import { answerOf, arrows, contestOf } from '../src/views/arrows';
 import { groupsWords, littleWords, outputs, writtenOf, type Written } from '../src/views/outputs';
-import { SOFTMAX_AND_SIGMOID } from '../src/words';
+import { answerOf as rowAnswer, row, sharesWords, workedRow } from '../src/rooms/worked_row';
 import { drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
@@ -136,6 +137,8 @@ describe('queries and keys as arrows', () => {
     const input = view.all('input')[0] as HTMLInputElement;
     input.value = '2';
     input.dispatchEvent(new Event('input'));
+    expect(view.set).toHaveBeenLastCalledWith({ query: 2 });
+    view.draw(keyed(), { query: 2 });
     expect([view.all('path.other').length, input.getAttribute('aria-valuetext')]).toEqual([
       2,
       'query of token 2, =1,"x"↵',
@@ -144,8 +147,11 @@ describe('queries and keys as arrows', () => {
     expect(view.all('svg')[0]!.getAttribute('aria-label')).toMatch(
       /^Arrows for the query of token 2/,
     );
+    // Grey arrows are labelled, too.
+    expect(view.texts('svg text')[1]).toBe('keys of the other 2 tokens');
     // A shorter text has no such token.
-    view.draw({ ...keyed(), T: 2, tokens: keyed().tokens.slice(0, 2) } as Frame);
+    view.draw({ ...keyed(), T: 2, tokens: keyed().tokens.slice(0, 2) } as Frame, { query: 2 });
+    expect(view.texts('svg text')[1]).toBe('key of “a”');
     expect(view.text('.range span')).toMatch(/^Query of token 1/);
     expect(drawn(arrows, keyed(), { isPlain: true }).all('.caption')[0]!.hidden).toBe(true);
     expect(arrows.numbers(keyed(), at).map(({ name }) => name)).toEqual(['cos', 'key_norm']);
@@ -225,6 +231,145 @@ const card = (id: string, loss: number, sink_1 = 50) => ({
   measured: { sink_1, loss },
 });
 
+/** Values of two numbers of three tokens; head L1H0 attends to the first one, whose value is short. */
+const rowed = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -1]) => {
+  const powers = scores.map(Math.exp);
+  const soft = powers.map((power) => power / powers.reduce((a, b) => a + b));
+  const values = [0.03, 0.04, 3, 4, 0, 5];
+  return {
+    ...keyed(),
+    head: {
+      ...at,
+      tensors: {
+        ...keyed().head!.tensors,
+        att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, ...soft]),
+        scores: tensor([3, 3], [0, 0, 0, Math.log(9), 0, 0, ...scores]),
+      },
+    },
+    tensors: {
+      ...keyed().tensors,
+      v: tensor(
+        [2, 2, 3, 2],
+        [...Array<number>(12).fill(7), ...values, ...Array<number>(6).fill(7)],
+      ),
+    },
+    ...change,
+  } as unknown as Frame;
+};
+
+describe('one row, worked out', () => {
+  it('has of each token its score, weight, value and what that adds', () => {
+    const worked = workedRow(rowed(), 2)!;
+    const [e3, e1, e] = [3, 1, -1].map(Math.exp) as [number, number, number];
+    const sum = e3 + e1 + e;
+    const near = (x: number) => expect.closeTo(x, 5);
+    expect(worked.named).toEqual([
+      {
+        key: 0,
+        score: 3,
+        weight: near(e3 / sum),
+        value: near(0.05),
+        adds: near((0.05 * e3) / sum),
+      },
+      { key: 1, score: 1, weight: near(e1 / sum), value: near(5), adds: near((5 * e1) / sum) },
+      { key: 2, score: -1, weight: near(e / sum), value: near(5), adds: near((5 * e) / sum) },
+    ]);
+    expect([worked.others, worked.sum]).toEqual([[], near(1)]);
+    expect(worked.output).toBeCloseTo(
+      Math.hypot((0.03 * e3 + 3 * e1) / sum, (0.04 * e3 + 4 * e1 + 5 * e) / sum),
+      5,
+    );
+    // Without the first token softmax shares the row among the others.
+    expect(worked.without).toBeCloseTo(Math.hypot(3 * e1, 4 * e1 + 5 * e) / (e1 + e), 5);
+    // The row in the middle, where none is selected; the first row sees no other token.
+    expect([workedRow(rowed(), -1)!.query, workedRow(rowed(), 0)!.query]).toEqual([1, 1]);
+    expect(workedRow(rowed(), 1)!.named).toHaveLength(2);
+    // Nothing of means over blocks, of a single token, and where scores or values are not recorded.
+    expect(workedRow(rowed({ pooled: 2 }), 2)).toBeUndefined();
+    expect(workedRow(keyed(), 2)).toBeUndefined();
+    // Heads that share their values.
+    const shared = rowed({ architecture: { ...rowed().architecture, G: 1 } } as never);
+    const v = tensor([2, 1, 3, 2], [...Array<number>(6).fill(7), 0, 1, 0, 1, 0, 1]);
+    const grouped = { ...shared, tensors: { ...shared.tensors, v } } as Frame;
+    expect(workedRow(grouped, 2)!.named.map(({ value }) => value)).toEqual([1, 1, 1]);
+  });
+
+  it('gives a line to the first token and the three largest others, and one to all that are left', () => {
+    const many = (T: number) => {
+      const cells = Array.from({ length: T * T }, (_, i) => (i % T === 0 ? 0.5 : 0.01 * (i % T)));
+      return {
+        ...rowed(),
+        T,
+        tokens: Array.from({ length: T }, (_, i) => ({ ...rowed().tokens[1]!, text: `t${i}` })),
+        head: {
+          ...at,
+          tensors: { att: tensor([T, T], cells), scores: tensor([T, T], cells) },
+        },
+        tensors: { ...rowed().tensors, v: tensor([2, 2, T, 1], Array<number>(4 * T).fill(2)) },
+      } as unknown as Frame;
+    };
+    const keys = (T: number) => {
+      const { named, others } = workedRow(many(T), T - 1)!;
+      return [named, others].map((all) => all.map(({ key }) => key));
+    };
+    expect(keys(5)).toEqual([[0, 4, 3, 2, 1], []]);
+    expect(keys(6)).toEqual([
+      [0, 5, 4, 3],
+      [2, 1],
+    ]);
+    expect(workedRow(many(6), 5)!.othersAdd).toBeCloseTo(0.06, 5);
+    const view = drawn(row, many(6), { query: 5 });
+    expect(view.texts('tbody tr')).toEqual([
+      '“t0” 0.50 50.0% 2.00 1.00',
+      '“t5” 0.05 5.0% 2.00 0.10',
+      '“t4” 0.04 4.0% 2.00 0.08',
+      '“t3” 0.03 3.0% 2.00 0.06',
+      '2 others 0.01 to 0.02 3.0% 2.00 each 0.06',
+    ]);
+    expect(view.text('tfoot')).toBe('in all 65% 1.30');
+    expect(view.all('.first')).toHaveLength(1);
+    expect(view.all('tbody .bar')[1]!.style.getPropertyValue('--share').trim()).toBe('1');
+  });
+
+  it('says what the row supports', () => {
+    const words = (scores: number[], change: Partial<Frame> = {}) =>
+      rowAnswer(workedRow(rowed(change, scores), 2)!, rowed(change, scores));
+    const top = 'The first token has the highest score';
+    expect(words([3, 1, -1])).toBe(
+      `${top}, so most of the attention goes to it, but its small value adds little.`,
+    );
+    expect(words([0.1, 0, 0])).toBe(`${top}, but its small value adds little.`);
+    expect(words([0, 0, 1])).toBe(
+      'In this row another token gets more attention than the first one.',
+    );
+    const long = { ...rowed().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
+    expect(words([3, 1, -1], { tensors: long })).toBe(
+      `${top}, so most of the attention goes to it.`,
+    );
+    const shares = (frame: Frame) => sharesWords(workedRow(frame, 2)!, frame);
+    const { output, without } = workedRow(rowed(), 2)!;
+    expect(shares(rowed())).toBe(
+      `The weights must sum to 100%: what the first token does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write ${without.toFixed(2)} instead of ${output.toFixed(2)}.`,
+    );
+    // Values that are alike: the head writes no more without the first token.
+    expect(shares(rowed({ tensors: long }))).toMatch(/the other 2 tokens take\.$/);
+    expect(shares(sigmoid(rowed()))).toBe(
+      'Sigmoid weighs each token by its own score. This row sums to 100%, and no row has to reach 100%.',
+    );
+    const other = { ...rowed().operation, name: 'softpick', normalises: false };
+    expect(shares(rowed({ operation: other }))).toBe('The weights of this row sum to 100%.');
+    expect(row.says(keyed(), at)).toBe('');
+  });
+});
+
+const sigmoid = (more: Frame) =>
+  ({
+    ...more,
+    subject: 'sigmoid',
+    model: { ...more.model, id: 'sigmoid' },
+    operation: { name: 'sigmoid', label: 'sigmoid', normalises: false, proxy: 'weights' },
+  }) as unknown as Frame;
+
 describe('the story', () => {
   beforeEach(() => labs.mockClear());
 
@@ -238,7 +383,7 @@ describe('the story', () => {
     }: Partial<State> & { losses?: readonly number[]; cards?: readonly object[] } = {},
   ) {
     const studied = ({ subject }: { subject: string }) => {
-      const value = losses?.[subject.includes('~silence') ? 1 : 0];
+      const value = losses?.[subject.includes('~') ? 1 : 0];
       return value === undefined
         ? undefined
         : { frame: frameOf({}, { loss_mean: tensor([1], [value]) }) };
@@ -262,20 +407,17 @@ describe('the story', () => {
     return { ...made, wants: () => story.wants(frames[0], page.state.value) };
   }
   const settle = () => new Promise((done) => setTimeout(done));
-  const sigmoid = (more: Frame) =>
-    ({
-      ...more,
-      subject: 'sigmoid',
-      model: { ...more.model, id: 'sigmoid' },
-      operation: { name: 'sigmoid', label: 'sigmoid', normalises: false, proxy: 'weights' },
-    }) as unknown as Frame;
-
   it('builds and asks for nothing of a step that is not reached', async () => {
     const { all, wants } = storyOf(2, [keyed()]);
     await settle();
     expect(all('div:has(> .step-words)')).toHaveLength(0);
     expect(all('[data-recorded-texts]')).toHaveLength(1);
-    expect(wants()).toEqual({ views: [], more: [], subjects: [], heads: {}, studies: [] });
+    expect(wants()).toMatchObject({ views: [], subjects: [], heads: {} });
+    // What hiding the first token costs is measured, with nothing else.
+    expect(wants().studies.map(({ subject }) => subject)).toEqual([
+      'softmax',
+      'softmax~hide_key(0)',
+    ]);
     expect(labs).not.toHaveBeenCalled();
   });
 
@@ -325,20 +467,44 @@ describe('the story', () => {
     );
   });
 
-  it('3: begins with a plain sentence, and has the numbers after it', async () => {
-    const { texts, wants } = storyOf(3, [keyed()]);
+  it('2: says what hiding the first token costs the real model, and the shown one on the reader’s text', async () => {
+    const costs = async (...losses: number[]) => {
+      const { texts } = storyOf(2, [keyed()], { losses });
+      await settle();
+      return texts('.costs li');
+    };
+    const { kept: before, deleted: after } = recorded.losses;
+    expect(await costs(2, 2.3)).toEqual([
+      `${recorded.model}, on the text that this page opens with: from ${before.toFixed(2)} to ${after.toFixed(2)}, as if the model chose each token among ${Math.exp(after - before).toFixed(2)} times as many.`,
+      'Softmax model, on your text: from 2.00 to 2.30, as if the model chose each token among 1.35 times as many.',
+    ]);
+    const own = async (...losses: number[]) => (await costs(...losses))[1];
+    expect(await own(2, 1.9)).toMatch(/from 2\.00 to 1\.90, .* among 0\.90 times/);
+    expect(await own(2, 4.5)).toMatch(/among 12 times/);
+    expect(await own(2, 2.001)).toMatch(/as unsure of each next token as before\.$/);
+    expect(await own()).toBe('Softmax model, on your text …');
+    expect(await own(2, NaN)).toBeUndefined();
+  });
+
+  it('3: works out one row of each model, and has the arrows behind a door', async () => {
+    const { texts, text, wants, all, state } = storyOf(3, [rowed(), sigmoid(rowed())]);
     await settle();
-    const [first, intro, operations] = texts('.step-words > p');
-    expect(first).toBe(
-      'Every later token’s query points towards the first key and away from the others.',
+    expect(text('.answer')).toBe(
+      'The first token has the highest score, so most of the attention goes to it, but its small value adds little.',
     );
-    expect(intro).toMatch(/^A head compares .* the higher its score/);
-    expect(operations).toBe(SOFTMAX_AND_SIGMOID);
-    // The numbers are behind a door.
-    expect(texts('.step-words > details p')[0]).toMatch(
-      /^In head L1H0 the cosine of query and key is \+0\.50/,
+    expect(texts('.step-words > p')[1]).toMatch(
+      /^A score says how well .* adds up each value times/,
     );
-    expect(wants().views.map(({ name }) => name)).toEqual(['arrows']);
+    expect(texts('details > p')[0]).toMatch(
+      /^Every later token’s query points .* the cosine of query and key is \+0\.50/,
+    );
+    expect(wants().views.map(({ name }) => name)).toEqual(['row', 'arrows']);
+    // The slider selects the row, as a click on a map does.
+    expect(text('.query-range')).toBe('Row of token 1: “a”');
+    const input = all('.query-range input')[0] as HTMLInputElement;
+    input.value = '2';
+    input.dispatchEvent(new Event('input'));
+    expect([state.value.query, text('.query-range')]).toEqual([2, 'Row of token 2: “=1,"x"↵”']);
     const one = storyOf(3, [{ ...keyed(), T: 1 } as Frame]);
     await settle();
     expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');
@@ -357,11 +523,7 @@ describe('the story', () => {
 
   it('4: says what the head writes, what that is for, and whether the model needs it', async () => {
     const more = writes(2, 1, 0.5, 4.5).tensors;
-    const frame = (value = 0.25) =>
-      ({
-        ...keyed(),
-        tensors: { ...keyed().tensors, ...more, value_ratio: tensor([2, 2], [1, 1, value, 1]) },
-      }) as Frame;
+    const frame = () => ({ ...keyed(), tensors: { ...keyed().tensors, ...more } }) as Frame;
     const words = async (
       ...given: Parameters<typeof storyOf> extends [number, ...infer Rest] ? Rest : never
     ) => {
@@ -371,22 +533,10 @@ describe('the story', () => {
     };
     const [own] = [frame()];
     expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
-      'The sink lets the head say almost nothing: the value of the start token “<s>” is 0.25× as long as those of other tokens, so attention on it adds little. If the first token is hidden, as in step 2, this attention must go to tokens with longer values: then the head writes, whether it has something to say or not.',
       'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one. Red heads write 0.75 on average, the others 3.25.',
       'Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by +0.250 nats per token: on this text the model uses what the head writes.',
     ]);
-    // A value that is not short is no place for attention that is not needed.
-    expect((await words([frame(0.5)], { losses: [2, 2.25] }))[0]).toBe('');
-    // Both heads of a layer share one value.
-    const shared = (ratio: number) =>
-      ({
-        ...frame(),
-        architecture: { ...own!.architecture, G: 1 },
-        tensors: { ...own!.tensors, value_ratio: tensor([2, 1], [1, ratio]) },
-      }) as Frame;
-    const second = { layer: 1, head: 1 };
-    expect((await words([shared(0.125)], { losses: [2, 2], ...second }))[0]).toContain('0.13×');
-    const late = async (...losses: number[]) => (await words([own], { losses }))[2];
+    const late = async (...losses: number[]) => (await words([own], { losses }))[1];
     expect(await late()).toBe('Does the model use this head? Ablating it …');
     expect(await late(2.5, 2)).toMatch(/by −0\.500 nats/);
     expect(await late(0, 0.0023)).toMatch(
@@ -396,7 +546,7 @@ describe('the story', () => {
     expect(await late(0, NaN)).toBe('');
     const { wants } = storyOf(4, [own]);
     await settle();
-    expect(wants()).toMatchObject({ views: [outputs], more: ['value_ratio'] });
+    expect(wants().views).toEqual([outputs]);
     expect(wants().studies.map(({ subject }) => subject)).toEqual([
       'softmax',
       'softmax~silence(1,0)',

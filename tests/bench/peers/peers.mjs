@@ -1,14 +1,13 @@
 /** The table of peers/run; the arguments are words that a row's name must hold. */
 import { createServer } from 'node:http';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { extname, join, normalize, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { CHROMIUM, chromium } from '../../browser/chromium.mjs';
 import { isOurs, summary } from './table.mjs';
 import { SHIPPED, TABLE } from './works.mjs';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const { chromium } = createRequire(join(root, 'web/package.json'))('playwright-core');
 const rounds = Number(process.env.ROUNDS ?? 5);
 const words = process.argv.slice(2);
 const folders = {
@@ -126,10 +125,7 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
 const { files: answers, ...judged } = JSON.parse(
   readFileSync(new URL('../../golden/peers.json', import.meta.url), 'utf8'),
 );
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
-});
+const browser = await chromium.launch(CHROMIUM);
 const facts = { chromium: browser.version(), rounds, judged, rows: [] };
 const out = join(root, '.build/bench/peers.json');
 

@@ -40,7 +40,6 @@ export interface Card {
   readonly tokenizer: string;
   /** Its tokenizer_config.json, included since it is small. */
   readonly tokenizer_config: object;
-  readonly licence: string;
   /** Numbers that a paper reports of its own model of this kind; null or absent if none does. */
   readonly paper?: Reported | null;
   /** The effect of its factor over several seeds, in pairs with the baseline's; null if undecided. */

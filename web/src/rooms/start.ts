@@ -39,6 +39,7 @@ import {
   isBelow,
   meanAlpha,
   percent,
+  rowsWords,
   firstBare,
   shareWords,
   stampWords,
@@ -79,7 +80,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   const where = isTwin(own, other) ? 'a model trained alike with sigmoid' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
-  const free = isTwin(own, other) ? ': its rows need not sum to 100%' : '';
+  const free = isTwin(own, other) ? ': rows need not sum to 100%' : '';
   if (second.kind === 'none') return ` In ${where}, ${who} ${does} not${free}.`;
   return second.kind === first.kind ? ` In ${where}, ${who} ${does}, too.` : '';
 }
@@ -102,8 +103,7 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}. Shown: ${head}, the most; its rows sum
-    to ${claim.isAbout ? 'about ' : ''}${sumWords(claim.rowSum)}.`;
+    return html`No head gives ${first} more than ${number}. Shown: ${head}, the most.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)}; spread
   evenly over what each row sees, ${percent(claim.even, 0)}.`;
@@ -313,7 +313,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       all.map(({ frame, subject }, i) => {
         const claim = frame && claims[frames.findIndex((one) => one.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capital(nameOf(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capital(nameOf(frame))}</strong> <small>${rowsWords(claim!)}</small> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,
@@ -324,7 +324,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     legend.hidden = frames.some(({ pooled }) => pooled);
     drawScale(bar, scale);
     render(
-      html`row: the attending token · column: attended to
+      html`row: attending token · column: attended to
       ${frames.every(isBidirectional) ? nothing : html`· <span class="later"></span> later tokens: not visible`}`,
       key,
     );

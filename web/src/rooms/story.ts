@@ -18,10 +18,12 @@ import type { Study } from '../run/request';
 import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
+import { queryRange } from '../views/query';
 import { groupsWords, outputs, writtenOf } from '../views/outputs';
 import { signed } from '../views/settings';
 import {
   capital,
+  costWords,
   evenWords,
   givenWords,
   headName,
@@ -30,17 +32,16 @@ import {
   judged,
   percent,
   shareWords,
-  purposeWords,
   shortWords,
   show,
-  SOFTMAX_AND_SIGMOID,
 } from '../words';
 import { cardOf } from './about';
-import { ablation, isChangeable, lossChangeOf, lossStudies } from './loss_change';
+import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
 import { ROOMS } from './names';
 import { seedWords, isTwin, remarkOf } from './start_words';
 import { trained, Walk } from './walk';
-import { Recorded, WithoutFirst } from './without_first';
+import { answerOf as rowAnswer, row, workedRow } from './worked_row';
+import { Recorded, RECORDED_COST, WithoutFirst } from './without_first';
 import './story.css';
 
 /** The recording of the real model of step 2. */
@@ -74,6 +75,12 @@ type Build = (place: HTMLElement, given: Given) => Step;
 function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [part(place, 'step-words'), part(place, 'step-picture')];
 }
+
+/** How to read a row, and why it is the first token that wins it. */
+const ROW =
+  'A score says how well a token’s key fits the query. The head turns scores into weights, and adds up each value times its weight. Values are vectors: the table gives their lengths.';
+const FIRST =
+  'Why the first token? Only it is visible to all others, and training often makes it the place for attention that is not needed.';
 
 /** What is said where a reader asks for it. */
 const door = (title: string, said: string) =>
@@ -150,10 +157,20 @@ const everyHead: Build = (place, { context, scope }) => {
   };
 };
 
+/** What the shown model loses on the reader's text with the first token hidden. */
+function ownCost(frame: Frame | undefined, context: Context): string {
+  if (!isChangeable(frame)) return '';
+  const change = lossChangeOf(frame, [WITHOUT_FIRST], context);
+  const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
+  const whose = `${frame.title}, on your text`;
+  return change === undefined ? `${whose} …` : costWords(whose, loss, loss + change);
+}
+
 /** 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
 const withoutToken: Build = (place, { context, scope, shown }) => {
   new Recorded(part(place, ''), scope);
-  const own = part(place, 'links');
+  const costs = part(place, 'costs');
+  const links = part(place, 'links');
   const without = new WithoutFirst(part(place, 'start-without'), context, scope);
   // The maps of what is shown are on the first screen.
   const toTop = () => scrollTo({ top: 0 });
@@ -167,9 +184,22 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
     written = now;
   });
   return {
+    wants: (frame) => ({
+      more: ['loss_mean'],
+      studies: isChangeable(frame) ? lossStudies(frame, [WITHOUT_FIRST]) : [],
+    }),
     draw: ([first]) => {
       const { frame, isStale } = first ?? {};
       const isRecorded = Boolean(frame?.recording);
+      const own = ownCost(frame, context);
+      render(
+        html`<p>${explained('What hiding it costs, as loss in nats per token:')}</p>
+          <ul>
+            <li>${RECORDED_COST}</li>
+            ${own ? html`<li>${own}</li>` : nothing}
+          </ul>`,
+        costs,
+      );
       const real = { shown: [`recording:${REAL}`], at: 0, layer: -1, head: -1, why: 0 };
       render(
         html`${
@@ -194,7 +224,7 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
                 >`
               : nothing
         }`,
-        own,
+        links,
       );
     },
   };
@@ -229,14 +259,42 @@ function ofView(view: View, intro: (frame: Frame, at: Head, context: Context) =>
   };
 }
 
-/** 3: why the first key wins. */
-const keys = ofView(arrows, () =>
-  paragraphs(
-    'A head compares the query of a token with the keys of the tokens that it sees: the farther a key reaches along the query, the higher its score (the dots), and the more attention it gets.',
-    SOFTMAX_AND_SIGMOID,
-    'Choose a token: its query points to the right.',
-  ),
-);
+/** 3: one row, worked out in both models; behind a door, where its scores come from. */
+const oneRow: Build = (place, { context, scope }) => {
+  const words = part(place, 'step-words');
+  const figure = new Figure(place, row, context, scope, { isBare: true });
+  const last = part(place, '');
+  const scores = part(place, 'more', 'details');
+  part(scores, '', 'summary').textContent = 'Where do the scores come from?';
+  const said = part(scores, '', 'p');
+  const picture = new Figure(scores, arrows, context, scope, {
+    isBare: true,
+    extra: () => ({ isPlain: true }),
+  });
+  return {
+    wants: () => ({ views: [row, arrows] }),
+    draw: (shown) => {
+      const frames = framesOf(shown);
+      const [first] = frames;
+      const state = context.state.peek();
+      const worked = first && workedRow(first, state.query);
+      const answer =
+        first && first.T < 2
+          ? 'A single token has no other to compare with: type more.'
+          : worked && rowAnswer(worked, first);
+      render(
+        html`<p class="answer">${answer}</p>
+          ${worked ? html`${paragraphs(ROW)} ${queryRange(first, state, context.set, 'Row')}` : nothing}`,
+        words,
+      );
+      render(worked ? paragraphs(FIRST) : nothing, last);
+      scores.hidden = !worked;
+      if (worked) render(explained(arrows.says(first, selectedHead(first, state))), said);
+      figure.update(shown);
+      picture.update(shown.slice(0, 1));
+    },
+  };
+};
 
 /** What the model's prediction loses without the head. */
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
@@ -251,9 +309,6 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
   );
 }
 
-/** Why the text gets worse without a token that adds little. */
-const MOVES =
-  'If the first token is hidden, as in step 2, this attention must go to tokens with longer values: then the head writes, whether it has something to say or not.';
 const BARS =
   'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one.';
 const barsWords = (frame: Frame, at: Head): string =>
@@ -262,15 +317,13 @@ const barsWords = (frame: Frame, at: Head): string =>
 /** 4: what such a head writes, beside the other heads. */
 const output: Build = (place, given) => {
   const step = ofView(outputs, (frame, at, context) => {
-    const purpose = purposeWords(frame, at);
-    return html`${paragraphs(purpose && `${purpose} ${MOVES}`, barsWords(frame, at))}
+    return html`${paragraphs(barsWords(frame, at))}
       <p class="late">${explained(ablatedWords(frame, at, context))}</p>`;
   })(place, given);
   return {
     ...step,
     wants: (frame, state) => ({
       views: [outputs],
-      more: ['value_ratio'],
       studies: isChangeable(frame)
         ? lossStudies(frame, [ablation(selectedHead(frame, state))])
         : [],
@@ -389,7 +442,7 @@ const lab: Build = (place, { context, scope }) => {
   };
 };
 
-const STEPS: readonly Build[] = [everyHead, withoutToken, keys, output, training, lab];
+const STEPS: readonly Build[] = [everyHead, withoutToken, oneRow, output, training, lab];
 
 /** What a model does without a sink, by twins that differ in the attention operation alone. */
 function twinWords([first, second]: readonly Frame[], context: Context): string {

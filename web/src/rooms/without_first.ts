@@ -12,7 +12,7 @@ import type { Context, Scope } from '../page/context';
 import { segmented, tablePlace } from '../page/controls';
 import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
 import { fixed, halfOf } from '../timeline/seeds';
-import { firstName, percent } from '../words';
+import { costWords, firstName, percent } from '../words';
 import './without_first.css';
 
 /** The number of seeds over which the texts are compared; the page shows those of the first. */
@@ -120,6 +120,13 @@ function table(
 const conditions = (count: number, seeds: number, texts = 'texts of seed 1') =>
   `${count} tokens; ${texts}, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'} at temperature 0.6 from the 40 likeliest. ` +
   'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
+
+/** What hiding the first token costs that model. */
+export const RECORDED_COST = costWords(
+  `${recorded.model}, on the text that this page opens with`,
+  recorded.losses.kept,
+  recorded.losses.deleted,
+);
 
 type Act = Exclude<Name, 'kept'>;
 /** The actions on the first token, in the order of the buttons. */

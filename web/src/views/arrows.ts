@@ -2,12 +2,12 @@
  * Why the first key wins, as arrows: one query, and each key that it sees, at its measured angle to the query and
  * with its measured length. Angles between two keys are not drawn.
  */
-import { svg, html, render, type TemplateResult } from 'lit';
-import { live } from 'lit/directives/live.js';
+import { svg, render, type TemplateResult } from 'lit';
 import { firstKey, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { headWords, quote, show, word } from '../words';
+import { headWords, quote, show, withSign, word } from '../words';
 import { part, say, type View } from '../page/view';
+import { queryRange, shownQuery } from './query';
 
 const SIZE = { width: 620, height: 392, x: 310, y: 318, radius: 288 } as const;
 /** The height of the axis below the arrows, which shows the projection of each tip onto the query. */
@@ -62,8 +62,6 @@ export function contestOf(frame: Frame, at: Head): Contest | undefined {
   return { rows: T - 1 - key, wins, aligned, first: mean(first), others: mean(others), ratio };
 }
 
-const signed = (x: number) => (x > 0 ? `+${show(x)}` : show(x).replace('-', '−'));
-
 /** The answer in words, as far as the numbers support it. */
 export function answerOf({ rows, wins, aligned, first, others }: Contest): string {
   const threshold = 0.75 * rows;
@@ -92,8 +90,8 @@ function sentence(frame: Frame, at: Head): string {
       ? ' It wins although it is short: a score is a length times a cosine, so a key that points away scores below zero, however long it is.'
       : '';
   return (
-    `${answerOf(contest)} In ${headWords(at, frame)} the cosine of query and key is ${signed(first)} on average with the first ` +
-    `key and ${signed(others)} with the others; the first key is ${show(ratio)}× as long as these, and has the highest score in ` +
+    `${answerOf(contest)} In ${headWords(at, frame)} the cosine of query and key is ${withSign(first)} on average with the first ` +
+    `key and ${withSign(others)} with the others; the first key is ${show(ratio)}× as long as these, and has the highest score in ` +
     `${wins} of ${rows} rows.${short}`
   );
 }
@@ -125,12 +123,20 @@ function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: st
   ];
   const kind = (j: number) => (j === firstIndex ? 'first' : 'other');
   const first = tips.find(({ j }) => j === firstIndex);
+  const others = tips.filter(({ j }) => j !== firstIndex);
+  // The label of the other keys is above the highest of them, inside the picture.
+  const top = others.length ? others.reduce((a, b) => (b.y < a.y ? b : a)) : undefined;
+  const [topX, topY] = [
+    Math.max(80 - radius, Math.min(top?.x ?? 0, radius - 80)),
+    Math.min(top?.y ?? 0, -40) - 10,
+  ];
   return svg`<svg viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${label}>
     <g transform=${`translate(${x},${y})`}>
       <path class="ground" d=${`M${-radius},0A${radius},${radius} 0 0 1 ${radius},0Z`}></path>
       ${order.map((one) => arrow(one.x, one.y, kind(one.j), `key of ${quote(frame, one.j)}`))}
       ${arrow(radius, 0, 'query', `query of ${quote(frame, query)}`)}
       <text class="query" x=${radius} y="-8" text-anchor="end">query of ${quote(frame, query)}</text>
+      ${top ? svg`<text x=${topX} y=${topY} text-anchor="middle">${others.length > 1 ? `keys of the other ${others.length} tokens` : `key of ${quote(frame, top.j)}`}</text>` : ''}
       ${first ? svg`<text class="first" x=${first.x + 8} y=${first.y - 6}>key of ${quote(frame, firstIndex)}</text>` : ''}
     </g>
     <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}`}></path>
@@ -156,41 +162,21 @@ export const arrows: View = {
     quantity('key_norm', ['layer', 'kv_head', 'key'], tensors.key_norm!),
   ],
   says: sentence,
-  draw(root) {
+  draw(root, { set }) {
     const words = part(root, 'caption', 'p');
     const place = part(root, 'arrows');
-    const choice = part(root, 'arrows-query');
-    let chosen: number | undefined;
-    return (frame, { at, isPlain, isAnswered }) => {
+    const choice = part(root, '');
+    return (frame, { at, state, isPlain, isAnswered }) => {
+      const keys = keysOf(frame, at);
       words.hidden = Boolean(isPlain);
-      const draw = () => {
-        const keys = keysOf(frame, at);
-        place.hidden = choice.hidden = !keys;
-        if (!keys) return;
-        const last = frame.T - 1;
-        const query = Math.max(1, Math.min(chosen ?? Math.floor(last / 2), last));
-        const text = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
-        const caption = sentence(frame, at);
-        say(words, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
-        render(picture(frame, keys, query, `Arrows for the ${text}. ${caption}`), place);
-        render(
-          html`<label class="range"
-            ><span>Query of token ${query}: ${quote(frame, query)}</span>
-            <input
-              type="range"
-              min="1"
-              max=${last}
-              .value=${live(String(query))}
-              aria-valuetext=${text}
-              @input=${(event: Event) => {
-                chosen = Number((event.target as HTMLInputElement).value);
-                draw();
-              }}
-          /></label>`,
-          choice,
-        );
-      };
-      draw();
+      place.hidden = choice.hidden = !keys;
+      if (!keys) return;
+      const query = shownQuery(frame, state.query);
+      const text = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
+      const caption = sentence(frame, at);
+      say(words, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
+      render(picture(frame, keys, query, `Arrows for the ${text}. ${caption}`), place);
+      render(queryRange(frame, state, set), choice);
     };
   },
 };

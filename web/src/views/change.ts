@@ -15,14 +15,13 @@ import { diverging } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { headWords, percent, quote, show, word } from '../words';
+import { headWords, percent, quote, withSign, word } from '../words';
 import type { Head } from '../frame';
 import { createHeadMap } from './head_map';
 import { part, say, type View } from '../page/view';
 
 const minus = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Float32Array.from({ length: a.length }, (_, i) => a[i]! - b[i]!);
-const signed = (x: number, digits = 2) => `${x > 0 ? '+' : ''}${show(x, digits)}`;
 
 /** Returns the run without what-ifs, if it answers the same question. */
 function baseOf({ base, T }: Frame): Frame | undefined {
@@ -51,8 +50,8 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
     (one) => firstWeights(one)[at.layer * one.architecture.H + at.head]!,
   );
   const loss = changes.length
-    ? `The loss changes by ${signed(mean(changes), 3)} nats per token, most at token ${largest} ` +
-      `${quote(frame, largest)}: ${signed(change[largest]!)}. `
+    ? `The loss changes by ${withSign(mean(changes), 3)} nats per token, most at token ${largest} ` +
+      `${quote(frame, largest)}: ${withSign(change[largest]!)}. `
     : '';
   return `${loss}The first token’s mean weight in ${headWords(at, frame)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
 }
@@ -134,7 +133,7 @@ export const change: View = {
       if (map) {
         const scale = diverging(theme, largest([map], 0.01));
         say(title, `Attention of ${headWords(at, frame)}`);
-        drawLegend(legend, scale, [signed(scale.low), signed(scale.high)]);
+        drawLegend(legend, scale, [withSign(scale.low), withSign(scale.high)]);
         const { side } = gridOf(frame);
         block = gridOf(frame).block;
         const labels = frame.pooled ? undefined : frame.tokens.map(({ text }) => word(text));
@@ -153,7 +152,7 @@ export const change: View = {
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
-              : `query ${nameOf(row)} → key ${nameOf(col)}: ${signed(map[row * side + col]!, 3)}`,
+              : `query ${nameOf(row)} → key ${nameOf(col)}: ${withSign(map[row * side + col]!, 3)}`,
         });
       }
       const alpha = minus(alphaOfKey(frame, 0), alphaOfKey(base, 0));

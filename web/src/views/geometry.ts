@@ -8,7 +8,7 @@ import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
-import { firstPlace, headWords, show, word } from '../words';
+import { firstPlace, headWords, show, withSign, word } from '../words';
 import { lastOf, part, say, type View } from '../page/view';
 
 const MAPS = {
@@ -41,8 +41,6 @@ export function angles(...given: Parameters<typeof pairs>): { first: number[]; o
 
 const degrees = (radians: number) =>
   Number.isFinite(radians) ? `${((radians * 180) / Math.PI).toFixed(0)}°` : '–';
-const signed = (x: number) => (x > 0 ? `+${show(x)}` : show(x).replace('-', '−'));
-
 const cosOf = (frame: Frame) => frame.head?.tensors.qk_cos;
 
 export const geometry: View = {
@@ -73,7 +71,7 @@ export const geometry: View = {
     const { first, others } = pairs(cos.data, frame);
     const ratio = frame.tensors.key_ratio!.data[at.layer * G + Math.floor(at.head / (H / G))]!;
     return (
-      `Cosine of query and key: ${signed(mean(first))} with the first key, ${signed(mean(others))} with the ` +
+      `Cosine of query and key: ${withSign(mean(first))} with the first key, ${withSign(mean(others))} with the ` +
       `others. ‖k${firstPlace(frame)}‖ is ${show(ratio)}× the mean norm of the others.`
     );
   },

@@ -3,9 +3,7 @@ import { headAt, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { quantity } from '../save/numbers';
-import { headName, show } from '../words';
-
-const signed = (value: number) => show(value).replace('-', '−');
+import { headName, real } from '../words';
 
 /** The parts of a head's mean logit with the first key; by layer, those below it. */
 export interface Parts {
@@ -44,15 +42,15 @@ function sentence(at: Head, { embedding, attention, ffn, biases, head }: Parts):
   if (!Number.isFinite(embedding))
     return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added.`;
   const total = embedding + sum(attention) + sum(ffn) + biases;
-  const start = `${name}: the first key’s logit is ${signed(total)} on average over the queries`;
+  const start = `${name}: the first key’s logit is ${real(total)} on average over the queries`;
   if (!ffn.length)
-    return `${start}: the embedding makes ${signed(embedding)} of it, biases ${signed(biases)}.`;
+    return `${start}: the embedding makes ${real(embedding)} of it, biases ${real(biases)}.`;
   const top = largest(ffn);
   return (
-    `${start}: feed-forward layers make ${signed(sum(ffn))} of it (layer ${top}: ${signed(ffn[top]!)}), attention ` +
-    `${signed(sum(attention))}, the embedding ${signed(embedding)}, biases ${signed(biases)}.` +
+    `${start}: feed-forward layers make ${real(sum(ffn))} of it (layer ${top}: ${real(ffn[top]!)}), attention ` +
+    `${real(sum(attention))}, the embedding ${real(embedding)}, biases ${real(biases)}.` +
     (head
-      ? ` Of the heads below, ${headName(head)} adds the most in size: ${signed(head.part)}.`
+      ? ` Of the heads below, ${headName(head)} adds the most in size: ${real(head.part)}.`
       : '')
   );
 }

@@ -1,0 +1,228 @@
+/**
+ * One row of a map, worked out: the scores of one query, the weights that the operation makes of them, and what each
+ * token adds to the head's output. Values are vectors, of which the table gives the lengths.
+ */
+import { html, nothing, render } from 'lit';
+import { defaults } from '../ask/state';
+import { firstKey, mapsOf, mean, ofHead, type Frame, type Head } from '../frame';
+import { quantity } from '../save/numbers';
+import { firstBare, headName, percent, quote, show, sumWords } from '../words';
+import { fixed } from '../timeline/seeds';
+import { part, say, type View } from '../page/view';
+import { shownQuery } from '../views/query';
+
+/** What a row takes from one token. */
+interface Entry {
+  readonly key: number;
+  readonly score: number;
+  readonly weight: number;
+  /** Length of its value, and of its value times its weight. */
+  readonly value: number;
+  readonly adds: number;
+}
+
+export interface Worked {
+  readonly query: number;
+  /** The first token, then those with the largest weights. */
+  readonly named: readonly Entry[];
+  readonly others: readonly Entry[];
+  /** Length of what these add together. */
+  readonly othersAdd: number;
+  /** Sum of the weights, and length of the head's output. */
+  readonly sum: number;
+  readonly output: number;
+  /** The same output if softmax shared the row among the other tokens; NaN of other operations. */
+  readonly without: number;
+}
+
+/** Tokens of a row that have a line each beside the first one. */
+const NAMED = 3;
+
+/** @param given the query that is asked for, -1: the one in the middle */
+export function workedRow(frame: Frame, given: number): Worked | undefined {
+  const { T, head, tensors, operation, architecture } = frame;
+  const { scores } = head?.tensors ?? {};
+  const maps = frame.pooled ? undefined : mapsOf(frame);
+  if (!scores || !maps || !tensors.v || T < 2) return undefined;
+  const { H, G } = architecture;
+  const [, , , K] = tensors.v.shape as [number, number, number, number];
+  const values = ofHead(
+    { ...tensors.v, shape: [architecture.L, G, T * K] },
+    { layer: head!.layer, head: Math.floor(head!.head / (H / G)) },
+  );
+  const query = shownQuery(frame, given);
+  const first = firstKey(frame);
+  const at = query * T;
+  const lengthOf = (keys: readonly number[], weightOf: (key: number) => number) =>
+    Math.hypot(
+      ...Array.from({ length: K }, (_, i) =>
+        keys.reduce((sum, key) => sum + weightOf(key) * values[key * K + i]!, 0),
+      ),
+    );
+  const weight = (key: number) => maps.weights[at + key]!;
+  const all = Array.from({ length: T }, (_, key) => key)
+    .filter((key) => Number.isFinite(weight(key)))
+    .map((key): Entry => ({
+      ...{ key, score: scores.data[at + key]!, weight: weight(key) },
+      ...{ value: lengthOf([key], () => 1), adds: lengthOf([key], weight) },
+    }));
+  const rest = all
+    .filter(({ key }) => key !== first)
+    .sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
+  // Where one token would be left it has a line of its own.
+  const count = rest.length === NAMED + 1 ? NAMED + 1 : NAMED;
+  const others = rest.slice(count);
+  const keysOf = (entries: readonly Entry[]) => entries.map(({ key }) => key);
+  const highest = Math.max(...rest.map(({ score }) => score));
+  const power = ({ score }: Entry) => Math.exp(score - highest);
+  const powers = new Map(rest.map((one) => [one.key, power(one)]));
+  const shared = rest.reduce((sum, one) => sum + power(one), 0);
+  const isShared = operation.name === 'softmax' && !architecture.bias_key && rest.length > 0;
+  return {
+    query,
+    named: [...all.filter(({ key }) => key === first), ...rest.slice(0, count)],
+    others,
+    othersAdd: lengthOf(keysOf(others), weight),
+    sum: all.reduce((sum, one) => sum + one.weight, 0),
+    output: lengthOf(keysOf(all), weight),
+    without: isShared ? lengthOf(keysOf(rest), (key) => powers.get(key)! / shared) : NaN,
+  };
+}
+
+/** A value is small below half of the mean of the others. */
+const isSmall = ({ value }: Entry, rest: readonly Entry[]) =>
+  value < mean(rest.map((one) => one.value)) / 2;
+
+const restOf = ({ named, others }: Worked) => [...named.slice(1), ...others];
+
+/** The answer in words, as far as the row supports it. */
+export function answerOf(worked: Worked, { operation, ...frame }: Frame): string {
+  const first = worked.named[0]!;
+  const rest = restOf(worked);
+  if (first.key !== firstKey(frame) || !rest.length) return '';
+  const isTop = rest.every(
+    ({ score, weight }) => first.score > score && first.weight > Math.abs(weight),
+  );
+  if (!isTop) return 'In this row another token gets more attention than the first one.';
+  const isMost = operation.normalises && first.weight > 0.5;
+  const adds = isSmall(first, rest) ? ', but its small value adds little' : '';
+  return `The first token has the highest score${isMost ? ', so most of the attention goes to it' : ''}${adds}.`;
+}
+
+/** What the operation makes of scores, and what that means for this row. */
+export function sharesWords(worked: Worked, frame: Frame): string {
+  const { name, normalises } = frame.operation;
+  const { sum, output, without } = worked;
+  const count = restOf(worked).length;
+  const others = count === 1 ? 'the other token' : `the other ${count} tokens`;
+  if (name === 'sigmoid')
+    return `Sigmoid weighs each token by its own score. This row sums to ${sumWords(sum)}, and no row has to reach 100%.`;
+  const must = normalises
+    ? 'The weights must sum to 100%: what the first token does not take, '
+    : '';
+  if (!must || !Number.isFinite(without)) return `The weights of this row sum to ${sumWords(sum)}.`;
+  const more =
+    without > 1.25 * output
+      ? ` Without it they would share all 100%, and the head would write ${length(without)} instead of ${length(output)}.`
+      : '';
+  return `${must}${others} ${count === 1 ? 'takes' : 'take'}.${more}`;
+}
+
+/** A length; one that rounding would make nothing is given as a bound. */
+const length = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : show(x));
+
+/** A bar behind a number, whose length is a share of the cell. */
+const bar = (share: number, said: string) =>
+  html`<td class="bar" style=${`--share: ${Math.max(0, Math.min(1, share))}`}>${said}</td>`;
+
+const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+
+function tableOf({ query, named, others, othersAdd, sum, output }: Worked, frame: Frame, at: Head) {
+  const most = Math.max(...[...named, ...others].map(({ value }) => value));
+  const isFirst = (key: number) => key === firstKey(frame);
+  const scores = others.map(({ score }) => score);
+  const weight = sumOf(others.map((one) => one.weight));
+  const value = mean(others.map((one) => one.value));
+  return html`<table class="metrics">
+    <caption>
+      ${frame.title}, head ${headName(frame.head ?? at, frame)}, row of ${quote(frame, query)}
+    </caption>
+    <thead>
+      <tr>
+        <th scope="col">token</th>
+        <th scope="col">score</th>
+        <th scope="col">weight <small>by ${frame.operation.label}</small></th>
+        <th scope="col">× value</th>
+        <th scope="col">= adds</th>
+      </tr>
+    </thead>
+    <tbody>
+      ${named.map(
+        (one) =>
+          html`<tr class=${isFirst(one.key) ? 'first' : ''}>
+            <th scope="row">${isFirst(one.key) ? firstBare(frame) : quote(frame, one.key)}</th>
+            <td>${fixed(one.score, 2)}</td>
+            ${bar(Math.abs(one.weight), percent(one.weight))}
+            ${bar(one.value / most, length(one.value))} ${bar(one.adds / most, length(one.adds))}
+          </tr>`,
+      )}
+      ${
+        others.length
+          ? html`<tr>
+              <th scope="row">${others.length} others</th>
+              <td>${fixed(Math.min(...scores), 2)} to ${fixed(Math.max(...scores), 2)}</td>
+              ${bar(Math.abs(weight), percent(weight))}
+              ${bar(value / most, `${length(value)} each`)}
+              ${bar(othersAdd / most, length(othersAdd))}
+            </tr>`
+          : nothing
+      }
+    </tbody>
+    <tfoot>
+      <tr>
+        <th scope="row">in all</th>
+        <td></td>
+        ${bar(sum, sumWords(sum))}
+        <td></td>
+        ${bar(output / most, length(output))}
+      </tr>
+    </tfoot>
+  </table>`;
+}
+
+/** The table of a model; the reader selects the row above it. */
+export const row: View = {
+  name: 'row',
+  title: 'One row, worked out',
+  question: 'How do scores become what a head writes?',
+  how:
+    'One row of the attention map: the score of each token that the query sees, the weight that the head makes of it, the ' +
+    'length of the token’s value, and of the value times its weight, before biases, gates and the output matrix.',
+  reads: ['v'],
+  headReads: ['scores', 'att'],
+  numbers: (frame) => {
+    const worked = workedRow(frame, -1);
+    const all = worked ? [...worked.named, ...worked.others] : [];
+    return (['key', 'score', 'weight', 'value', 'adds'] as const).map((name) =>
+      quantity(name, ['line'], {
+        shape: [all.length],
+        data: Float32Array.from(all, (one) => one[name]),
+      }),
+    );
+  },
+  says: (frame, _, state = defaults) => {
+    const worked = workedRow(frame, state.query);
+    return worked ? `${answerOf(worked, frame)} ${sharesWords(worked, frame)}`.trim() : '';
+  },
+  draw(root) {
+    const place = part(root, 'row-table');
+    const why = part(root, '', 'p');
+    return (frame, { at, state }) => {
+      const worked = workedRow(frame, state.query);
+      root.hidden = !worked;
+      if (!worked) return;
+      say(why, sharesWords(worked, frame));
+      render(tableOf(worked, frame, at), place);
+    };
+  },
+};
