@@ -2,7 +2,7 @@
 import type { Frame, Head } from '../frame';
 import { keyOf, type Question } from '../ask/question';
 
-/** A setting of which only the means are read: the queue keeps no run of it. */
+/** A setting whose means alone are read: the queue keeps no run of it. */
 export interface Study {
   readonly subject: string;
   readonly question: Question;
