@@ -28,8 +28,8 @@ const GOES = `location.replace(document.currentScript.getAttribute('data-to') + 
 `;
 
 /**
- * The service worker of a page that lay at this address before there were folders of versions: it would answer from
- * that page's cache, so it deletes its caches and ends.
+ * Replaces the service worker that an old page without version folders had registered at this address: it would serve
+ * that page from its cache, so it deletes its caches and unregisters.
  */
 const ENDS = `const { scope } = self.registration;
 self.addEventListener('install', () => self.skipWaiting());

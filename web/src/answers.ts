@@ -176,9 +176,8 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
 };
 
 /**
- * The plain answer that a picture gives, for the head that is shown; the picture's question where there is none, or
- * its numbers are not there.
- * @param rise of the loss with the first token hidden, in nats per token
+ * Returns the plain answer of a picture for the shown head; the picture's question if there is no answer yet.
+ * @param rise rise of the loss with the first token hidden, in nats per token
  */
 export function answerOf(
   { question, views: [view] }: Choice,

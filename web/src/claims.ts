@@ -23,7 +23,7 @@ export interface Column {
   readonly mean: number;
   /** The mean of these cells if each row spread its sum evenly. */
   readonly uniform: number;
-  /** Mean over all rows, the first one included, as alpha_1 has it. */
+  /** Mean over all rows, the first one included, as in alpha_1. */
   readonly given: number;
   /** Mean sum of all rows, the smallest and the largest. */
   readonly rowSum: number;

@@ -1,6 +1,6 @@
 /**
- * What production models do about their sinks, a row a model family; lesson 5 and Compare draw the same rows. Every
- * row names a source that says so. This page measured none of these models: the measured numbers are the twins'.
+ * Remedies of production models for their sinks, a row per model family; lesson 5 and Compare draw the same rows. Every
+ * row names a source that states it. This page measured none of these models: the measured numbers are the twins'.
  */
 
 interface Source {
@@ -30,7 +30,7 @@ export interface Remedy {
   readonly families: readonly Family[];
 }
 
-/** The code that was read, of the version that the recorder is tested with. */
+/** A reference to code, in the version of transformers that the recorder is tested with. */
 const code = (family: string, name: string): Source => ({
   title: `code of transformers 5.23.0: ${name}`,
   url: `https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/${family}/modeling_${family}.py`,

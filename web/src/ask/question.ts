@@ -127,7 +127,7 @@ function tokenOf(tokenizer: Tokenizer, id: number, isSpecial = false): Token {
 export interface SpecialWords {
   /** The special tokens that its own post-processor prepends. */
   readonly automatic: readonly string[];
-  /** Its BOS token; null where it has none. */
+  /** Its BOS token; null if it has none. */
   readonly bos: string | null;
   /** Special tokens that a text may start with; those with a role come first. */
   readonly choices: readonly string[];
@@ -350,7 +350,7 @@ export async function readPrompts(file: File): Promise<PromptFile> {
   return { name: file.name, text, splitting: splittingOf(text), sha256: await digest(bytes) };
 }
 
-/** Pages that are not served over https cannot compute digests. */
+/** Browsers compute digests only on https pages. */
 async function digest(bytes: ArrayBuffer): Promise<string | undefined> {
   const hash = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
   return hash && Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');

@@ -32,7 +32,7 @@ export interface Subject {
   readonly id: string;
   /** The step of a checkpoint of the zoo; checkpoints of a hub are models named by their revisions. */
   readonly step?: number;
-  /** Absent: exact. */
+  /** The arithmetic; absent: exact. */
   readonly arithmetic?: Other;
   readonly edits: readonly SubjectEdit[];
 }
@@ -71,7 +71,7 @@ export function printSubject({ edits, ...model }: Subject): string {
   return `${modelIdOf(model)}${words.join('')}`;
 }
 
-/** The subjects of a comma-separated list; commas inside brackets belong to an edit. */
+/** Splits a comma-separated list into subjects; commas inside brackets belong to an edit. */
 export function splitSubjects(list: string): string[] {
   return list.split(/,(?![^()]*\))/).filter(Boolean);
 }

@@ -12,7 +12,7 @@ export interface Card {
   readonly operation: string;
   /** Settings of its recipe that differ from the baseline's. */
   readonly factor?: string;
-  /** The model that its factor is compared with. */
+  /** The model with which its factor is compared. */
   readonly baseline?: string | null;
   /** Facts of its training: steps, learning rate, weight decay, start tokens, and so on. */
   readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };

@@ -163,7 +163,8 @@ function drawSwitch(room: HTMLElement, chosen: number, choose: (i: number) => vo
 
 /**
  * Keeps the figure of `roomOf` fitting into its box.
- * @returns `look`, to call when either may have changed, and `end`, after which the figure is as high as it needs
+ * @returns `look`, to call when either may have changed, and `end`, which stops this and restores the figure's own
+ * height
  */
 export function fitting(
   roomOf: () => HTMLElement | null,

@@ -57,7 +57,7 @@ const sizes = (
 const printed = (all: readonly (readonly [string, string])[]) =>
   all.map(([name, value]) => ` ${name}=${quoted(value)}`).join('');
 
-/** The lab and an experiment are as high as they need. */
+/** The lab and experiments have their own heights. */
 function attributes(state: State, size: Size): readonly (readonly [string, string])[] {
   const box = isWholeRoom(state.view) ? [] : sizes(size, false);
   return [...attributesOf(embedState(state), pinned(state)), ...box];

@@ -54,7 +54,7 @@ function basesOf({ shown }: State): string[] {
   return [...new Set(bare)].slice(0, MOST);
 }
 
-/** Tokens of the prompt that is shown: a larger map has no visible cells and fills the memory. */
+/** The longest shown prompt, in tokens: a larger map has no visible cells and fills the memory. */
 const LOOKED = 256;
 
 /** The number of settings of a model that are measured together, after the sentence has its numbers. */
@@ -199,7 +199,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
 
   let figures:
     { readonly view: View; readonly detail: View; readonly both: readonly Figure[] } | undefined;
-  /** The last figures that were whole, by experiment and model. */
+  /** The last complete figures, by experiment and model. */
   const cachedFrames = new Map<string, readonly Frame[]>();
 
   const groupsOf = (engine: Engine) =>

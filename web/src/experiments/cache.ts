@@ -12,11 +12,11 @@ import type { Experiment } from './experiment';
 import { check, choicesIn, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
-/** Policies that the sweep leaves out: one evicts once, at the end of a prompt, one at random. */
+/** Policies outside the sweep: one evicts once, at the end of a prompt, one at random. */
 const APART = ['snapkv', 'random'];
 const BUDGETS = [4, 8, 12, 16, 24, 32, 48, 64];
 
-/** SnapKV chooses once, at the end of a prompt: of the first half of the text. */
+/** SnapKV evicts once, at the end of a prompt: here, after the first half of the text. */
 function editOf(policy: string, budget: number, T: number): string {
   if (policy === 'first') return `~evict(first,${budget},1)`;
   if (policy !== 'snapkv') return `~evict(${policy},${budget})`;

@@ -16,13 +16,13 @@ import { percent } from '../words';
 import type { Asked, Experiment, Group, Setting } from './experiment';
 import { cost, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
-/** Times the others' hidden norm: below it token 1 is one of many. */
+/** A hidden norm of token 1 below this multiple of the others' is ordinary. */
 const STANDS_OUT = 2;
 /** The number of random controls for the tested one. */
 const OTHERS = 5;
 const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
 
-/** Different places below n, not `not`, the same ones for a seed. */
+/** Draws distinct indices below n, except `not`; a seed gives the same ones. */
 function others(n: number, not: number, seed: number): number[] {
   const draw = draws(seed);
   const places = new Set<number>();

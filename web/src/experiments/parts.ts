@@ -14,7 +14,7 @@ type Sliding = {
   [Name in keyof State]: State[Name] extends number ? Name : never;
 }[keyof State];
 
-/** A number of the state that is slid through. */
+/** A slider for a number of the state. */
 export function slider(
   label: string,
   name: Sliding,
@@ -45,7 +45,7 @@ export function check(label: string, isOn: boolean, turn: (isOn: boolean) => voi
   >`;
 }
 
-/** The choices of an edit's parameter; before the engine runs, the current one alone. */
+/** The choices of an edit's parameter; only the current one before the engine runs. */
 export function choicesIn(
   { engine }: Context,
   edit: string,

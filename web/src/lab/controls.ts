@@ -78,7 +78,7 @@ export class Controls {
       >`;
   }
 
-  /** Random weights, or trained ones, and what these read. */
+  /** The choice between random and trained weights, and their text. */
   course(): TemplateResult {
     const isOn = isFineTune(this.#context.state.value.left);
     return html`${this.#courses(isOn)}

@@ -15,7 +15,7 @@ import { printSettings } from './settings';
 import { verdict } from './words';
 
 const FRAME_MS = 100;
-/** Attention on the first token, and loss. */
+/** The number of charts: attention on the first token, and loss. */
 const CHARTS = 2;
 
 /** The detail of `ended`, the event of a figure whose trainings have both ended. */
@@ -83,7 +83,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     draw();
   }
 
-  /** Other settings are another training, which the reader starts. */
+  /** Other settings need another training, which the reader starts. */
   function follow(): void {
     let from = '';
     scope.effect(() => {

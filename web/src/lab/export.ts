@@ -6,7 +6,7 @@ import { addKinds, aboutOf, hand, KINDS, onPaper, type Kind } from '../save/menu
 import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
 import { verdict, type NamedLab } from './words';
 
-/** The model as Explore opens it, with the sample as its text. */
+/** Opens the model in Explore, with the sample as its text. */
 export async function openInside({ name, lab }: NamedLab, context: Context): Promise<void> {
   const { setup, words, settings, step } = lab;
   const isFixed = setup!.first !== undefined;
@@ -21,7 +21,7 @@ export async function openInside({ name, lab }: NamedLab, context: Context): Pro
   context.inside(await modelFiles(title, await lab.trained()));
 }
 
-/** The whole folder as one ZIP archive. */
+/** Saves the whole folder as one ZIP archive. */
 export async function saveModel({ name, lab }: NamedLab): Promise<void> {
   const words = `${name} after ${lab.step} steps`.toLowerCase();
   const folder = `sinkscope-lab-${words.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);

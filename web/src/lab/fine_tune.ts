@@ -53,7 +53,9 @@ async function weightsFor(card: Card, at: number, models: Models) {
   };
 }
 
-/** Beginnings of passages like those that the zoo was trained on, of the length that is trained on. */
+/**
+ * Returns held-out sequences: beginnings of passages like those that the zoo was trained on, of the training's length.
+ */
 async function heldOf(tokenizer: Tokenizer, length: number, first: number): Promise<number[][]> {
   const front = first >= 0 ? [first] : [];
   const [file] = PASSAGES;

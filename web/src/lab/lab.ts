@@ -20,15 +20,15 @@ import { forget, keep, keptOf, type Kept } from './store';
 
 export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lost' | 'refused';
 
-/** Between two pictures. */
+/** Milliseconds between two pictures. */
 const FRAME_MS = 100;
-/** Between two checkpoints, for the case that the worker ends. */
+/** Milliseconds between two checkpoints, for the case that the worker ends. */
 const KEEP_MS = 3000;
 /** Steps between two measurements of the old text. */
 const HELD_EVERY = 10;
-/** A sample should have something to copy. */
+/** The fewest triggers of a sample, so that it has something to copy. */
 const TRIGGERS = 2;
-/** Cores of one of two labs; the digits do not depend on them. */
+/** The cores of one of two labs; the digits do not depend on them. */
 const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
 /** The cost of a training step, in forward passes. */
 const STEP_COST = 3.3;
@@ -39,7 +39,7 @@ interface Picture {
   readonly shape: readonly number[];
 }
 
-/** Seconds of a pass forwards; the first one may have to be compiled. */
+/** Returns the seconds of a forward pass, after a first one that may include compilation. */
 async function timed(training: Training): Promise<number> {
   const startTime = performance.now();
   await training.look();
@@ -107,7 +107,7 @@ export class Lab {
     return this.sample.map((id) => this.setup?.piece(id) ?? '');
   }
 
-  /** The engine, which is fetched with the first lab. */
+  /** Returns the engine, which is fetched with the first lab. */
   engine(): Promise<Engine> {
     this.#engine ??= createEngine({ base: new URL(ENGINE, base), lab: true, workers: WORKERS });
     this.#engine.catch(() => (this.#engine = undefined));
@@ -169,7 +169,7 @@ export class Lab {
     }
   }
 
-  /** The first sample with enough triggers, of the first twenty. */
+  /** Returns the first of twenty samples with enough triggers. */
   async #choose(training: Training): Promise<readonly number[]> {
     const { triggers } = this.settings;
     if (triggers === undefined) return training.sample();
@@ -229,7 +229,7 @@ export class Lab {
     }
   }
 
-  /** The steps so far, for the case that the worker ends, or the visit. */
+  /** Saves the training so far, for the case that the worker or the visit ends. */
   async #keep(training: Training): Promise<void> {
     const { step, seconds } = this;
     this.kept = { step, seconds, log: [...this.log], state: await training.state() };
@@ -264,7 +264,7 @@ export class Lab {
     }
   }
 
-  /** Settings that no number depends on: another end, another head. */
+  /** Applies settings that no number depends on: another last step, another head. */
   adjust(settings: Settings): void {
     this.settings = settings;
     const steps = Number(settings.steps);
@@ -294,7 +294,7 @@ export class Lab {
     this.picture = att as Picture;
   }
 
-  /** The present model, and the recipe that repeats its training. */
+  /** Returns the present model, and the recipe that repeats its training. */
   async trained(): Promise<Trained> {
     if (!this.#training || !this.setup) throw new Error('The model is still loading.');
     const { describe } = await this.engine();

@@ -104,7 +104,7 @@ export class Pair {
     await Promise.all(this.given().map(({ settings }, i) => this.labs[i as Side].begin(settings)));
   }
 
-  /** Other settings are another training, of both, so that they are at one step. */
+  /** Other settings restart both trainings, so that both are at the same step. */
   follow(): void {
     const requested = this.given().map(({ settings }) => settings);
     const isOther = this.labs.some(
@@ -156,7 +156,7 @@ export class Pair {
     return Math.max(...this.labs.map(({ settings }) => Number(settings.steps) || 0));
   }
 
-  /** Seconds that are left until the last step, on this machine; a guess before the first. */
+  /** Returns the estimated seconds until the last step on this machine. */
   get secondsLeft(): number {
     return Math.max(
       ...this.labs.map((lab) => (Number(lab.settings.steps) - lab.step) * lab.stepSeconds),

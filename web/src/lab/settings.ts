@@ -14,7 +14,7 @@ export interface Setting extends Row {
   readonly values: readonly (readonly [Value, string])[] | undefined;
 }
 
-/** The rows of a lab, by whether it fine-tunes a trained model. */
+/** The rows of a lab: from scratch, or for fine-tuning. */
 export interface Tables {
   readonly fromScratch: readonly Setting[];
   readonly fineTune: readonly Setting[];

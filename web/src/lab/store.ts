@@ -15,7 +15,7 @@ export interface Kept {
 }
 
 interface Stored extends Kept {
-  /** The training by everything that its digits depend on. */
+  /** A key of all settings that the training's digits depend on. */
   readonly of: string;
 }
 

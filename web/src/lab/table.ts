@@ -22,7 +22,7 @@ export interface Row {
   readonly isModel?: boolean;
   /** A setting that no number of the training depends on: the picture, or the number of steps. */
   readonly isView?: boolean;
-  /** Set for both labs at once. */
+  /** Whether both labs share the setting. */
   readonly isShared?: boolean;
   /** Its control is not among the others. */
   readonly isDrawn?: boolean;
@@ -37,7 +37,7 @@ function chosen(name: string, label: string, words: Words, more: More = {}): Row
   return { name, label, words, ...more };
 }
 
-/** A setting of the model, with the default of the package. */
+/** Returns a row for a setting of the model, with the package's default. */
 function ofModel(name: keyof typeof LAB_MODEL, label: string, words: Words, hint?: string): Row {
   return {
     ...{ name, label, default: LAB_MODEL[name], words, isModel: true },
@@ -70,7 +70,7 @@ const OUTPUT_GATES: Words = [
   ['output_head', 'of the output, each head'],
 ];
 
-/** Rows at the end of both tables. */
+/** Rows that both tables share, at their ends. */
 const COMMON: readonly Row[] = [
   wholeRow('seed', 'seed', [0, 1e9], { isShared: true }),
   wholeRow('head', 'head shown', [-1, 255], {
@@ -174,7 +174,7 @@ const OWN = [['own', 'unchanged']] as const;
 /** The package's defaults for fine-tuning. */
 const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).recipe;
 
-/** A model of the zoo that is fine-tuned on a text. */
+/** Settings of a model of the zoo that is fine-tuned on a text. */
 export const FINE_TUNE: readonly Row[] = [
   // The models are those of the zoo; the link always says which one.
   chosen('from', 'model', [], { default: '' }),

@@ -31,7 +31,7 @@ export function sinceStep(log: readonly LogEntry[]): number | undefined {
   return since;
 }
 
-/** The attention of later tokens on the first one under uniform attention. */
+/** Returns the later tokens' attention on the first one under uniform attention. */
 function evenOf({ length }: Settings): number {
   const T = Number(length);
   let sum = 0;

@@ -54,7 +54,7 @@ export function asksFirst(
     const range = event.target as HTMLInputElement;
     range.nextElementSibling!.textContent = `${range.value}${unit}`;
   }
-  /** A number is judged by the first one of the answer, which may be of the reader's text. */
+  /** A number is compared with the first number of the answer, which may depend on the reader's text. */
   function judge(guess: string): Judged {
     if (choices) return judgeChoice(guess, section.dataset.answer ?? '');
     const right = answer.querySelector('[data-answers]')!.textContent.replace('−', '-');

@@ -89,7 +89,7 @@ export function attend(row: Row): Weighed {
 
 /* The formula, as MathML. */
 
-/** An element with its children; a text is a leaf's. */
+/** An element with its children; a leaf has a text. */
 export type MathNode = readonly [tag: string, ...children: (MathNode | string)[]];
 
 const mi = (name: string): MathNode => ['mi', name];

@@ -29,7 +29,7 @@ export interface HeadScore {
 const find = ({ numbers }: Result, name: string) => numbers.find((one) => one.name === name);
 const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
 
-/** α₁ of every head: the mean of the first column of its map, or as the sink map has it. */
+/** Returns α₁ of every head: the mean of the first column of its map, or the sink map's value. */
 export function headScores(result: Result): HeadScore[] {
   const alphas = find(result, 'alpha_1');
   const maps = find(result, 'weight');
@@ -61,7 +61,7 @@ function firstColumn(result: Result | undefined): number | undefined {
   return mean(Array.from({ length: T }, (_, t) => map.data[t * T]!));
 }
 
-/** The head with the largest α₁, in a quantity [L, H, key]. */
+/** Returns the head with the largest α₁, in a quantity [L, H, key]. */
 function strongest(result: Result, name: string): { at: number; T: number } | undefined {
   const alphas = find(result, 'alpha');
   const quantity = find(result, name);
@@ -78,7 +78,7 @@ function ofStrongest(result: Result, name: string): number | undefined {
 
 const lossOf = (result: Result | undefined) => {
   const losses = result && find(result, 'loss_at');
-  // The first token is predicted from nothing.
+  // The first token has no loss.
   return losses && mean(Array.from(losses.data).filter(Number.isFinite));
 };
 
@@ -123,7 +123,7 @@ function firstRatios(result: Result | undefined, name: string): number[] | undef
   });
 }
 
-/** Mean over the queries after the first one of a map's first column, and of its other visible cells. */
+/** Returns the mean over the queries after the first one of a map's first column, and of its other visible cells. */
 function columnsOf(result: Result | undefined, name: string) {
   const map = result && find(result, name);
   if (!map) return undefined;

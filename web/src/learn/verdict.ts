@@ -6,7 +6,7 @@ export interface Judged {
   readonly said: string;
 }
 
-/** Parts of the range of possible guesses within which a guess is right, and near. */
+/** Shares of the range of guesses within which a guess is right, or near. */
 const RIGHT = 0.03;
 const NEAR = 0.15;
 
@@ -58,7 +58,7 @@ export function readGuesses(): readonly Guess[] {
     const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
     return Array.isArray(stored) ? stored.filter(isGuess) : [];
   } catch {
-    // Storage may be forbidden, or hold what another program wrote.
+    // Browsers may forbid storage, or another program may have written the value.
     return [];
   }
 }
@@ -70,11 +70,11 @@ export function keepGuess(guess: Guess): void {
   try {
     localStorage.setItem(KEY, JSON.stringify([...others, guess]));
   } catch {
-    // A guess is judged without storage.
+    // Without storage a guess is only judged.
   }
 }
 
-/** The guesses of a lesson, and of all lessons, in words. */
+/** Counts the guesses of a lesson, and of all lessons, in words. */
 export function countWords(guesses: readonly Guess[], lesson: string): string {
   const words = (of: readonly Guess[]) =>
     (['right', 'near', 'wrong'] as const)

@@ -278,12 +278,12 @@ function body(opener: Opener): TemplateResult {
   return choosing(opener);
 }
 
-/** Makes the dialog, closed. */
+/** Creates the dialog, closed. */
 export function createDialog(opener: Opener): { draw(): void } {
   const dialog = document.createElement('dialog');
   dialog.id = 'open';
   dialog.setAttribute('aria-labelledby', 'open-title');
-  // Escape closes it as the button does.
+  // Escape closes it like the button.
   dialog.addEventListener('close', () => opener.hide());
   document.body.append(dialog);
   return {

@@ -36,10 +36,12 @@ import {
 
 export type Stage =
   | { readonly name: 'choose' }
-  /** A link names a model: a hub is contacted only if the reader agrees, files the reader has to choose. */
+  /**
+   * A link names a model: the page contacts a hub only if the reader agrees, and the reader has to choose local files.
+   */
   | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
-  /** Several models: one of them is to be chosen. */
+  /** Several models, of which the reader chooses one. */
   | { readonly name: 'several'; readonly models: readonly Several[] }
   | {
       readonly name: 'plan';
@@ -122,7 +124,7 @@ export class Opener {
     this.#dependencies.changed();
   }
 
-  /** The reader closed the dialog: the present step stops, and models that links ask for are declined. */
+  /** Handles closing: the present step stops, and models of links are declined. */
   hide(): void {
     if (!this.isShown) return;
     this.#job?.abort();
@@ -151,7 +153,7 @@ export class Opener {
       try {
         localStorage.setItem(ENDPOINT_KEY, change.endpoint);
       } catch {
-        // Then it holds for this visit.
+        // The token is then used for this visit.
       }
     }
     this.#dependencies.changed();
@@ -253,7 +255,7 @@ export class Opener {
     return this.#ask(id);
   }
 
-  /** Puts the question to the reader; the model is not open yet. */
+  /** Asks the reader; the model is not open yet. */
   #ask(id: string): false {
     if (this.#declined.has(id)) return false;
     this.#asked = [...new Set([...this.#asked, id])];
@@ -343,7 +345,7 @@ export class Opener {
     this.#finish(id);
   }
 
-  /** A recording is small: it is read at once, and shown like a model. */
+  /** A recording is small, so it is read at once and shown like a model. */
   async #loadRecording(id: string, signal: AbortSignal, file?: Blob): Promise<void> {
     const recordings = this.#dependencies.models()?.recordings;
     if (!recordings) throw new Error('The engine is not running yet; try again in a moment.');

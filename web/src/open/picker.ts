@@ -20,7 +20,7 @@ const SOURCES = {
 export class Picker {
   readonly #dialog = document.createElement('dialog');
   readonly #context: Context;
-  /** The model and the edit that the forms offer; steps of a training are fetched when it is chosen. */
+  /** The selected model and edit of the forms; steps of a training are fetched when its model is chosen. */
   #model = 'softmax';
   #edit = 'sigmoid';
   #steps: readonly number[] = [];
@@ -67,7 +67,7 @@ export class Picker {
     this.draw();
   }
 
-  /** The models by what their recipes change. */
+  /** Groups the models by the settings that their recipes change. */
   #groups(): [string, Choice[]][] {
     const { models } = this.#context.engine.peek()!;
     const groups = new Map<string, Choice[]>();
@@ -128,7 +128,7 @@ export class Picker {
   #editForm(): TemplateResult {
     const { models } = this.#context.engine.peek()!;
     const trainedWith = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
-    // The operation that a model was trained with is no what-if.
+    // The model's own operation is no what-if.
     const all = editChoices(this.#texts ?? models.describe).filter(
       ({ operation }) => !operation || operation !== trainedWith,
     );

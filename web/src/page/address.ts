@@ -8,7 +8,7 @@ import { parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
 import { failure, notices } from './messages';
 
-/** Browsers refuse addresses that change too often. */
+/** Delay of address changes, since browsers refuse frequent ones. */
 const ADDRESS_MS = 150;
 
 const parsed = parseHash(location.hash);
@@ -61,10 +61,10 @@ effect(() => {
   clearTimeout(writing);
   writing = window.setTimeout(writeAddress, ADDRESS_MS);
 });
-// Going back from a link leads to the state in which it was followed.
+// Back from a link leads to the state in which it was followed.
 addEventListener('click', writeAddress, { capture: true });
 
-/** A link of this page was followed, or another pasted over it. */
+/** A link of this page was followed, or an address pasted. */
 addEventListener('hashchange', () => {
   lastHash = location.hash;
   const next = parseHash(lastHash);
@@ -84,7 +84,7 @@ addEventListener('hashchange', () => {
   place = placeOf(state.peek());
 });
 
-/** Replaces names in a link that this page does not have. */
+/** Replaces names in a link that this page lacks. */
 export function checkNames(models: Models, rooms: readonly { readonly name: string }[]): void {
   const current = state.peek();
   if (!rooms.some(({ name }) => name === current.room)) {

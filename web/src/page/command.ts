@@ -1,4 +1,4 @@
-/** The command that prints a frame's numbers again, digit for digit, and a button that copies it. */
+/** The command that prints a frame's numbers with the same digits, and a button that copies it. */
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Edit } from 'sinkscope';
 import type { Frame } from '../frame';
@@ -7,7 +7,7 @@ import { nameOfId } from '../ask/ids';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import { heldOutFile, passagesEach } from '../ask/zoo';
 
-/** More prompts of token ids than this are no command. */
+/** The most prompts of token ids that a command may contain. */
 const MOST_IDS = 10;
 /** Time for which a button shows that it has copied. */
 const COPIED_MS = 2000;
@@ -20,7 +20,7 @@ function quoted(word: string): string {
   return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Words as a line of a shell. */
+/** Joins words to a shell command. */
 function shellLine(words: readonly string[]): string {
   return words.map(quoted).join(' ');
 }

@@ -12,7 +12,7 @@ import type { State } from '../ask/state';
 import { unedited } from '../ask/subject';
 import type { Pointed, ViewApi, View } from './view';
 
-/** The engine runs and the zoo is read. */
+/** Set when the engine runs and the zoo's index has loaded. */
 export interface Engine {
   /** Counts the files of prompts that were chosen, and the ways of splitting them. */
   readonly file: ReadonlySignal<number>;
@@ -54,7 +54,7 @@ export interface Context {
 export class Scope {
   readonly #ends = new Set<() => void>();
 
-  /** Ends with its parent at the latest; a parent that lives on forgets it, for a room outlives its cells. */
+  /** Ends with its parent at the latest; the parent forgets a child that ends earlier. */
   constructor(parent?: Scope) {
     if (!parent) return;
     const end = () => this.end();
@@ -161,7 +161,7 @@ export interface Shown {
 
 const pairs = new WeakMap<Frame, Frame>();
 
-/** A frame with the one that it is compared with: the same object as long as both are. */
+/** Returns a frame with its baseline: the same object as long as both are the same. */
 function withBase(frame: Frame, base: Frame): Frame {
   const cached = pairs.get(frame);
   if (cached?.base === base) return cached;

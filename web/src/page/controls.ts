@@ -37,7 +37,7 @@ export function choices(
   );
 }
 
-/** A number of the state, within its range; of some models the largest is less. */
+/** A field for a number of the state, within its range; some models have a smaller maximum. */
 export function numberField(
   label: string,
   name: NumberName,
@@ -225,7 +225,7 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
   </div>`;
 }
 
-/** The token that a text starts with: one control for whether and which. */
+/** The control for the start token of a text. */
 export function firstField({ state, set }: Context, frames: readonly Frame[]): TemplateResult {
   const { first } = state.value;
   const automatic = new Set(
@@ -252,7 +252,7 @@ export function firstField({ state, set }: Context, frames: readonly Frame[]): T
   );
 }
 
-/** Sentences that a visitor may try first. */
+/** Example sentences for visitors. */
 export const EXAMPLES = [
   'The quick brown fox jumps over the lazy dog.',
   'Attention is all you need.',
@@ -327,7 +327,7 @@ export function normalizeField(
 const isRecorded = (frames: readonly Frame[]): boolean =>
   frames.length > 0 && frames.every(({ recording }) => recording);
 
-/** The reader's text or file, and nothing for prompts of another source. */
+/** The reader's text or file; nothing for other sources of prompts. */
 function promptField(context: Context, rows: number): TemplateResult | typeof nothing {
   const { input } = context.state.value;
   if (input === 'text') return textField(context, rows);
@@ -526,7 +526,7 @@ export function lightsChips(
   });
 }
 
-/** The title of a subject, before and after it is opened. */
+/** Returns the title of a subject, before and after it is opened. */
 export function nameOf(
   { subject, frame }: Pick<Shown, 'subject' | 'frame'>,
   context: Context,

@@ -98,7 +98,7 @@ export class Figure {
     this.#context = context;
     this.#look = look;
     this.#scope = new Scope(parent);
-    // An embed is named by its element; a host's page may have several of one view.
+    // The element labels an embed; a host's page may have several of one view.
     this.root = part(place, `figure view-${view.name}`, look.isEmbed ? 'div' : 'section');
     this.root.dataset.view = view.name;
     if (!look.isEmbed) this.root.setAttribute('aria-label', view.title);
@@ -231,7 +231,7 @@ export class Figure {
 
   /** The figure's own subjects, and the head if they share it. */
   #pinned(): Partial<State> {
-    // Settings of a model may differ in their question alone.
+    // Settings of a model may differ only in their question.
     const shown = [...new Set(this.#shown.map(({ subject }) => subject))];
     const [first, ...rest] = framesOf(this.#shown).map((frame) => this.#at(frame));
     const isOne = first && rest.every((at) => at.layer === first.layer && at.head === first.head);
@@ -290,7 +290,7 @@ export class Figure {
       const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#cell() : undefined);
       if (!cell) return;
       this.#cells.set(keys[i]!, cell);
-      // A cell in its place is not moved, for it may hold the focus.
+      // A cell that is in its place must not move, since it may hold the focus.
       const before = this.#grid.children[place++] ?? null;
       if (before !== cell.root) this.#grid.insertBefore(cell.root, before);
       cell.root.classList.toggle('stale', one.isStale || !isReady);
@@ -355,7 +355,7 @@ export class Figure {
     update(frame, { ...options, ...extra?.(frame, i) });
     // One of them may end at its context while others continue.
     const T = Math.max(...group.map((one) => one.T));
-    // A picture with the lines of all names all of them.
+    // A picture that combines all subjects names all of them.
     const all = this.#view.isOfAll
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};

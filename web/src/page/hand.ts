@@ -31,12 +31,12 @@ function edit(name: string, ...values: readonly (number | string)[]): SubjectEdi
   return { name, values: values.map(String) };
 }
 
-/** The [layer, head] of an edit; those that are left out mean all. */
+/** Returns the [layer, head] of an edit; missing numbers mean all. */
 function places(grip: Grip, { layer, head }: Head): number[] {
   return { all: [], layer: [layer], head: [layer, head] }[grip];
 }
 
-/** The number of the residual stream to intervene on: the selected one, else the largest. */
+/** Returns the number of the residual stream to intervene on: the selected one, else the largest. */
 function chosenValue(frame: Frame, state: State) {
   const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
     place: [channel, layer, token],
@@ -113,7 +113,7 @@ export function handControls(context: Context, frame: Frame): TemplateResult | t
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);
-  /** A link to the state after an intervention; no link can name a model from disk, so a click sets the state. */
+  /** Returns a link to the state after an intervention; no link can name a local model, so a click sets the state. */
   const link = (wanted: SubjectEdit, says: string, isDone: boolean) => {
     const next = moved(frame.subject, wanted);
     const list = state.shown.map((one) => (one === frame.subject ? next : one));

@@ -1,4 +1,4 @@
-/** A link to the page in its state, what such a link cannot carry, and a picture to send with it. */
+/** A link to the page in its state, the names that it leaves out, and a picture to send with it. */
 import { effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { fingerprintOf, isOfDisk, nameOfId } from '../ask/ids';
@@ -21,7 +21,7 @@ async function copied(text: string): Promise<string> {
   }
 }
 
-/** Models of the disk that the link which was just copied leaves out. */
+/** Models of the disk that the copied link leaves out. */
 const leftOut = signal<readonly string[]>([]);
 
 /** Whether the page offers a picture of the sentence after copying the link. */
@@ -45,7 +45,7 @@ function picturedFrame({ engine }: Context): Frame | undefined {
   return entry?.isStale || !entry?.frame?.tensors.alpha ? undefined : entry.frame;
 }
 
-/** Hands the picture to what shares pictures on this device, else as a file. */
+/** Shares the picture through the device's own dialog, else saves it as a file. */
 async function sharePicture(frame: Frame, context: Context): Promise<void> {
   isOffered.value = false;
   const link = shared(linkTo(state.peek()));
@@ -55,7 +55,7 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
   const data = { files: [picture], text: link };
   if (!navigator.canShare?.(data)) return hand(picture, picture.name);
   await navigator.share(data).catch((error: unknown) => {
-    // The reader changed their mind.
+    // The reader cancelled the dialog.
     if (!(error instanceof DOMException && error.name === 'AbortError')) throw error;
   });
 }

@@ -10,11 +10,11 @@ export interface Series {
   /** A CSS variable's name, "--sink". */
   readonly color: string;
   readonly values: ArrayLike<number>;
-  /** Their places on the x axis; absent: one after the other. */
+  /** Places on the x axis; absent: consecutive. */
   readonly places?: ArrayLike<number>;
   /** Lengths in pixels: "3,3". */
   readonly dash?: string;
-  /** Drawn weaker than the others. */
+  /** Whether the line is drawn weaker than the others. */
   readonly faint?: boolean;
   /** Half of the error bar of each value. */
   readonly spread?: ArrayLike<number>;
@@ -35,7 +35,7 @@ export interface ChartData {
   /** One sentence that describes the picture. */
   readonly label: string;
   readonly log?: boolean;
-  /** Steps of training: even up to 100, logarithmic above, so that there is a place for 0. */
+  /** Whether places are steps of training: linear up to 100, logarithmic above, so that 0 has a place. */
   readonly steps?: boolean;
   /** The smallest range of the axis; values may extend it. */
   readonly domain?: readonly [number, number];
@@ -51,7 +51,7 @@ export interface ChartData {
   readonly height?: number;
   /** Whether few values have a dot each; absent: they have. */
   readonly dots?: boolean;
-  /** The reader pointed at a place. */
+  /** Called when the reader points at a place. */
   readonly onChoose?: (place: number) => void;
 }
 
@@ -62,7 +62,7 @@ const [LEFT, RIGHT, TOP, BOTTOM] = [42, 10, 22, 32];
 const WIDTHS = new WeakMap<Element, number>();
 const SHOWN = new WeakMap<Element, ChartData>();
 
-/** Charts follow their places' widths without asking for the layout at every drawing. */
+/** Charts follow the widths of their places through an observer, without a layout at every drawing. */
 const watcher =
   typeof ResizeObserver === 'undefined'
     ? undefined
@@ -76,7 +76,7 @@ const watcher =
         }
       });
 
-/** A tick is a round number but for what its sum rounds, however near the next one is. */
+/** Rounds a tick to remove the rounding error of its sum. */
 const round = (x: number) => Number(x.toPrecision(7));
 const sign = (text: string) => text.replace(/^-/, '−');
 const short = (x: number) => (x >= 1000 ? `${round(x / 1000)}k` : sign(String(round(x))));
@@ -107,7 +107,7 @@ const SHAPES = [
   'M0,-4l4,7h-8z',
   'M0,4l4,-7h-8z',
 ];
-/** Between series at one place, so that error bars do not cover each other. */
+/** Distance between series at one place, so that error bars do not overlap. */
 const BESIDE = 0.08;
 
 /** Returns the drawable places and values, split at gaps. */
@@ -147,7 +147,7 @@ function pointSample({ color }: Series, i: number) {
   </svg>`;
 }
 
-/** The same chart in the same place is updated. */
+/** Draws a chart; one that is already in the place is updated. */
 export function drawChart(root: HTMLElement, data: ChartData): void {
   if (!SHOWN.has(root)) watcher?.observe(root);
   SHOWN.set(root, data);

@@ -1,9 +1,7 @@
 /**
- * A matrix as colours: one pixel a cell, scaled up without smoothing. It knows no attention: arrays
- * in, picture and events out.
- *
- * The cell under the pointer, or the one that the arrow keys move, is marked and named; a click or
- * Enter chooses it. Rows and columns may be named by words, as far as there is room for them.
+ * A matrix as colours: one pixel per cell, scaled up without smoothing. It knows nothing about attention: arrays in,
+ * picture and events out. The cell under the pointer, or the one that the arrow keys move, is marked and named; a click
+ * or Enter chooses it. Rows and columns are labelled by words, as far as these fit.
  */
 import { stepOf, type Scale } from './color';
 
@@ -29,7 +27,7 @@ interface HeatmapData {
   readonly colWords?: readonly string[];
   /** A remark beside the column that it describes. */
   readonly remark?: { readonly text: string; readonly kind: string };
-  /** Width of a cell over its height; 1 if absent. */
+  /** Ratio of a cell's width to its height; default 1. */
   readonly cellShape?: number;
   /** The readout of a cell under the pointer. */
   readonly describe: (cell: Cell) => string;
@@ -39,7 +37,7 @@ interface HeatmapEvents {
   /** undefined when the pointer leaves. */
   readonly onPoint?: (cell: Cell | undefined) => void;
   readonly onChoose?: (cell: Cell) => void;
-  /** An arrow key leads out of the picture: rows down, and columns to the right. */
+  /** Called when an arrow key leaves the picture: rows down, and columns to the right. */
   readonly onBeyond?: (step: readonly [number, number]) => void;
 }
 
@@ -189,7 +187,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   plot.addEventListener('click', (event) => {
     const cell = under(event);
     if (!cell) return;
-    // A finger points by touching.
+    // Touching a cell points at it.
     point(cell);
     events.onChoose?.(cell);
   });

@@ -6,14 +6,14 @@
 interface RoseSet {
   /** Radians, 0 .. pi. */
   readonly angles: readonly number[];
-  /** A CSS class that gives the colour. */
+  /** A CSS class for the colour. */
   readonly name: string;
 }
 
 const BINS = 36;
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** Shares of the angles that fall into each of BINS equal parts. */
+/** Returns the shares of the angles in each of BINS equal bins. */
 export function shares(angles: readonly number[]): Float64Array {
   const counts = new Float64Array(BINS);
   for (const angle of angles)
@@ -35,7 +35,7 @@ function at(angle: number, radius: number): string {
 function petals(set: RoseSet, most: number): string {
   return Array.from(shares(set.angles), (share, i) => {
     const [from, to] = [(i * Math.PI) / BINS, ((i + 1) * Math.PI) / BINS];
-    // The area, not the length, shows the count: the eye compares areas.
+    // The area, not the radius, shows the share, since the eye compares areas.
     const radius = 100 * Math.sqrt(share / most);
     return `M0,0L${at(from, radius)}A${radius},${radius} 0 0 0 ${at(to, radius)}Z`;
   }).join('');

@@ -45,7 +45,7 @@ function stepWords({ model: { step } }: Frame): TemplateResult | typeof nothing 
   </p>`;
 }
 
-/** The formula of the operation, and the paper that it is from. */
+/** The formula of the operation, and its paper. */
 async function formulaWords(
   { operation }: Frame,
   context: Context,
@@ -57,7 +57,7 @@ async function formulaWords(
   return html`<code title=${source ?? nothing}>${formula ?? operation.label}${parameters}</code>`;
 }
 
-/** The card of the zoo's model, whatever step of its training is shown. */
+/** Returns the zoo's card of a model, at any step of its training. */
 export function cardOf({ model }: Frame, context: Context): Card | undefined {
   const { weights } = arithmeticOf(model.id);
   const id = stepOf(weights)?.id ?? weights;

@@ -155,7 +155,7 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
   </div>`;
 }
 
-/** The picture, chosen from the tabs of the questions. */
+/** The control that chooses the picture from the tabs of the questions. */
 function pictureField(
   { tab }: Choice,
   frames: readonly Frame[],
@@ -298,7 +298,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${troubles(all, context)}`,
       head,
     );
-    // The name of a model is over its picture.
+    // The model's name is above its picture.
     stated = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
     const [view] = choice.views;
     pictures.dataset.count = view === sinks ? '6' : String(all.length);
@@ -360,7 +360,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       tabs,
     );
-    // The table is fetched when a reader opens it.
+    // The table's code is fetched when a reader opens it.
     if (below === 'remedies' && !remedies.value)
       import('./remedies').then((found) => (remedies.value = found), context.fail);
     render(

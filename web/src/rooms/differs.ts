@@ -32,7 +32,7 @@ function number(value: number): string {
   return String(Number(value.toPrecision(6)));
 }
 
-/** Equal neighbours are written once, with their number. */
+/** Writes equal neighbours once, with their number. */
 function list(values: readonly unknown[]): string {
   const runs: { said: string; count: number }[] = [];
   for (const said of values.map(words)) {
@@ -72,8 +72,8 @@ export function differencesOf(descriptions: readonly object[]): Differences {
 }
 
 /**
- * A place in words. The letters of shapes are spelled out, inner keys follow the outer ones.
- * @param letters their meanings, of describe
+ * Names a key. The letters of shapes are spelled out, inner keys follow the outer ones.
+ * @param letters their meanings, from describe
  */
 export function placeWords(
   path: readonly string[],

@@ -86,7 +86,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const rail = part(root, 'rail');
   const middle = part(root, 'middle');
   const side = part(root, 'inspector');
-  // The keyboard goes as the eye does: left to right, and on a phone the picture first.
+  // The tab order follows the eye: left to right, and on a phone the picture first.
   const isWide = matchMedia('(width >= 820px)');
   const arrange = () => (isWide.matches ? middle.before(rail) : side.after(rail));
   arrange();
@@ -102,7 +102,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const stage = new Stage(part(middle, 'stage'), context, scope, main, look);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
-  /** The selected subject. */
+  /** Returns the selected subject. */
   const subject = () => {
     const { shown, at } = context.state.value;
     return shown[Math.min(at, shown.length - 1)]!;
@@ -211,7 +211,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   lightsChips(bar, context, scope, shown);
 }
 
-/** The maps are those of the first prompt. */
+/** The maps show the first prompt. */
 const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
   const average = sequences > 1 ? `, on average over ${sequences} prompts` : '';
   return `${L * H} heads: how much each gives the first token${average}. A row is a layer.`;
@@ -234,7 +234,7 @@ function ablatedWords(
   return `${first} ${togetherWords(frame, ablations.length, rise)} ${ABLATED}`.trim();
 }
 
-/** The loss with the first token hidden, before the reader changes anything. */
+/** States the loss with the first token hidden, before the reader changes anything. */
 function hiddenWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;

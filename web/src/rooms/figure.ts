@@ -99,19 +99,19 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       // Another sentence may already contain the conditions.
       const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
       const main = sentence.slice(0, sentence.length - aside.length);
-      // A view of several settings prints one sentence of all: a label, and what holds for each.
+      // A view of several settings prints one sentence for all: a label, and what holds for each.
       const [label, ...rest] = main.split(': ');
       const isPrinted = [label!, rest.join(': '), aside].every((words) => printed.includes(words));
       one.classList.toggle('unseen', isPrinted);
     }
   }
-  // A figure is drawn when the reader scrolls to it, which may be later than its sentence.
+  // A figure is drawn when the reader scrolls to it, possibly later than its sentence.
   const watcher = new MutationObserver(showOnce);
   watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
   scope.onEnd(() => watcher.disconnect());
 }
 
-/** Their code is fetched by figures that show them. */
+/** Figures of these kinds fetch their code on demand. */
 const wholes: Readonly<Record<string, () => Promise<{ build: Build }>>> = {
   [LAB]: () => import('../lab/embedded'),
   [EXPERIMENT]: () => import('../experiments/bench'),

@@ -23,9 +23,9 @@ export interface Point {
   readonly alpha: number;
   /** ‖h₁‖ divided by the mean of the other norms, at the layer where this is largest. */
   readonly ratio: number;
-  /** Nats per token. */
+  /** Loss in nats per token. */
   readonly loss: number;
-  /** Parameters. */
+  /** Number of parameters. */
   readonly size: number;
   /** The color of a shown model. */
   readonly color?: string;
@@ -79,17 +79,17 @@ export function pointOf(frame: Frame): Point {
   return {
     title,
     alpha: aboveEven(frame),
-    // The embedding is no layer's.
+    // The embedding does not count as a layer.
     ratio: Math.max(...(tensors.hidden_ratio?.data.subarray(1) ?? [NaN])),
     loss: tensors.loss_mean?.data[0] ?? NaN,
     size: architecture.parameters,
   };
 }
 
-/** The long runs of a recipe, by the title and the parameters of its model. */
+/** The long runs of a recipe, with the title and the parameters of its model. */
 type Runs = readonly [title: string, size: number, all: readonly SeedRun[]];
 
-/** Every measured step of every run. */
+/** Returns every measured step of every run. */
 export function pointsOfRuns(runs: readonly Runs[]): Point[] {
   return runs.flatMap(([name, size, all]) =>
     all.flatMap(({ seed, points }) =>
@@ -101,7 +101,7 @@ export function pointsOfRuns(runs: readonly Runs[]): Point[] {
   );
 }
 
-/** Points that have both numbers; a logarithm needs more than 0. */
+/** Returns the points that have both numbers; a logarithmic axis needs positive ones. */
 export const drawable = (points: readonly Point[], against: Against): Point[] =>
   points.filter(
     (point) =>
@@ -110,7 +110,7 @@ export const drawable = (points: readonly Point[], against: Against): Point[] =>
       (!AXES[against].isLog || point[against] > 0),
   );
 
-/** Ranks from 1 on; equal values share the mean of theirs. */
+/** Ranks values from 1 on; equal values share the mean of their ranks. */
 function ranksOf(values: readonly number[]): number[] {
   const order = values.map((_, i) => i).sort((a, b) => values[a]! - values[b]!);
   const ranks = values.map(() => 0);
@@ -123,7 +123,7 @@ function ranksOf(values: readonly number[]): number[] {
   return ranks;
 }
 
-/** Spearman's rank correlation; NaN where one of them is constant. */
+/** Spearman's rank correlation; NaN if one variable is constant. */
 export function rankCorrelation(xs: readonly number[], ys: readonly number[]): number {
   const [a, b] = [ranksOf(xs), ranksOf(ys)];
   const middle = (xs.length + 1) / 2;
@@ -136,7 +136,7 @@ export function rankCorrelation(xs: readonly number[], ys: readonly number[]): n
 const SINK = 0.1;
 /** Norm ratios: below the first, the first token is like the others; above the second, it is massive. */
 const [EVEN, SPIKE] = [2, 5];
-/** Fewer points show no relation. */
+/** Fewer points support no correlation. */
 const ENOUGH = 4;
 
 /** Counts the models with and without a property, and names them if they are few. */
@@ -193,7 +193,7 @@ export function scatterWords(
 const colorAt = ({ color }: Point, i: number) => color ?? `--run-${i + 1}`;
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [300, 48, 12, 24, 36];
-/** Letters have one size: the picture is as wide as its place, up to this. */
+/** The largest width of the picture: its letters have a fixed size. */
 const MOST_WIDTH = 720;
 
 /** Draws the scatter plot: shown models in the colors of their maps, checkpoints as small dots behind. */
@@ -256,7 +256,7 @@ export function drawScatter(
   );
 }
 
-/** The logs of every long run that the page has, by the titles of their models. */
+/** Loads the logs of every long run of the page, by the titles of their models. */
 async function runsOf(context: Context): Promise<Runs[]> {
   const { cards } = context.engine.peek()!.models.zoo;
   const measured = cards.filter(({ id }) => SEEDS[id]);

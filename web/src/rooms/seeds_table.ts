@@ -1,7 +1,7 @@
 /**
- * How far numbers depend on the seed: a dot for each seed, and the 95% interval of their mean where there
- * are enough seeds and the interval fits the scale. A table has a row for the recipe whose weights are
- * shown, one for its long runs, and one for the difference from the baseline, in pairs of seeds.
+ * The spread over seeds: a dot for each seed, and the 95% interval of their mean if there are enough seeds and the
+ * interval fits the scale. A table has a row for the recipe whose weights are shown, one for its long runs, and one for
+ * the difference from the baseline, in pairs of seeds.
  */
 import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
@@ -34,12 +34,12 @@ interface Strip {
   readonly shown?: number;
 }
 
-/** The words of a row, and its strips in the order of OUTCOMES. */
+/** The label of a row, and its strips in the order of OUTCOMES. */
 interface Line {
   readonly title: string;
   readonly more: string;
   readonly strips: readonly (Strip | undefined)[];
-  /** Differences have a place for none. */
+  /** Whether the axis of differences marks zero. */
   readonly isDifference?: boolean;
 }
 
@@ -279,7 +279,7 @@ export function seedsTable(cards: readonly Card[], isNarrow = false): unknown {
     tables.get(key) ??
     Promise.all(cards.map(({ id }) => seedRuns(id))).then(
       (runs) => {
-        // Models are compared at the same step: the last one that all of them reached.
+        // Models are compared at the same step: the last one that all reached.
         const last = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
         const spreads = runs.map((one) => spreadOf(one, OUTCOMES, last));
         const kinds = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));

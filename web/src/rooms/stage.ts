@@ -70,7 +70,7 @@ export class Stage {
         }),
       };
       this.#figures.set(view, { figure, isMain });
-      // A figure in its place is not moved, for it may hold the focus.
+      // A figure that is in its place must not move, since it may hold the focus.
       const before = this.#place.children[i] ?? null;
       if (before !== figure.root) this.#place.insertBefore(figure.root, before);
       figure.update(shown);

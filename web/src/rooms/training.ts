@@ -51,7 +51,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const current = framesOf(all.filter(({ isStale }) => !isStale));
     const counts = current.map((frame, i) => {
       const verdict = judged(frame);
-      // A clause here, and a sentence elsewhere.
+      // Lower case, since it is a clause here, and a sentence elsewhere.
       if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps).slice(0, -1);
       const counted = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
       if (i && judged(current[0]!).conclusive) return counted;

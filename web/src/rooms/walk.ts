@@ -53,7 +53,7 @@ export function trained(shown: readonly string[]): string[] {
   });
 }
 
-/** The step that is shown; undefined: the trained weights. */
+/** Returns the shown step; undefined: the trained weights. */
 function stepOfShown(shown: readonly string[]): number | undefined {
   const all = shown.flatMap((text) => parseSubject(text) ?? []);
   const hub = all.map(({ id }) => checkpointOf(id)).find((one) => one);
@@ -149,7 +149,7 @@ export class Walk {
     clearTimeout(this.#timer);
     if (!this.#isPlaying.value || !steps) return;
     const entries = this.#context.engine.value?.queue.entries.value;
-    // The next checkpoint would fail again.
+    // The next checkpoint would fail as well.
     const isFailed = this.#context.state.value.shown.some((text) => entries?.get(text)?.error);
     if (index >= steps.length - 1 || isFailed) {
       this.#isPlaying.value = false;

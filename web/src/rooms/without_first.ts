@@ -17,7 +17,7 @@ import './without_first.css';
 
 /** The number of seeds over which the texts are compared; the page shows those of the first. */
 const SEEDS = 8;
-/** Tokens of each text, and the fewest that decide anything. */
+/** Tokens of each text, and the fewest on which a verdict rests. */
 const [COUNT, LEAST] = [64, 16];
 /** Above these the page calls a text broken: half of it repeats itself, or its tokens are e times less likely. */
 const [REPEATED, RISE] = [0.5, 1];
@@ -201,7 +201,7 @@ interface Trying {
   readonly isDone: boolean;
 }
 
-/** The part of Start; `start` fills it, `stop` empties it. */
+/** The part of Start that deletes the first token; `start` fills it, `stop` empties it. */
 export class WithoutFirst {
   readonly #context: Context;
   readonly #shown = signal<Trying | undefined>(undefined);

@@ -16,7 +16,7 @@ export const ALWAYS = [
 
 type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
 
-/** Means, standard deviations and the numbers of each prompt, for each list of edits. */
+/** Returns means, standard deviations and the numbers of each prompt, for each list of edits. */
 export async function averages(
   { model }: OpenModel,
   { ids }: Prompts,

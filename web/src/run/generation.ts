@@ -111,7 +111,7 @@ export class Generation {
     more: number,
     signal: AbortSignal,
   ): Promise<OpenRun | undefined> {
-    // A token that was drawn when generation stopped is in the run but not shown.
+    // A token that was drawn at the moment of stopping is in the run but not shown.
     if (isOpen(cached) && T + more <= cached.capacity) {
       if (cached.run.tokens.length > T) await cached.run.update(idsOf(tokens), { signal });
       return cached;

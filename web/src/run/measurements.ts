@@ -16,13 +16,13 @@ import type { OpenModel } from './opened';
 
 interface Measured {
   readonly tensors: Readonly<Record<string, Tensor>>;
-  /** Standard deviations over the prompts; of one prompt, NaN. */
+  /** Standard deviations over the prompts; NaN for one prompt. */
   readonly spread: Readonly<Record<string, Float32Array>>;
 }
 
 interface Given {
   readonly opened: OpenModel;
-  /** Prompts of one length. */
+  /** Prompts of equal length. */
   readonly ids: readonly (readonly number[])[];
   readonly edits: readonly Edit[];
   readonly signal: AbortSignal;
@@ -61,7 +61,7 @@ const CHANGED = 4;
 
 /** A token of a text, and its replacement: the text's last token that differs. */
 interface Exchange {
-  /** Among all tokens of the prompt. */
+  /** The position among all tokens of the prompt. */
   readonly at: number;
   readonly token: number;
 }
@@ -82,7 +82,7 @@ function firstsOf(ids: readonly number[], special: readonly number[]): number {
   return end < 0 ? ids.length : end;
 }
 
-/** The change of the residual stream when one token of a prompt is exchanged. */
+/** Measures the change of the residual stream when one token of a prompt is exchanged. */
 async function apart(
   replica: Replica,
   ids: readonly number[],
@@ -141,7 +141,7 @@ export function lengthsUpTo(T: number): number[] {
   return [...all, T];
 }
 
-/** alpha_1 of every head after ever more tokens of a prompt: the run grows, and nothing is computed twice. */
+/** alpha_1 of every head after more and more tokens of a prompt: the run grows, and nothing is computed twice. */
 const lengths: Measurement = {
   names: ['alpha_by_length', 'lengths'],
   steps: 'lengths',

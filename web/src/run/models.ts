@@ -61,7 +61,7 @@ export class Models {
   readonly zoo: Zoo;
   readonly #open = new Map<string, Opening>();
   readonly #recipes = new Map<string, Recipe>();
-  /** Opened by the reader, but not shown in a room yet. */
+  /** The model that the reader has opened but no room shows yet. */
   #pinned: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
   /** Time limit of a tokenizer's step in milliseconds; doubled whenever the reader agrees to wait longer. */
@@ -127,7 +127,7 @@ export class Models {
     if (this.#pinned === id) this.#pinned = undefined;
   }
 
-  /** Takes back what could not be opened. */
+  /** Forgets a model that could not be opened. */
   forget(id: string): void {
     this.#recipes.delete(id);
   }
@@ -302,7 +302,7 @@ export class Models {
     if (!card.timeline) throw new InputError(`“${at.id}” has no stored checkpoints.`);
     const timelines = await this.timelines();
     const steps = await timelines.steps(at.id);
-    // The last stop is the trained weights themselves.
+    // The last stop is the trained weights.
     if (nearestStep(steps, at.step) === steps.at(-1))
       return { ...(await this.#ofZoo(at.id, { watch, arithmetic })), id };
     const options = {

@@ -16,7 +16,7 @@ function duration(seconds: number): string {
 
 export interface Loaded {
   readonly done: number;
-  /** NaN when unknown. */
+  /** The size; NaN if unknown. */
   readonly total: number;
   /** Bytes per second; NaN until known. */
   readonly rate?: number;

@@ -1,10 +1,8 @@
 /**
- * The one way from subjects to frames. A room asks for subjects, a question and the names of metrics and
- * fields; the queue opens the models, runs one subject after the other, and publishes a frame of each.
- * Cached results are reused.
- *
- * A new request waits for a quick run and stops a long one. The queue closes models that no room shows, and
- * runs a subject once more when the engine was lost.
+ * The queue turns subjects into frames. A room requests subjects, a question and the names of metrics and fields; the
+ * queue opens the models, runs one subject after the other, and publishes a frame of each. Cached results are reused. A
+ * new request waits for a quick run and stops a long one. The queue closes models that no room shows, and runs a
+ * subject once more if the engine is lost.
  */
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
@@ -69,7 +67,7 @@ export class Queue {
   readonly #work = signal<Work | undefined>(undefined);
   /** The errors of subjects, by question. */
   readonly #failed = new Map<string, string>();
-  /** The questions that the queue worked on when the engine was lost. */
+  /** The questions that were in progress when the engine was lost. */
   readonly #lost = new Set<string>();
   #request: Request | undefined;
   #job: Job | undefined;
@@ -181,7 +179,7 @@ export class Queue {
     }
   }
 
-  /** Takes a measurement that a reader starts, of a model that is shown; its view shows its progress. */
+  /** Takes a measurement that a reader starts, on a shown model; its view shows the progress. */
   readonly measure: Measure<{ frame: Frame; signal: AbortSignal }> = (name, of, options) => {
     const { opened } = this.#runs.get(of.frame.subject) ?? {};
     if (!opened) throw new InputError('The model is no longer open.');
@@ -258,7 +256,7 @@ export class Queue {
     );
   }
 
-  /** The head that the page shows of a frame. */
+  /** Returns the head that the page shows of a frame. */
   #headOf(frame: Frame, { head, heads }: Request): Head {
     return selectedHead(frame, heads?.[frame.subject] ?? head);
   }
@@ -273,7 +271,7 @@ export class Queue {
     );
   }
 
-  /** The first measurement that the frame lacks; none while tokens are generated. */
+  /** Returns the first measurement that the frame lacks; none during generation. */
   #measurementFor(frame: Frame): Measurement | undefined {
     const isMissing = (name: string) =>
       this.#request!.reads.includes(name) && !(name in frame.tensors);
@@ -468,7 +466,7 @@ export class Queue {
       this.#set(subject, { frame: { ...frame, ...extended } });
   }
 
-  /** The frame with every number that the request names. */
+  /** Returns the frame with all requested numbers. */
   async #complete(frame: Frame, cached: CachedRun, request: Request): Promise<Frame> {
     const lastFrame = this.#entries.get(frame.subject)?.frame;
     const headOf = (one: Frame) => this.#headOf(one, request);

@@ -73,7 +73,7 @@ export function isStreamed(
   return T > Math.min(context, LONG) && isAlone && measures.every(isOfKept);
 }
 
-/** The names that this model has. */
+/** Returns the requested names that this model has. */
 export function namesFor(
   { fields, metrics, edits: kinds }: Describe,
   { architecture, edits }: Pick<Frame, 'architecture' | 'edits'>,
@@ -203,7 +203,7 @@ function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, s
   );
 }
 
-/** A frame without any measurement. */
+/** Returns a frame without measurements. */
 export async function emptyFrame(
   describe: Describe,
   subject: Subject,

@@ -43,7 +43,7 @@ function boxOf(element: Element | Range, origin: Place) {
 /** A chart with its styles inside. */
 function chart(svg: SVGSVGElement, origin: Place): SVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
-  // Lit's marks have a number of the session, so a file would differ each time.
+  // Lit's markers contain a random number, so saved files would differ each time.
   const marks = document.createNodeIterator(copy, NodeFilter.SHOW_COMMENT);
   for (let mark = marks.nextNode(); mark; mark = marks.nextNode()) (mark as Comment).remove();
   const sources = [svg, ...svg.querySelectorAll('*')];
