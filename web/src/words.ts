@@ -69,7 +69,7 @@ export function readable(text: string): string {
     text
       .replace(/\n/g, '↵')
       .replace(/\t/g, '⇥')
-      // Between letters a space is seen; alone it is not.
+      // A space is visible between letters, but not alone.
       .replace(/^ +$/, (spaces) => '␣'.repeat(spaces.length))
       .replace(/ /g, '\u00a0')
       .replace(/[\0-\x1f\x7f]/g, (c) => sign(c.charCodeAt(0)))
@@ -80,7 +80,7 @@ export function readable(text: string): string {
   );
 }
 
-/** A token's text without the space before it. */
+/** Returns a token's text without the space before it. */
 export function word(text: string): string {
   return readable(text.replace(/^ (?=\S)/, ''));
 }
@@ -89,7 +89,7 @@ export function quote(frame: Frame, t: number): string {
   return `“${word(frame.tokens[t]?.text ?? '')}”`;
 }
 
-/** The first token, in quotation marks unless it is a special token. */
+/** Returns the first token, in quotation marks unless it is a special token. */
 export function firstBare(frame: Frame): string {
   const key = firstKey(frame);
   const name = quote(frame, key);
@@ -101,7 +101,7 @@ export function stateWords(hidden: number): string {
   return hidden ? `after layer ${hidden - 1}` : 'at the embedding';
 }
 
-/** The name of a head, as TransformerLens and the papers write it: layer and head count from 0. */
+/** Returns the name of a head, as TransformerLens and the papers write it: layer and head count from 0. */
 export function headName({ layer, head }: Head, frame?: Pick<Frame, 'architecture'>): string {
   return `L${frame ? layerNumber(frame, layer) : layer}H${head}`;
 }
@@ -181,14 +181,14 @@ export function firstWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>):
   return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}${position}`;
 }
 
-/** The conditions of a measurement, without the model. */
+/** Returns the conditions of a measurement, without the model. */
 function settingWords(frame: Stamped): string {
   const { eps, T, sequences } = frame;
   const n = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
   return `ε = ${eps} · T = ${T} · ${firstWords(frame)} · ${n}`;
 }
 
-/** The class of a number and everything that it depends on; printed under every figure. */
+/** Returns the class of a number and all its conditions, as printed under every figure. */
 export function stampWords(frame: Stamped): string {
   const { bits } = frame.model;
   const recordedNote = frame.model.source === 'recording' ? ' · recorded' : '';
@@ -197,7 +197,7 @@ export function stampWords(frame: Stamped): string {
   return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${recordedNote}${stored}`;
 }
 
-/** The conditions that all frames have in common, as a stamp has them. */
+/** Returns the conditions that all frames share, in the form of a stamp. */
 export function sharedConditions(frames: readonly Stamped[]): string[] {
   const stamps = frames.map((frame) => stampWords(frame).split(' · '));
   return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
@@ -247,21 +247,21 @@ export function firstName(frame: Frame): string {
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 
-/** The first token's place as papers count it: k is its position + 1. */
+/** Returns the first token's place as papers count it: k is its position + 1. */
 export const firstPlace = (frame: Pick<Frame, 'firstAt'>): string =>
   String(firstKey(frame) + 1).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 
-/** alpha_1 of a head: the share of its attention that the first token receives. */
+/** Returns alpha_1 of a head: the share of its attention that the first token receives. */
 export function alphaOf(frame: Frame, at: Head): number {
   return ofHead(frame.tensors.alpha!, at)[firstKey(frame)]!;
 }
 
-/** Mean alpha_1 over all heads of the model. */
+/** Returns the mean alpha_1 over all heads of the model. */
 export function meanAlpha(frame: Frame): number {
   return mean(alphaOfKey(frame, firstKey(frame)));
 }
 
-/** A share in whole percents, a small one with a digit more. */
+/** Formats a share in whole percents, a small one with a digit more. */
 export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
 
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention. */
@@ -323,7 +323,7 @@ export function givesWords(claim: Claim, frame: Frame): string {
   return `${capital(head)} gives ${first} ${quantity}${average}.`;
 }
 
-/** The finding of one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
+/** States the finding about one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
 export function finding(frame: Frame, at: Head): string {
   const verdict = judged(frame);
   const { normalises } = frame.operation;
@@ -346,7 +346,7 @@ export function finding(frame: Frame, at: Head): string {
   return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 
-/** Attention on a learned bias key, which belongs to no token. */
+/** States the attention on a learned bias key, which belongs to no token. */
 function biasNote(frame: Frame): string {
   const share = frame.tensors.sink_ratio_bias?.data[0] ?? NaN;
   if (!frame.architecture.bias_key || !Number.isFinite(share)) return '';
@@ -387,7 +387,7 @@ function sideBySide(frames: readonly Frame[]): string {
   return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${models.join('; ')}.`;
 }
 
-/** The strongest and the weakest sink of several subjects. @param frames of one question */
+/** Compares the strongest and the weakest sink of several subjects. @param frames of one question */
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const all = frames.map((frame) => ({ frame, verdict: judged(frame) }));
@@ -425,7 +425,7 @@ export function comparison(frames: readonly Frame[]): string {
   );
 }
 
-/** Mean row sum, over queries, heads and prompts. */
+/** Returns the mean row sum, over queries, heads and prompts. */
 export function massOf(frame: Frame): number {
   const rowSum = overPrompts(frame, 'row_mass_summary').mean;
   if (Number.isFinite(rowSum)) return rowSum;

@@ -1,4 +1,4 @@
-/** A frame of the page as a recording, for others to open. Who saves none does not download this. */
+/** Makes a recording of a frame, for others to open. A separate module, which is fetched on the first save. */
 import { recordStudy } from 'sinkscope';
 import type { Frame } from '../frame';
 import { idsOf } from './runs';

@@ -1,4 +1,4 @@
-/** Recordings as subjects: opened like models, and answered with what their files hold. */
+/** Recordings as subjects: opened like models, and answered from their files. */
 import {
   SinkscopeError,
   type Architecture,
@@ -88,7 +88,7 @@ export class Recordings {
     return length === null ? undefined : Number(length);
   }
 
-  /** The file itself, once more. */
+  /** Returns the bytes of the file, from the disk or the network. */
   async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
     const file = this.#admitted.get(id);
     if (file) return new Uint8Array(await file.arrayBuffer());
@@ -147,7 +147,7 @@ function tokensOf({ conditions, tokens }: Recording): Token[] {
   });
 }
 
-/** Means over all prompts, their deviations, and one number for each prompt, as the file has them. */
+/** Returns the file's means over all prompts, their deviations, and one number per prompt. */
 async function meansOf(describe: Describe, recording: Recording, eps: number) {
   const { tensors: files, conditions } = recording;
   const { count, T, kept } = conditions.prompts;

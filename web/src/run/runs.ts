@@ -10,9 +10,9 @@ import { runWords } from './progress';
 import { contextOf, emptyFrame, isAnswered, LONG, recordedFor } from './reading';
 import type { Request } from './request';
 
-/** A shorter run waits for its end, and reports no progress. */
+/** A run shorter than this is not stopped, and reports no progress. */
 export const QUICK_MS = 300;
-/** Tokens for which a run reserves memory beyond its text at once. */
+/** The number of further tokens for which a run reserves memory at once. */
 export const ROOM = 64;
 
 export interface CachedRun {
@@ -59,8 +59,8 @@ export class CachedRuns {
   }
 
   /**
-   * Takes out the run that another one replaces, if it fits; else closes it, since a large model has no memory
-   * for both. The subject has no run until another is set.
+   * Takes the run that another one replaces, if it fits; else closes it, since a large model has no memory for both.
+   * The subject has no run until another is set.
    */
   take(subject: string, fits: (cached: OpenRun) => boolean): OpenRun | undefined {
     const cached = this.#bySubject.get(subject);
@@ -152,7 +152,7 @@ export async function runSubject(
   const fields = recordedFor(describe, request, { architecture, T });
   // A run that was quick before reports no progress, since each message delays typing.
   const isQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
-  // An edit may name a token beyond the end of this text; and a text that is typed grows.
+  // An edit may name a token beyond the end of this text, and a typed text grows.
   const capacity = last?.capacity ?? Math.min(contextOf(architecture, edits), T + ROOM);
   const options = { edits, fields, capacity };
   const bytes = T > LONG ? await opened.model.runBytes(T, options) : 0;

@@ -30,7 +30,7 @@ interface Given {
 /** The finished share of the work, from 0 to 1. */
 type OnShare = (share: number) => void;
 
-/** Random tokens that a task copies. */
+/** The number of random tokens that a task copies. */
 const COPIED = 25;
 
 const maskOf = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask: maskToken });
@@ -112,7 +112,7 @@ async function suffix(
   return { found: result, text: result.suffix.map((id) => tokenizer.piece(id)).join('') };
 }
 
-/** Fills in the mask tokens of a masked model, and reports each step; no text contains special tokens. */
+/** Fills in the mask tokens of a masked model, and reports each step; the text contains no special tokens. */
 async function unmasking(
   { frame, opened, signal }: Given,
   {

@@ -62,7 +62,7 @@ export class Studies {
     } catch (error) {
       const isLost = error instanceof SinkscopeError && error.code === 'lost';
       if (all.length < 2 || watch.signal.aborted || isLost) throw error;
-      // The engine refuses the whole sweep for one setting: alone, the others can be measured.
+      // The engine refuses the whole sweep because of one setting; the others can be measured singly.
       await this.#sweep([study], request, watch);
     }
   }
@@ -97,7 +97,7 @@ export class Studies {
       const streaming = isStreamed(describe, architecture, edits, one.measures, Math.min(T, ends));
       return { one, parsed, edits, ends, streaming };
     });
-    // A run beyond the context has other prompts, and a streamed run is no beginning of another one.
+    // A run beyond the context has other prompts, and no run can begin from a streamed one.
     const [{ ends, streaming }] = questions as [(typeof questions)[number]];
     const swept = questions.filter((one) => one.ends === ends && one.streaming === streaming);
     const prompts = await this.#loading.prompts(opened, study.question, ends);

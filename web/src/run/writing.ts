@@ -24,7 +24,7 @@ export interface Written {
   readonly tokens: readonly number[];
 }
 
-/** Distinct tokens as a share of all: a text that repeats itself has few. */
+/** The share of distinct tokens: a text that repeats itself has few. */
 export const distinct = ({ tokens }: Pick<Written, 'tokens'>): number =>
   new Set(tokens).size / tokens.length;
 
@@ -39,7 +39,7 @@ export interface Writer {
 }
 
 interface Job {
-  /** Ids of the prompt. */
+  /** The ids of the prompt. */
   readonly prompt: readonly number[];
   readonly count: number;
   readonly seed: number;
@@ -48,7 +48,7 @@ interface Job {
   readonly signal?: AbortSignal;
 }
 
-/** The first `most` ids of a prompt, with the start token that the tokenizer adds. */
+/** Returns the first `most` ids of a prompt, with the start token that the tokenizer adds. */
 export async function promptOf(
   { tokenizer }: Writer,
   text: string,
@@ -57,7 +57,7 @@ export async function promptOf(
   return (await tokenizer.encode(text, { special: 'auto' })).map(({ id }) => id).slice(0, most);
 }
 
-/** Lets the model write `count` tokens after the prompt. */
+/** Generates `count` tokens after the prompt. */
 export async function writeOn(
   { model, tokenizer, edits = [] }: Writer,
   condition: Condition,

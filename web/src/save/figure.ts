@@ -7,7 +7,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 const MARGIN = 12;
 /** Common fonts; each text keeps its width on the screen. */
 const FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
-/** Room for the title. */
+/** The height of the title. */
 const HEAD = 34;
 
 /** Styles of a chart's parts that are written into them as attributes. */
@@ -40,7 +40,7 @@ function boxOf(element: Element | Range, origin: Place) {
   return { x: left - origin.left, y: top - origin.top, width, height };
 }
 
-/** A chart with its styles inside. */
+/** Returns a chart with its styles as attributes. */
 function chart(svg: SVGSVGElement, origin: Place): SVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   // Lit's markers contain a random number, so saved files would differ each time.
@@ -62,12 +62,12 @@ function chart(svg: SVGSVGElement, origin: Place): SVGElement {
   return copy;
 }
 
-/** More cells than this are pixels in a file, too: as paths they would be larger than the picture is worth. */
+/** A map with more cells than this is saved as pixels: as paths it would be too large. */
 const MOST_PATHS = 40_000;
 /** The size to which pixels are scaled up, so that no program smooths cells into each other. */
 const PIXELS = 2048;
 
-/** A map as one path for each of its colours, a square for each run of cells. */
+/** Returns a map as one path per colour, with a rectangle for each run of cells. */
 function cellsOf({ width, height }: ImageData, data: Uint32Array): SVGElement[] {
   const paths = new Map<number, string>();
   for (let row = 0; row < height; row++)
@@ -110,7 +110,7 @@ function map(canvas: HTMLCanvasElement, origin: Place): SVGElement {
   return make('image', { x, y, width, height, href, preserveAspectRatio: 'none' });
 }
 
-/** Mixed colours are written as color(srgb r g b / a), which few programs but browsers know. */
+/** Browsers write mixed colours as color(srgb r g b / a), which few other programs know. */
 function plainColor(color: string): string {
   const [, r, g, b, a = 1] =
     /^color\(srgb ([\d.]+) ([\d.]+) ([\d.]+)(?: \/ ([\d.]+))?/.exec(color) ?? [];
@@ -133,7 +133,7 @@ function bar(element: Element, origin: Place, number: number): SVGElement[] {
   return [gradient, make('rect', { ...box, fill: `url(#scale-${number})` })];
 }
 
-/** The lines into which a text is broken on the screen. */
+/** Yields the lines into which the screen breaks a text. */
 function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   const words = [...node.data.matchAll(/\S+/g)];
   let from = 0;
@@ -210,7 +210,7 @@ function texts(cell: Element, origin: Place): SVGElement[] {
     const { color } = getComputedStyle(isChosen ? cell : parent);
     for (const { text, range } of linesOf(node)) {
       const { x, y, width, height } = boxOf(range, origin);
-      // The baseline of glyphs is at about four fifths of their box; another font is as wide as this one.
+      // The baseline of glyphs is at about four fifths of their box; replacing fonts have about the same width.
       const textElement = make('text', {
         ...{ x, y: y + 0.78 * height, textLength: width, lengthAdjust: 'spacingAndGlyphs' },
         ...{ fill: color, 'font-size': fontSize, 'font-family': FONT, 'font-weight': fontWeight },
@@ -226,7 +226,7 @@ function visible<E extends Element>(cell: Element, selector: string): E[] {
   return [...cell.querySelectorAll<E>(selector)].filter((element) => element.checkVisibility());
 }
 
-/** Squares before the names of a chart's series. */
+/** Draws the squares before the names of a chart's series. */
 function swatches(cell: Element, origin: Place): SVGElement[] {
   return visible(cell, '.chart-key span:not(:has(svg))').map((span) => {
     const { x, y, height } = boxOf(span, origin);
@@ -272,7 +272,7 @@ function axes(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** A line over or under the figure, as long as the figure is wide. */
+/** Draws a line above or below the figure, as wide as the figure. */
 function caption(
   text: string,
   y: number,
@@ -293,7 +293,7 @@ export interface About {
   readonly description: string;
   /** The same facts for a program. */
   readonly facts: object;
-  /** The line under the figure. */
+  /** The line below the figure. */
   readonly note: string;
 }
 

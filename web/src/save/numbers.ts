@@ -22,7 +22,7 @@ export function quantity(name: string, axes: readonly string[], tensor: Tensor):
   return { name, axes, shape: tensor.shape, data: tensor.data };
 }
 
-/** Numbers along one axis that have a label each. */
+/** Returns numbers along one axis, each with a label. */
 export function labelled(
   name: string,
   axis: string,
@@ -79,12 +79,12 @@ export function factsOf(frame: Frame) {
   };
 }
 
-/** NaN, which is undefined, is null. */
+/** Converts undefined numbers, which are NaN, to null. */
 export function plain(data: ArrayLike<number>): (number | null)[] {
   return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 }
 
-/** The indices of element i of an array, by its axes. */
+/** Returns the indices of element i of an array, by its axes. */
 export function placesOf(i: number, { shape, from, places }: Quantity): number[] {
   if (places) return [places[i]!];
   const indices = shape.map(() => 0);

@@ -23,7 +23,7 @@ export interface Quantity {
   readonly log?: boolean;
   /** The smallest range of the axis; absent: the range of the values. */
   readonly domain?: readonly [number, number];
-  /** The values that it can have. */
+  /** The range of possible values. */
   readonly within: readonly [number, number];
   readonly digits: number;
 }
@@ -190,7 +190,7 @@ export function lineOf(course: Course, quantity: Quantity): Point[] {
 export function valueWords(value: number | undefined, { digits, unit }: Quantity): string {
   if (value === undefined) return '–';
   const isShort = unit === '%' || unit === '×';
-  // A share of nothing is 0.0 %, and no power of ten.
+  // A share of zero is printed as 0.0%, not as a power of ten.
   const number = unit === '%' ? value.toFixed(digits) : show(value, digits);
   return `${number}${unit === '%' ? '%' : isShort ? ` ${unit}` : ''}`;
 }

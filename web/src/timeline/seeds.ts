@@ -23,7 +23,7 @@ export interface Over {
   readonly high: number;
 }
 
-/** The smallest number of seeds that has a range, and the smallest that has an interval of the mean. */
+/** The smallest number of seeds with a range, and with an interval of the mean. */
 const SEEN_FROM = 2;
 const INTERVAL_FROM = 4;
 /** The page makes no claim before this step: TOO_EARLY of models/train/protocol.py. */
@@ -80,7 +80,7 @@ export interface Outcome {
   readonly title: string;
   readonly unit: string;
   readonly digits: number;
-  /** The values that it can have. */
+  /** The range of possible values. */
   readonly within: readonly [number, number];
 }
 
@@ -139,7 +139,7 @@ export function halfOf(values: readonly number[], [low, high]: Outcome['within']
   return at - half < low || at + half > high ? NaN : half;
 }
 
-/** The number after a ±; a value that rounding would hide is not 0. */
+/** Formats the number after a ±; a value that rounding would hide is not 0. */
 export function halfWords(half: number, digits: number): string {
   const least = 10 ** -digits;
   return half > 0 && half < least / 2 ? `<${fixed(least, digits)}` : fixed(half, digits);

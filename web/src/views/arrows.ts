@@ -31,14 +31,17 @@ function keysOf(frame: Frame, at: Head): Keys | undefined {
 }
 
 export interface Contest {
-  /** Queries after the first one, those in which the first key has the largest score, and the largest cosine. */
+  /**
+   * Number of queries after the first one, of those whose largest score is the first key's, and of those whose largest
+   * cosine is.
+   */
   readonly rows: number;
   readonly wins: number;
   readonly aligned: number;
-  /** Mean cosine of these queries with the first key, and with the others. */
+  /** Mean cosine of these queries with the first key, and with the other keys. */
   readonly first: number;
   readonly others: number;
-  /** Norm of the first key over the mean norm of the others. */
+  /** Norm of the first key divided by the mean norm of the others. */
   readonly ratio: number;
 }
 
@@ -62,7 +65,7 @@ export function contestOf(frame: Frame, at: Head): Contest | undefined {
   return { rows: T - 1 - key, wins, aligned, first: mean(first), others: mean(others), ratio };
 }
 
-/** The answer in words, as far as the numbers support it. */
+/** Returns the answer in words, as far as the numbers support it. */
 export function answerOf({ rows, wins, aligned, first, others }: Contest): string {
   const threshold = 0.75 * rows;
   // The first token's own query sees no other key.
@@ -96,7 +99,7 @@ function sentence(frame: Frame, at: Head): string {
   );
 }
 
-/** A line with a head of two strokes. */
+/** Draws a line with a head of two strokes. */
 function arrow(x: number, y: number, kind: string, title: string): TemplateResult {
   const length = Math.hypot(x, y);
   const size = Math.min(9, length / 2);

@@ -100,7 +100,7 @@ function sayCell(
 function createLocator(root: HTMLElement, onMove: (row: number, col: number) => void) {
   // It is in the page only beside the exact cells: otherwise the map is the only picture of its figure.
   const place = Object.assign(document.createElement('div'), { className: 'locator' });
-  // The keyboard moves through the exact cells themselves.
+  // The exact cells have keyboard control themselves.
   place.setAttribute('aria-hidden', 'true');
   const canvas = part(place, '', 'canvas') as HTMLCanvasElement;
   const frame = part(place, 'mark');
@@ -330,7 +330,7 @@ export const attention: View = {
         colTitle: isQuiet ? '' : axis('attended to (key)'),
         rowWords: wordsFrom(grid.query),
         colWords: wordsFrom(grid.key),
-        // A window far below the diagonal hides nothing.
+        // A window far below the diagonal leaves its corner visible.
         remark: options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER : undefined),
         label: `${attention.says(frame, at, state)}${shown}`,
         chosen: cellOf(state.query, state.key),

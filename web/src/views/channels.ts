@@ -1,4 +1,4 @@
-/** The residual stream, token by channel: the few numbers that dwarf all others. */
+/** The residual stream, token by channel, with its massive activations. */
 import type { Tensor } from 'sinkscope';
 import { hiddenLayer, largest, superWeightOf, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';

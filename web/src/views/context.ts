@@ -1,4 +1,4 @@
-/** Sink_1 of texts of 16, 23, 32, ... tokens, up to the whole prompt: how far the model's context changes it. */
+/** Sink_1 of texts of 16, 23, 32, ... tokens, up to the whole prompt: its dependence on the length of the context. */
 import { isBidirectional, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';

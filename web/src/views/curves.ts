@@ -6,7 +6,7 @@ import { firstPlace, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
 
 const STEPS = 100;
-/** Weights of all heads that a page reads at once. */
+/** The most weights of all heads that the page reads at once. */
 const MOST_WEIGHTS = 2 ** 24;
 
 /** α₁ of each head. */

@@ -9,7 +9,7 @@ interface Group {
   /** Sink_1 of each prompt. */
   readonly values: readonly number[];
   readonly mean: number;
-  /** Between prompts (n - 1); NaN of one. */
+  /** Deviation between prompts (n - 1); NaN for one. */
   readonly deviation: number;
 }
 

@@ -21,7 +21,7 @@ interface Judged extends Head, Pick<HeadLabel, 'dormant'> {
   readonly share: number;
 }
 
-/** Every head of the model, in the order of the tensors. */
+/** Returns every head of the model, in the order of the tensors. */
 function judgedHeads({ tensors, architecture: { H }, eps }: Frame): Judged[] {
   return Array.from(tensors.effect!.data, (effect, i) => {
     const share = tensors.first_share!.data[i]!;
@@ -50,7 +50,7 @@ const called = (head: Judged) =>
     none: 'has no sink',
   })[kindOf(head)];
 
-/** Heads with a sink that the model does as well without, one at a time. */
+/** Returns the heads with a sink whose ablation, one at a time, hardly changes the loss. */
 export const dormantHeads = (frame: Frame): readonly Head[] =>
   judgedHeads(frame).filter(({ dormant }) => dormant);
 

@@ -6,10 +6,10 @@ import { settingName } from './settings';
 import { capital, firstPlace, stateWords } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** Norms at half of token 1's and more count as those of a first token. */
+/** A norm of at least half of token 1's resembles a first token's. */
 const LIKE = 0.5;
 
-/** The layer after which the hidden norm of the first token is largest relative to the others. */
+/** Returns the layer after which the hidden norm of the first token is largest relative to the others. */
 function layerOf({ tensors }: Frame): number {
   const ratios = tensors.hidden_ratio!.data as Float32Array;
   return ratios.reduce((best, ratio, l) => (ratio > ratios[best]! ? l : best), 0);
@@ -29,7 +29,7 @@ export function firstsIn(frame: Frame, layer?: number): number {
   return likeness(frame, layer).reduce((n, x, t) => n + Number(t > key && x >= LIKE), 0);
 }
 
-/** Positions after the first token. */
+/** Returns the number of positions after the first token. */
 const laterIn = (frame: Frame) => frame.T - 1 - firstKey(frame);
 
 export { layerOf as layerOfFirst };

@@ -33,7 +33,7 @@ function pairs(
   return { first, others };
 }
 
-/** Their angles, in radians. */
+/** Returns their angles, in radians. */
 export function angles(...given: Parameters<typeof pairs>): { first: number[]; others: number[] } {
   const { first, others } = pairs(...given);
   return { first: first.map(Math.acos), others: others.map(Math.acos) };

@@ -7,7 +7,7 @@ import { isAbout } from '../claims';
 import { axesOf, weightScale } from './attention';
 import { lastOf, part, say, type View } from '../page/view';
 
-/** Rows, and columns, of each map: fewer than the chosen head's of a long text. */
+/** Returns the side of each map, which is smaller than the selected head's in a long text. */
 const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
 
 /** The map of a head; for a long text, means over blocks, followed by the blocks' maxima. */
@@ -93,7 +93,7 @@ export const heads: View = {
           button.dataset.layer = String(Math.floor(i / H));
           button.dataset.head = String(i % H);
           part(button, '', 'canvas');
-          // The first of each row and column name it; the button's own name has both.
+          // The first button of each row and column shows its name; the button's own label has both.
           if (i < H) button.dataset.column = `H${i}`;
           if (i % H === 0) button.dataset.row = `L${layerNumber(frame, i / H)}`;
           part(button, 'thumb-number', 'span');

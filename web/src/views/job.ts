@@ -6,7 +6,7 @@ import { part, say, type DrawOptions, type ViewApi } from '../page/view';
 
 export interface Job {
   isRunning(): boolean;
-  /** Stops the job that runs, or starts it again. */
+  /** Stops the running job, or restarts it. */
   readonly toggle: () => void;
   /** Redraws the last result. */
   readonly draw: () => void;
@@ -46,13 +46,13 @@ export function jobParts(root: HTMLElement) {
         ${isRunning() && progress !== nothing ? html`<span>${progress}</span>` : nothing}`,
       controls,
     );
-    // While it runs the sentence would change, and be read out, with every step.
+    // While the job runs, the sentence would change, and be read out, with every step.
     say(words, isRunning() ? '' : sentence);
   };
   return { controls, showJob };
 }
 
-/** The function that draws a frame of the view, and stops a job of another one. */
+/** Returns a function that draws a frame of the view, and stops a job of another frame. */
 export function createJob<T>(
   root: HTMLElement,
   { fail }: Pick<ViewApi, 'fail'>,

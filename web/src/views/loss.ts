@@ -7,12 +7,12 @@ import { show } from '../words';
 import { givenOf, isUnedited, settingName } from './settings';
 import { part, say, type View } from '../page/view';
 
-/** Positions over which a point of the line is the mean. */
+/** Number of positions in the moving average. */
 const SPAN = 16;
 const COLORS = ['--ink', '--sink', '--query', '--run-2', '--run-4', '--run-5'];
 const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
 
-/** Points of a line at most: a long text has more positions than the picture has pixels. */
+/** The most points of a line: a long text has more positions than the picture has pixels. */
 const POINTS = 512;
 
 /** A long line is smoothed over 1/16 of its length. */

@@ -13,7 +13,7 @@ import { fixed } from '../timeline/seeds';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
 
-/** Numbers once they are all measured, and the share of the work that is done. */
+/** The result once it is complete, and the finished share of the work. */
 interface Measured {
   readonly share: number;
   readonly whole?: MaskedLoss;

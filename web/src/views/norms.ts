@@ -12,7 +12,7 @@ const KINDS = [
   { name: 'value_norm', title: 'values ‖v‖', isStream: false },
 ] as const;
 
-/** [rows][.., T] -> for each layer the first token's norm and the others' mean, over heads too. */
+/** [rows][.., T] -> for each layer the first token's norm and the others' mean, also over heads. */
 export function profile(tensor: Tensor, key = 0): { first: number[]; others: number[] } {
   const T = tensor.shape.at(-1)!;
   const heads = tensor.shape.length === 3 ? tensor.shape[1]! : 1;

@@ -31,7 +31,7 @@ export interface Written {
   readonly sinks: number;
   readonly rest: number;
   readonly count: number;
-  /** The most that a head with a sink writes. */
+  /** The largest output of a head with a sink. */
   readonly most: number;
 }
 
@@ -52,7 +52,7 @@ export function writtenOf(frame: Frame, { layer, head }: Head): Written {
   };
 }
 
-/** The answer in words, as far as the numbers support it. */
+/** Returns the answer in words, as far as the numbers support it. */
 export function littleWords({ own, others }: Written): string {
   if (own < others / 2) return 'This head writes little.';
   return own < others

@@ -1,4 +1,4 @@
-/** Influence of one token: how far a change reaches, with the start token and without it. */
+/** Influence of one token: the change of later tokens when it is exchanged, with and without the start token. */
 import type { Tensor } from 'sinkscope';
 import { largest, mean, type Frame } from '../frame';
 import { sequential, type Scale } from '../plot/color';
@@ -31,7 +31,7 @@ function padded({ shape, data }: Tensor, T: number): Float32Array {
   return all;
 }
 
-/** The text with and without its start token. */
+/** Returns the text with and without its start token. */
 function sidesOf({ tensors, first, T }: Frame): Side[] {
   const startTokens = first.map((text) => `“${word(text)}”`).join(' ');
   const variants = [

@@ -1,4 +1,4 @@
-/** Router load: which experts a token goes through, and whether the sink token has its own. */
+/** Router load: the experts of each token, and whether the sink token has its own. */
 import { alphaOfKey, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { sequential, type Scale } from '../plot/color';
@@ -15,7 +15,7 @@ function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
   return (frame.tensors.router!.data as Float32Array).subarray(at, at + E);
 }
 
-/** [E, T]: experts down, tokens across. */
+/** Returns [E, T]: experts down, tokens across. */
 export function byExpert(frame: Frame, layer: number): Float32Array {
   const { T, architecture } = frame;
   const data = new Float32Array(architecture.E * T);
@@ -24,7 +24,7 @@ export function byExpert(frame: Frame, layer: number): Float32Array {
   return data;
 }
 
-/** [L, E]: the share of tokens that chose each expert. */
+/** Returns [L, E]: the share of tokens that chose each expert. */
 export function loads(frame: Frame): Float32Array {
   const { L, E } = frame.architecture;
   const counts = new Float32Array(L * E);
@@ -45,7 +45,7 @@ export function weightsByLayer(frame: Frame, which: 'first' | 'others'): Float32
   });
 }
 
-/** Experts that a token goes through, the one with the largest weight first. */
+/** Returns the experts of a token, the one with the largest weight first. */
 export function chosenBy(frame: Frame, layer: number, token: number): number[] {
   const weights = weightsOf(frame, layer, token);
   return [...weights.entries()]
@@ -125,7 +125,7 @@ function drawTokens(
     scale,
     rowTitle: 'expert',
     colTitle: 'token',
-    // Four times as wide as high, but no narrower than square.
+    // Four times as wide as high, but at least square.
     cellShape: Math.min((4 * E) / T, Math.max(1, E / T)),
     label: `Weights of ${E} experts for ${T} tokens in layer ${layer} of ${frame.title}.`,
     chosen: state.query >= 0 ? { row: -1, col: state.query } : undefined,

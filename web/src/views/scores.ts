@@ -5,7 +5,7 @@ import { quantity } from '../save/numbers';
 import { headWords, percent, quote } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** Keys in the order in which heads have a sink there. */
+/** Returns keys ordered by the share of heads with a sink there. */
 function strongest(frame: Frame): { key: number; sink: number }[] {
   const { data } = frame.tensors.sink_ratio!;
   return Array.from(data.subarray(0, keysOf(frame)), (sink, key) => ({ key, sink }))

@@ -1,4 +1,4 @@
-/** Secondary sinks: keys after the first that receive far more than uniform attention, and their life by layer. */
+/** Secondary sinks: keys after the first that receive far more than uniform attention, and the layers where they do. */
 import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
@@ -13,13 +13,13 @@ const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
 /** A key other than the first, with its attention. */
 export interface Key {
   readonly key: number;
-  /** By layer, the mean over heads of alpha_k over that of uniform attention. */
+  /** By layer, the mean of alpha_k over heads, as a multiple of uniform attention. */
   readonly times: readonly number[];
   /** The first layer where it receives more than `TIMES` uniform attention; -1: none. */
   readonly birth: number;
   /** The number of such layers. */
   readonly lifetime: number;
-  /** Norm of its hidden state that enters that layer, over the mean of all but the first. */
+  /** The norm of its hidden state before that layer, relative to the mean of all except the first. */
   readonly norm: number;
 }
 

@@ -4,7 +4,7 @@ import { stateWords } from '../words';
 
 type Given = Readonly<Record<string, string | number | undefined>>;
 
-/** Short legends by the kinds of edits; the others have the labels of the package. */
+/** Short legends by the kinds of edits; other kinds have the package's labels. */
 const WORDS: Readonly<Record<string, (given: Given, labels: Given) => string>> = {
   evict: ({ policy, budget, first, positions }, labels) => {
     const placed = positions === 'cache' ? ', cache positions' : '';
@@ -35,7 +35,7 @@ export function givenOf(frame: Frame, kind: string): Given | undefined {
   return frame.edits.find((edit) => edit.kind === kind) as Given | undefined;
 }
 
-/** The labels of the choices that an edit of this kind makes. */
+/** Returns the labels of an edit's choices. */
 export function labelsIn(
   { edits, choices }: Frame,
   kind: string,
@@ -60,7 +60,7 @@ export function isUnedited({ edits, question }: Frame): boolean {
   return !edits.length && !question.window;
 }
 
-/** A change of the loss, in nats. */
+/** Formats a change of the loss, in nats. */
 export function signed(x: number): string {
   if (!Number.isFinite(x)) return '–';
   const size = Math.abs(x).toFixed(3);

@@ -1,6 +1,6 @@
 /**
- * A suffix between the halves of the text that moves the sink or raises the loss of the second half: the course of
- * a search, and what random suffixes of the same length do.
+ * A suffix between the halves of the text that moves the sink or raises the loss of the second half: the course of a
+ * search, and random suffixes of the same length as control.
  */
 import { html } from 'lit';
 import type { SuffixFound, SuffixGoal } from 'sinkscope';

@@ -7,7 +7,7 @@ import { quantity } from '../save/numbers';
 import { costOf, givenOf, isUnedited, labelsIn, settingName, type Cost } from './settings';
 import { part, say, type View } from '../page/view';
 
-/** Edits that are swept, and along what. */
+/** Edits with a sweep, and the parameter that varies. */
 const AXES = [
   { kind: 'evict', parameter: 'budget', label: 'keys kept' },
   { kind: 'quantise', parameter: 'bits', label: 'bits' },
@@ -31,7 +31,7 @@ function plain(name: string) {
   };
 }
 
-/** |x' − x| / |x| of the numbers that were rounded, mean over the layers that round any. */
+/** |x' − x| / |x| of the rounded numbers, mean over the layers with any. */
 export function errorOf({ tensors: { quantise_error, weight_error } }: Frame): number {
   const errors = Array.from((quantise_error ?? weight_error)?.data ?? []).filter(Number.isFinite);
   return errors.length ? mean(errors) : NaN;

@@ -7,7 +7,7 @@ import { labelled } from '../save/numbers';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
 
-/** Tasks that were measured, and the share of all work that is done. */
+/** The measured tasks, and the finished share of all work. */
 interface Measured {
   readonly found: readonly TaskFound[];
   readonly share: number;
@@ -81,7 +81,7 @@ export const tasks: View = {
   conditions: ({ title, sequences }) => ({
     class: 'counterfactual',
     title: `${title}, with and without a key`,
-    // Unlike the loss of each token, which is the first prompt's.
+    // The number of prompts, unlike the loss by token, which shows the first prompt.
     sequences,
     setting: 'prompts of its own for each task, counted in its sentence',
   }),

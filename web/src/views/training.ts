@@ -46,7 +46,7 @@ const visits = new Map<string, Map<number, number>>();
 /** The conditions of a checkpoint's numbers. */
 const MEASURED = ` (exact weights, ${MEASURED_ON.sequences} held-out sequences, T = ${MEASURED_ON.T}, ε = ${MEASURED_ON.eps}, BOS first)`;
 
-/** A share of heads, in percent, that is hardly any. */
+/** A share of heads in percent below which hardly a head has a sink. */
 const HARDLY = 10;
 
 /** Returns the model of the zoo and the step of a frame; trained weights have no step. */
@@ -70,7 +70,7 @@ function visited(
   };
 }
 
-/** The spread over seeds, of the models that are shown. */
+/** Returns the spread over seeds of the shown models. */
 function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
   const ids = [...new Set(frames.map((frame) => walkOf(frame).id))];
   return ids.flatMap((id, i): Series[] => {
@@ -151,7 +151,7 @@ export function emergence(frame: Frame):
   return { isNone: maximum < HARDLY, step, from: points[0]!.value, last };
 }
 
-/** The checkpoint of the weights, and the outcomes of other seeds. @param outcomes all, if absent */
+/** Returns sentences about the checkpoint of the weights, and about other seeds. @param outcomes all, if absent */
 function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const { id, step } = walkOf(frame);
   const course = read.peek().find((one) => one.id === id);
@@ -295,7 +295,7 @@ export const training: View = {
           .map((one, i) => (isLast(i) ? one : one.replace(MEASURED, '')))
           .join('\n');
         say(words, captions);
-        // The models that the reader has chosen, this one's twin among them.
+        // The chosen models, including this one's twin.
         const chosen = read.peek().filter(({ id }) => state.shown.includes(id));
         const titles = new Set(chosen.map(({ title }) => title));
         const { step } = walkOf(frame);

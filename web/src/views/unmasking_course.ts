@@ -9,7 +9,7 @@ export interface Course {
   readonly frame: Frame;
   /** The tokens before the first step. */
   readonly tokens: readonly Token[];
-  /** The key that each step hides from every query while places are chosen. */
+  /** The key that each step hides from every query while it chooses positions. */
   readonly without?: 'strongest' | 'random';
   /** The number of requested steps. */
   readonly count: number;
@@ -132,7 +132,7 @@ export function alphas({ steps, count, tokens }: Course): Float32Array {
   return data;
 }
 
-/** Everything that the view shows. */
+/** Returns all numbers that the view shows. */
 export function quantities(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): Quantity[] {
   const { steps, tokens } = course;
   const [S, T] = [steps.length, tokens.length];
