@@ -30,14 +30,28 @@ describe('interventions', () => {
     ]);
     expect(root.querySelector('.done')).toBeNull();
     const second = hand(frameOf({ subject: 'sigmoid' }), { shown: ['softmax', 'sigmoid'] });
-    expect(second.to(0)).toMatchObject({ shown: ['softmax', 'sigmoid~silence(1,0)'], at: 1 });
-    // The hint is visible while no cell, no key and no query is selected.
-    const hints = (change: Partial<State>) =>
-      hand(frameOf(), change).root.querySelectorAll('.hint').length;
-    expect([{}, { key: 0 }, { query: 0 }, { key: 1, query: 2 }].map(hints)).toEqual([1, 0, 0, 0]);
-    // A present intervention is not offered twice.
+    expect(second.to(0)).toMatchObject({ shown: ['softmax', 'sigmoid~hide_key(0)'], at: 1 });
+    // One act is in view, on the first token where none is selected; the others are behind a door.
+    const inView = (change: Partial<State>) =>
+      hand(frameOf(), change).links.filter((one) => !one.closest('details'));
+    const acts = [{}, { key: 0 }, { query: 1 }, { key: 1, query: 2 }].map((change) =>
+      inView(change).map(({ textContent }) => textContent!.trim()),
+    );
+    expect(acts).toEqual([
+      ['Hide the first token “<s>”'],
+      ['Hide the first token “<s>”'],
+      ['Hide token 1 “a”'],
+      ['Hide token 1 “a”'],
+    ]);
+    // It is open where a channel is selected, and once something was changed.
+    const isOpen = (channel: number, subject = 'softmax') =>
+      hand(frameOf({ subject }), { channel }).root.querySelector('details')!.open;
+    expect([isOpen(-1), isOpen(0), isOpen(-1, 'softmax~hide_key(0)')]).toEqual([
+      ...[false, true, true],
+    ]);
+    // What is shown already is not shown twice.
     const twice = hand(frameOf(), { shown: ['softmax', 'softmax~silence(1,0)'] });
-    expect(twice.to(0)).toMatchObject({ shown: ['softmax~silence(1,0)'], at: 0 });
+    expect(twice.to(2)).toMatchObject({ shown: ['softmax~silence(1,0)'], at: 0 });
   });
 
   it('are undone by the same link, and chosen for all heads, a layer or a head', () => {
@@ -65,7 +79,7 @@ describe('interventions', () => {
     };
     const disk = 'disk:0123456789abcdef/a';
     expect(click(disk)).toEqual([
-      [[{ shown: [`${disk}~silence(1,0)`, 'sigmoid'], at: 0, layer: 1, head: 0 }]],
+      [[{ shown: [`${disk}~hide_key(0)`, 'sigmoid'], at: 0, layer: 1, head: 0 }]],
       true,
     ]);
     expect(click('softmax')).toEqual([[], false]);
@@ -79,7 +93,7 @@ describe('interventions', () => {
     };
     const says = (change: Partial<State>, tensors: Frame['tensors'] = massive) =>
       movesOf(frameOf({}, tensors), { ...defaults, ...change }).map((one) => one.says);
-    expect(says({}).slice(1)).toEqual([
+    expect(says({}).slice(3)).toEqual([
       'Zero channel 7 (the largest) after layer 0, token 2',
       'Set channel 7 there to its mean',
       'Zero weight (1, 6) of down in layer 1, which writes the largest value',
@@ -89,7 +103,7 @@ describe('interventions', () => {
     );
     expect(says({ key: 0 })[0]).toBe('Hide the first token “<s>”');
     const early = { ...massive, massive: tensor([3, 4], [9, 0, 0, 1, 1, 0, 0, 1, 5, 0, 0, 1]) };
-    expect(says({}, early)[1]).toBe('Zero channel 0 (the largest) at the embedding, token 0');
+    expect(says({}, early)[3]).toBe('Zero channel 0 (the largest) at the embedding, token 0');
     expect(says({ channel: 3, query: 1 }, {})).toEqual([
       'Hide token 1 “a”',
       'Zero the value of token 1 “a”',

@@ -265,7 +265,7 @@ describe('Explore', () => {
     expect(made.all('.hand')).toEqual([]);
     made.click('What if …?');
     expect(made.state.value.view).toBe('change');
-    expect(made.texts('.hand a')[0]).toMatch(/^Hide token|^Zero|^Ablate head L1H0/);
+    expect(made.texts('.hand a')[0]).toBe('Hide the first token “<s>”');
     expect(made.text('h1')).toBe('Change one thing, and see what the model does instead.');
     expect(viewsOf(made)).toEqual(['heads', 'attention']);
     const recording = { model: { id: 'x' }, prompts: {}, versions: {}, edits: [] } as never;

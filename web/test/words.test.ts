@@ -4,6 +4,7 @@ import { OTHERS } from '../src/ask/arithmetic';
 import type { Frame } from '../src/frame';
 import { columnOf, kindOf } from '../src/claims';
 import {
+  choiceWords,
   classSentence,
   comparison,
   evenWords,
@@ -23,6 +24,18 @@ const at = { layer: 1, head: 0 };
 const free = { operation: { ...frameOf().operation, normalises: false } } as Partial<Frame>;
 const uniform = (share: number) => ({ alpha_uniform: tensor([3], [share, 0, 0]) });
 const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
+
+describe('the size of a change of the loss', () => {
+  it('is said as the number of tokens that the model chooses among', () => {
+    expect([0.297, -0.1, Math.LN10, 0.004, NaN].map(choiceWords)).toEqual([
+      'as if the model chose each token among 1.35 times as many',
+      'as if the model chose each token among 0.90 times as many',
+      'as if the model chose each token among 10 times as many',
+      'the model is as unsure of each next token as before',
+      '',
+    ]);
+  });
+});
 
 describe('a number', () => {
   it('has fixed digits unless those would hide it', () => {

@@ -81,7 +81,7 @@ export const TERMS: readonly Term[] = [
     term: 'nat',
     pattern: /nats?/,
     meaning:
-      'The unit of the loss, −ln p. A loss that rises by 0.1 nats means a probability that is 10% lower.',
+      'The unit of the loss, −ln p. A loss that rises by 0.1 nats means a probability that is 10% lower: as if the model chose among 1.1 times as many tokens.',
   },
   {
     term: 'bias key',

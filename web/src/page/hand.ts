@@ -58,8 +58,9 @@ export function movesOf(frame: Frame, state: State): Move[] {
   const { H, G } = frame.architecture;
   const scope = places(state.grip, at);
   const moves: Move[] = [];
-  const key = state.key >= 0 ? state.key : state.query;
-  if (key >= 0 && key < frame.T) {
+  // Without a selection it is the first token that is acted on.
+  const key = Math.max(0, state.key >= 0 ? state.key : state.query);
+  if (key < frame.T) {
     const name = `${key ? `token ${key}` : 'the first token'} ${quote(frame, key)}`;
     const [layer, head] = scope;
     const group = head === undefined ? [] : [Math.floor(head / (H / G))];
@@ -132,21 +133,26 @@ export function handControls(context: Context, frame: Frame): TemplateResult | t
       >${says}${isDone ? ' ×' : ''}</a
     >`;
   };
-  const moves = movesOf(frame, state).filter((one) => !edits.some((own) => isSame(own, one.edit)));
+  const [first, ...more] = movesOf(frame, state).filter(
+    (one) => !edits.some((own) => isSame(own, one.edit)),
+  );
   return html`<div class="hand" role="group" aria-label="Intervene">
-    <strong>Intervene</strong>
-    ${state.key < 0 && state.query < 0 ? html`<span class="hint">Select a cell of the map to hide its token.</span>` : nothing}
-    ${moves.map((one) => link(one.edit, one.says, false))}
-    ${choices(
-      'keys and values in',
-      state.grip,
-      [
-        ['all', 'all heads'],
-        ['layer', `layer ${layer}`],
-        ['head', headWords({ layer, head })],
-      ],
-      (grip) => context.set({ grip: grip as Grip }),
-    )}
+    ${first ? link(first.edit, first.says, false) : nothing}
+    <details class="more" ?open=${state.channel >= 0 || edits.length > 0}>
+      <summary>More</summary>
+      <p class="hint">Select a cell of the map to act on its token.</p>
+      ${more.map((one) => link(one.edit, one.says, false))}
+      ${choices(
+        'keys and values in',
+        state.grip,
+        [
+          ['all', 'all heads'],
+          ['layer', `layer ${layer}`],
+          ['head', headWords({ layer, head })],
+        ],
+        (grip) => context.set({ grip: grip as Grip }),
+      )}
+    </details>
     ${edits.length ? html`<span class="done">${edits.map((one, i) => link(one, labels[i]!, true))}</span>` : nothing}
   </div>`;
 }

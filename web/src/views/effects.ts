@@ -130,9 +130,12 @@ export const effects: View = {
         symbol: 'loss change',
         print: signed,
         label: `Change of the loss with each head ablated, ${frame.title}. ${caption}`,
-        outlined: all
-          .filter((one) => one.dormant)
-          .map(({ layer, head }) => ({ row: layer, col: head })),
+        outlined: {
+          cells: all
+            .filter((one) => one.dormant)
+            .map(({ layer, head }) => ({ row: layer, col: head })),
+          name: 'dormant head: a sink, and the model does as well without it',
+        },
         more: ({ row, col }) => `, ${TITLES[kindOf(all[row * frame.architecture.H + col]!)]}`,
       });
       render(

@@ -1,10 +1,11 @@
 /** A picture of one number per head: layers down, heads across. A click selects the head. */
+import { html, nothing, render } from 'lit';
 import { layerNumber, type Frame } from '../frame';
 import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { headName, show } from '../words';
+import { headName, real, show } from '../words';
 import { part, say, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 interface HeadNumbers {
@@ -15,8 +16,8 @@ interface HeadNumbers {
   readonly symbol: string;
   /** One sentence that describes the picture. */
   readonly label: string;
-  /** Heads that are outlined for another reason. */
-  readonly outlined?: readonly Cell[];
+  /** Heads that are outlined for another reason, and what that means. */
+  readonly outlined?: { readonly cells: readonly Cell[]; readonly name: string };
   /** Formats its numbers; absent: with three digits. */
   readonly print?: (value: number) => string;
   /** Further words of a head's readout. */
@@ -27,6 +28,7 @@ const counted = (n: number) => Array.from({ length: n }, (_, i) => String(i));
 
 export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) {
   const legend = part(root, 'legend-place');
+  const key = part(root, 'outline-key');
   const map = createHeatmap(part(root, 'plot head-map'), {
     onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
     onChoose: (cell) => set({ layer: cell.row, head: cell.col }),
@@ -38,20 +40,21 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   return (
     frame: Frame,
     { at }: DrawOptions,
-    {
-      data,
-      scale,
-      symbol,
-      label,
-      outlined = [],
-      print = (value) => show(value, 3),
-      more,
-    }: HeadNumbers,
+    { data, scale, symbol, label, outlined, print = (value) => show(value, 3), more }: HeadNumbers,
   ): void => {
     const { L, H } = frame.architecture;
     const digits = scale.low ? (scale.high < 0.1 ? 3 : 1) : 0;
-    const [low, high] = [scale.low, scale.high].map((end) => show(end, digits).replace('-', '−'));
+    const [low, high] = [scale.low, scale.high].map((end) => real(end, digits));
     drawLegend(legend, scale, [`${symbol} ${low}`, high!]);
+    const keys = { outlined: outlined?.cells.length ? outlined.name : '', chosen: 'selected head' };
+    render(
+      keys.outlined
+        ? Object.entries(keys).map(
+            ([kind, name]) => html`<span><span class="mark ${kind}"></span> ${name}</span>`,
+          )
+        : nothing,
+      key,
+    );
     map.draw({
       rows: L,
       cols: H,
@@ -63,7 +66,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       colWords: counted(H),
       cellShape: Math.max(1, Math.min(2, (1.2 * L) / H)),
       label,
-      outlined,
+      outlined: outlined?.cells,
       chosen: { row: at.layer, col: at.head },
       describe: ({ row, col }) =>
         row < 0 || col < 0
