@@ -181,10 +181,10 @@ export class Recording implements RecordingShape {
       await this.tensor(name, where),
       await this.tensor(`${prompt}.att_scale`, where),
     ];
-    const each = cells.data.length / scale.data.length;
+    const perScale = cells.data.length / scale.data.length;
     const data = Float32Array.from(
       cells.data,
-      (cell, i) => (scale.data[Math.floor(i / each)] * cell) / 255,
+      (cell, i) => (scale.data[Math.floor(i / perScale)] * cell) / 255,
     );
     return { shape: cells.shape, data };
   }

@@ -1,6 +1,6 @@
 /**
  * One row of a map, worked out: the scores of one query, the weights that the operation makes of them, and what each
- * token adds to the head's output. Values are vectors, of which the table gives the lengths.
+ * token adds to the head's output. Values are vectors; the table gives their lengths.
  */
 import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';

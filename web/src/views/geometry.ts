@@ -33,7 +33,7 @@ function pairs(
   return { first, others };
 }
 
-/** Their angles, in radians. */
+/** Returns their angles, in radians. */
 export function angles(...given: Parameters<typeof pairs>): { first: number[]; others: number[] } {
   const { first, others } = pairs(...given);
   return { first: first.map(Math.acos), others: others.map(Math.acos) };
@@ -58,8 +58,8 @@ export const geometry: View = {
   numbers: (frame) => {
     const { L, H } = frame.architecture;
     const maps = Object.values(MAPS).flatMap(({ metric }) => {
-      const found = frame.head?.tensors[metric];
-      return found ? [quantity(metric.replace('qk_', ''), ['query', 'key'], found)] : [];
+      const tensor = frame.head?.tensors[metric];
+      return tensor ? [quantity(metric.replace('qk_', ''), ['query', 'key'], tensor)] : [];
     });
     const gap = { shape: [L, H], data: frame.tensors.cos_gap!.data };
     return [...maps, quantity('cosine_gap', ['layer', 'head'], gap)];

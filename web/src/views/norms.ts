@@ -12,7 +12,7 @@ const KINDS = [
   { name: 'value_norm', title: 'values ‖v‖', isStream: false },
 ] as const;
 
-/** [rows][.., T] -> for each layer the first token's norm and the others' mean, over heads too. */
+/** [rows][.., T] -> for each layer the first token's norm and the others' mean, also over heads. */
 export function profile(tensor: Tensor, key = 0): { first: number[]; others: number[] } {
   const T = tensor.shape.at(-1)!;
   const heads = tensor.shape.length === 3 ? tensor.shape[1]! : 1;
@@ -30,13 +30,13 @@ export function profile(tensor: Tensor, key = 0): { first: number[]; others: num
 }
 
 function sayMassive(frame: Frame): string {
-  const found = massiveOf(frame);
-  if (!found) return '';
-  const { layer, channel, token, size, median } = found;
-  const where = frame.sequences > 1 ? ' of the first prompt' : '';
+  const massive = massiveOf(frame);
+  if (!massive) return '';
+  const { layer, channel, token, size, median } = massive;
+  const suffix = frame.sequences > 1 ? ' of the first prompt' : '';
   return (
     ` Largest activation: ${show(size, 1)}, ${show(size / median, 0)}× the median, ${stateWords(layer)}, ` +
-    `channel ${channel}, token ${token}${where}.`
+    `channel ${channel}, token ${token}${suffix}.`
   );
 }
 
