@@ -3,9 +3,9 @@
  *
  *     file bytes -> model -> run (+ edits) -> trace -> metrics -> report -> frame -> views
  *
- * Each arrow is a folder or a file; a stage reads the stages to its left and knows nothing of those
+ * Each arrow is a folder or a file; a stage reads the stages to its left and does not know those
  * to its right. This header includes the stages that are C, in that order. The core opens no
- * file, prints nothing, keeps no global state and allocates nothing of its own: every init takes an
+ * file, prints nothing, keeps no global state and allocates no memory: every init takes an
  * arena on memory that the caller owns, and has a size twin. (cJSON, inside model/ and report/, is
  * the one user of malloc, and frees what it takes before the call returns.)
  *

@@ -1,4 +1,4 @@
-// The rules of tests/run, on stages made for this: what comes after what, what counts, which skips are allowed.
+// Tests of tests/run, on stages made for this: the order of stages, the counts, the allowed skips.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import {
@@ -31,7 +31,7 @@ const README = `# tests
 | \`a\` | \`of another table\` | no |
 `;
 
-/** Runs a program whatever it exits with; what it prints and its exit status. */
+/** Runs a program; returns its output and its exit status. */
 const run = (command, args, options = {}) =>
   new Promise((done) =>
     execFile(command, args, options, (error, stdout, stderr) =>
@@ -39,7 +39,7 @@ const run = (command, args, options = {}) =>
     ),
   );
 
-/** tests/run in a folder of its own with these stages. */
+/** Makes a folder with tests/run and these stages. */
 function folderWith(t, stages) {
   const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -55,13 +55,13 @@ function folderWith(t, stages) {
   return folder;
 }
 
-/** What tests/run says of these stages. */
+/** Runs these stages; returns the output of tests/run. */
 async function runWith(t, stages, ...chosen) {
   const { status, output } = await run(join(folderWith(t, stages), 'tests/run'), chosen);
   return { status, output, last: output.trimEnd().split('\n').at(-1) };
 }
 
-/** A report with so many passed and failed tests, and one that was skipped for each reason. */
+/** Writes a report with the given numbers of passed and failed tests, and a skipped test for each reason. */
 const xml = (passed, failed = 0, reasons = []) =>
   `<testsuites><testsuite name="it">${'<testcase name="a > b"/>'.repeat(passed)}${'<testcase name="c"><failure message="no"/></testcase>'.repeat(failed)}${reasons
     .map((reason) => `<testcase name="d"><skipped message="${reason}"/></testcase>`)
@@ -123,7 +123,7 @@ d() { [ -e setup/a ]; }`,
     );
 });
 
-/** Waits for what a function gives, for at most ten seconds. */
+/** Polls a function, for at most ten seconds. */
 async function until(of) {
   for (let i = 0; i < 1000; i++) {
     const found = of();
@@ -141,7 +141,9 @@ const isRunning = (pid) => {
   }
 };
 
-/** Starts a program, ends it by a signal once the file holds the number of a process, and says whether that one has ended. */
+/**
+ * Starts a program, ends it by a signal once the file holds a process id, and returns whether that process has ended.
+ */
 async function endsWith(t, signal, file, command, args = [], options = {}) {
   const child = spawn(command, args, { ...options, stdio: 'ignore' });
   const pid = await until(() => existsSync(file) && Number(readFileSync(file, 'utf8')));
@@ -164,7 +166,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'])
     t.after(() => rmSync(folder, { recursive: true }));
     mkdirSync(join(folder, 'tests'));
     copyFileSync(join(root, 'tests/bare'), join(folder, 'tests/bare'));
-    // Programs that only root may run. All processes of a namespace end with the one that has made it, unshare.
+    // Programs that only root may run. All processes of a namespace end with unshare, which made it.
     const programs = {
       id: 'echo 0',
       debootstrap: ':',
@@ -260,7 +262,7 @@ test('a test of ctest that skips itself is listed by its name', () => {
   assert.equal(countsOf([report], 0, []).failed, 1);
 });
 
-test('no test of the stage python skips itself for want of a package: all are pinned', async () => {
+test('no test of the stage python skips itself because a package is missing: all are pinned', async () => {
   const { output } = await run('git', ['grep', '-l', 'importorskip', 'tests/python'], {
     cwd: root,
   });

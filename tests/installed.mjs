@@ -1,4 +1,4 @@
-/** The package as npm packs it, installed into an empty project; no registry is asked. */
+/** Installs the packed package into an empty project, without a registry. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,15 +7,15 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('../', import.meta.url));
 const source = join(root, 'wasm');
 
-/** Runs a program in a folder; what it prints. */
+/** Runs a program in a folder; returns its output. */
 export function runIn(folder, command, ...args) {
   const stdio = ['ignore', 'pipe', 'pipe'];
   return execFileSync(command, args, { cwd: folder, encoding: 'utf8', stdio });
 }
 
 /**
- * A folder with nothing but the package. What it depends on comes from where it was installed for
- * the tests, in the versions that its package.json names, or npm refuses.
+ * Makes a folder with only the package. Its dependencies come from the tests' installation, in the versions that its
+ * package.json names, or npm refuses.
  * @param {string} name
  * @param {Record<string, string>} files of the project
  */
@@ -24,7 +24,7 @@ export function installInto(name, files) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const [path, text] of Object.entries(files)) writeFileSync(join(folder, path), text);
-  // Stages run beside each other, so each packs into a folder of its own.
+  // Stages run in parallel, so each packs into a folder of its own.
   const packed = join(root, '.build', `${name}-package`);
   runIn(source, process.execPath, 'pack.js', packed);
   runIn(folder, 'npm', 'pack', '--silent', packed);

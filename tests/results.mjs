@@ -28,7 +28,8 @@ const attribute = (tag, name) => unescaped(tag.match(RegExp(`\\s${name}="([^"]*)
 
 /**
  * The tests of a report. `skip` is the reason of one that gave no verdict.
- * @param {string} xml @returns {{ name: string, failed: boolean, skip?: string }[]}
+ * @param {string} xml
+ * @returns {{ name: string, failed: boolean, skip?: string }[]}
  */
 export function testsOf(xml) {
   if (!/(?:<\/testsuites?>|<testsuites?\b[^>]*\/>)\s*$/.test(xml)) throw new Error('cut off');
@@ -52,11 +53,13 @@ export function listedFor(readme, stage) {
 /**
  * What a stage counts for. Its exit status decides: without a report it is one test, and a failure that no report has
  * is one more.
- * @param {string[]} reports @param {number} status @param {string[]} listed
+ * @param {string[]} reports
+ * @param {number} status
+ * @param {string[]} listed
  */
 export function countsOf(reports, status, listed) {
   const tests = reports.flatMap(testsOf);
-  // ctest gives the name of a test that skipped itself, and no reason.
+  // ctest reports the name of a test that skipped itself, without a reason.
   const unlisted = tests.filter(
     ({ name, skip }) => skip !== undefined && !listed.includes(skip) && !listed.includes(name),
   );
@@ -69,7 +72,10 @@ export function countsOf(reports, status, listed) {
   };
 }
 
-/** Prints how each test of a runner of our own ends, and writes a report where tests/run asks for one. @param {string} name */
+/**
+ * Prints the result of each test of our own runners, and writes a report if tests/run asks for one.
+ * @param {string} name
+ */
 export function openResults(name) {
   /** @type {{ test: string, error?: string }[]} */
   const results = [];

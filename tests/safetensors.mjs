@@ -1,4 +1,4 @@
-/** safetensors files, taken apart and put together. */
+/** Parses and serializes safetensors files. */
 
 /**
  * @param {Buffer} file

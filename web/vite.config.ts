@@ -12,19 +12,19 @@ import { plain } from './ship/plain.ts';
 import { APART, policy } from './ship/policy.ts';
 
 const root = import.meta.dirname;
-/** Beside the page that somebody may be looking at, a test may build its own. */
+/** A test may build its own page in another folder. */
 const out = resolve(root, process.env.SINKSCOPE_PAGE ?? '../.build/page');
 const binaries = resolve(root, '../.build/wasm');
 const models = resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo');
 const zoo = new Part('zoo', models);
-/** Recordings of real models, each fetched when a reader asks for it. */
+/** Recordings of real models, each fetched on request. */
 const recorded = resolve(root, process.env.SINKSCOPE_RECORDINGS ?? '../models/recordings');
 const isRecording = (file: string) => file.endsWith('.safetensors');
 const shipped = existsSync(recorded) ? filesOf(recorded).filter(isRecording) : [];
 const recordings = shipped.length ? new Part('recordings', recorded, isRecording) : undefined;
 /**
- * What the page's own thread fetches first; the browser may begin at once. What the worker fetches
- * is left out: a preload would not be its.
+ * Files that the page's own thread fetches first, so that the browser preloads them. The worker's files are left out: a
+ * preload does not serve a worker.
  */
 interface Listed {
   readonly id: string;
@@ -36,13 +36,20 @@ const first = (JSON.parse(readFileSync(zoo.file('index.json'), 'utf8')) as Liste
 );
 const tokenizers = new Set(first.map(({ tokenizer }) => `${tokenizer}/tokenizer.json`));
 const PRELOADED = ['index.json', ...tokenizers];
-/** What the service worker keeps of the zoo ahead: the first screen, and the texts and figures of a comparison. */
+/**
+ * Files of the zoo that the service worker precaches: those of the first screen, and the texts and figures of a
+ * comparison.
+ */
 const KEPT = [
   ...PRELOADED,
   'heldout.json',
   'reported.json',
   ...first.map(({ id, preview }) => `${id}/${preview!.file}`),
 ];
+
+function withoutUnread(cards: readonly { readonly licence: string; readonly exact: object }[]) {
+  return cards.map(({ licence: _, exact: __, ...card }) => card);
+}
 
 function ship(): Plugin {
   let engine: Part | undefined;
@@ -79,12 +86,13 @@ function ship(): Plugin {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine!.copyTo(out);
       zoo.copyTo(out);
-      // Every first visit fetches these; a third of the list and half of a tokenizer are the space that readers need.
-      for (const name of PRELOADED)
-        writeFileSync(
-          join(out, zoo.path, name),
-          JSON.stringify(JSON.parse(readFileSync(zoo.file(name), 'utf8'))),
-        );
+      // Every first visit fetches these; a third of the list and half of a tokenizer are the space that readers need,
+      // and of a model the page reads neither the license nor the measurements before rounding.
+      for (const name of PRELOADED) {
+        const read = JSON.parse(readFileSync(zoo.file(name), 'utf8'));
+        const shown = name === 'index.json' ? withoutUnread(read) : read;
+        writeFileSync(join(out, zoo.path, name), JSON.stringify(shown));
+      }
       recordings?.copyTo(out);
       const kept = KEPT.map((name) => zoo.path + name);
       await buildServiceWorker(out, zoo.path, kept);
@@ -106,7 +114,7 @@ export default defineConfig({
           name: 'first',
           test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$/,
         },
-        // A host's page shares that code, and must not get the page's styles with it.
+        // A host's page shares that code, and must not load the page's styles with it.
         {
           name: 'style',
           priority: 1,

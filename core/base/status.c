@@ -14,7 +14,7 @@ static const struct {
     [SS_BAD_TENSOR] = {"bad_tensor",
                        SS_DOC("a tensor is missing or not as the architecture needs it")},
     [SS_BAD_TOKEN] = {"bad_token", SS_DOC("a token id is outside the vocabulary")},
-    [SS_BAD_REQUEST] = {"bad_request", SS_DOC("what was asked for does not exist")},
+    [SS_BAD_REQUEST] = {"bad_request", SS_DOC("the requested item does not exist")},
     [SS_TOO_LONG] = {"too_long", SS_DOC("more tokens than there is room for")},
     [SS_NO_MEMORY] = {"no_memory", SS_DOC("there is not enough memory")},
     [SS_UNSUPPORTED] = {"unsupported", SS_DOC("well formed, but this build does not compute it")},

@@ -22,8 +22,8 @@ typedef struct ss_matrix {
     ss_dtype type;
     const float *scales; /* [total] of SS_I8, one per output of the tensor; else NULL */
     size_t in, out;      /* K rows, N columns of the product */
-    size_t total;        /* outputs of the tensor, of which this matrix has some */
-    size_t first;        /* output n of the matrix is */
+    size_t total;        /* outputs of the tensor; this matrix may be a part of it */
+    size_t first;        /* output n of the matrix is output */
     size_t group;        /*     first + n / group * step + n % group */
     size_t step;         /* of the tensor */
     size_t pair;     /* width of heads whose rows the file stores as adjacent rotary pairs; or 0 */

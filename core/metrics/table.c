@@ -219,7 +219,7 @@ static const ss_metric table[] = {
            READS(FIELD(LOSS))),
     METRIC(accuracy, "accuracy", "loss",
            "In what share of positions is the next token the model's first choice?",
-           "share of tokens 2..T with the largest logit; of equals the lowest id", SHAPE("1"),
+           "share of tokens 2..T with the largest logit; ties go to the lowest id", SHAPE("1"),
            PART("share of tokens"), SUMMARY, TOKENS, READS(FIELD(RANK))),
     METRIC(kl_at, "KL by position", "change",
            "How far is each token's prediction from that of the baseline run?",
@@ -297,11 +297,11 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
             return fail_missing(trace, row, field, err);
     if ((row->fields & trace->summed) && !row->statistics)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
-                       "needs the field %s, of which a run that measures keeps sums only",
+                       "needs the field %s, but a measuring run keeps only its sums",
                        name_of(row->fields & trace->summed));
     if (row->statistics & SS_OF_SPECTRA && trace->summed && !trace->spectral)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
-                       "needs spectra, and this run that measures was not told to find them");
+                       "needs spectra, and this measuring run does not record them");
     if (row->weights && trace->kept.recorded)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs the model's weights, and a recording has none");

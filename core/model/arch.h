@@ -1,7 +1,7 @@
 /*
  * Architecture: the ONE description that every family is translated into.
  *
- * config.json -> ss_arch. The forward pass and everything behind it read this and nothing of the
+ * config.json -> ss_arch. The forward pass and all later stages read only this, not the
  * file. Sizes are capitals; all are at least 1 and their products fit a size_t.
  */
 #ifndef SS_MODEL_ARCH_H
@@ -114,7 +114,7 @@ typedef struct ss_arch {
     int E;       /* experts of a layer; 0: one feed-forward for all tokens */
     int context; /* most tokens in a sequence */
     ss_positions positions;
-    int rotary_width; /* first so many of the K dims are rotated; even; D of sinusoids, or 0 */
+    int rotary_width; /* number of first dims of K that are rotated; even; D of sinusoids, or 0 */
     ss_rotary rotary; /* of layers that see all keys, and of all layers */
     ss_rotary window_rotary; /* of layers with a window, where own_rotary says so */
     bool own_rotary;

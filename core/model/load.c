@@ -52,16 +52,16 @@ static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tenso
         return expected; /* without data, which no caller reads */
     }
     const ss_entry *entry = ss_container_find(loader->container, full.text);
-    char want[64], have[96];
-    shape_text(want, sizeof want, expected);
+    char wanted[64], found[96];
+    shape_text(wanted, sizeof wanted, expected);
     if (!entry) {
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
-                                 "expected a tensor of shape [%s], but the file has none", want);
+                                 "expected a tensor of shape [%s], but the file has none", wanted);
         return NULL;
     }
     if (loader->found) loader->found[entry - loader->container->entries] = 1;
     const ss_tensor *tensor = &entry->tensor;
-    shape_text(have, sizeof have, tensor);
+    shape_text(found, sizeof found, tensor);
     bool same = tensor->rank == expected->rank &&
                 !memcmp(tensor->dims, expected->dims, sizeof(size_t) * (size_t)tensor->rank);
     if (!entry->readable || !ss_dtype_is_weight(tensor->type))
@@ -69,7 +69,7 @@ static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tenso
                                  "expected numbers of a type that weights have, found another");
     else if (!same)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
-                                 "expected shape [%s], found [%s]", want, have);
+                                 "expected shape [%s], found [%s]", wanted, found);
     return loader->status == SS_OK ? tensor : NULL;
 }
 
@@ -289,7 +289,8 @@ void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_b
     if (has_bias) norm->bias = ss_load_numbers(loader, part_of(name, "bias").text, 0, n);
 }
 
-/* A block of every type fits into so many numbers, and a row is whole blocks. */
+/* The numbers unpacked at a time: a multiple of the block of every type, so that blocks stay whole.
+ */
 #define AT_ONCE 256
 
 /* Numbers [at, at + n) of a row of a matrix [out][in]. */

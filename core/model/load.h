@@ -42,10 +42,11 @@ typedef enum ss_layout {
 typedef struct ss_place {
     ss_layout layout;
     size_t in, out;
-    size_t total;         /* outputs of the tensor; 0: out */
-    size_t first;         /* where ours begin */
-    size_t group, step;   /* so many in a row, then the next after step; 0: all in a row */
-    size_t pair;          /* head width, if the file keeps rotary pairs side by side; or 0 */
+    size_t total; /* outputs of the tensor; 0: out */
+    size_t first; /* where ours begin */
+    size_t group,
+        step;    /* `group` adjacent outputs, the next group `step` further on; 0: all adjacent */
+    size_t pair; /* head width, if the file keeps rotary pairs side by side; or 0 */
     size_t unpaired;      /* of that width, the last dimensions, which do not rotate */
     size_t slices, slice; /* of a tensor [slices][..][..], this one; slices 0: no such dimension */
 } ss_place;

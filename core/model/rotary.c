@@ -101,7 +101,7 @@ void ss_read_partial_rotary(ss_arch *arch, ss_json *json) {
 
 /* ---- frequencies -------------------------------------------------------------------------- */
 
-/* The pair, a fraction among pairs, that rotates so many times in the first context. */
+/* The index, as a fraction, of the pair that rotates `times` times in the first context. */
 static double pair_of_rotations(double times, const ss_rotary *rotary, int width) {
     double logarithm = ss_log(rotary->original / (times * TWO_PI));
     return width * logarithm / (2.0 * ss_log(rotary->base));

@@ -153,7 +153,7 @@ static ss_status refuse_capacity(const ss_run_desc *desc, ss_error *err) {
                    desc->model->arch.context, desc->capacity);
 }
 
-/* Checks that a streaming run is asked only for fields that it can keep. */
+/* Checks that a streaming run can keep the requested fields. */
 static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_error *err) {
     uint32_t others = desc->fields & ~(SS_FIELDS_STREAMED | SS_STREAMS);
     for (int field = 0; field < SS_FIELD_N; field++)

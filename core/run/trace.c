@@ -44,7 +44,7 @@ static const ss_field table[SS_FIELD_N] = {
           "first query whose cache lacks the key; NaN: the key was never evicted",
           SHAPE("L", "H", "T")),
     FIELD(ROUNDED, "rounded", ASKED, "",
-          "squared quantization error of a token's stream after so many layers, and its squared "
+          "squared quantization error of a token's stream after each layer, and its squared "
           "norm before; the same of queries, keys and values there",
           SHAPE("L+1", "T", "4")),
     FIELD(WEIGHT_ROUNDED, "weight_rounded", ASKED, "",

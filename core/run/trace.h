@@ -61,7 +61,7 @@ typedef enum ss_field_id {
 #define SS_MEASURES (1u << 30)
 /* With it: the run accumulates spectra of hidden states, too, which take O(min(T, D)^3) a layer. */
 #define SS_SPECTRA (1u << 29)
-/* Fields of which such a run holds one layer, and those whose norms it keeps. */
+/* Fields that such a run holds for one layer at a time, and fields whose norms it keeps. */
 #define SS_FIELDS_LAYER (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
 #define SS_FIELDS_NORMS (SS_FIELDS_LAYER | SS_BIT(SS_FIELD_HIDDEN))
 #define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_FIELDS_PREDICTED)
@@ -114,7 +114,7 @@ typedef struct ss_row_statistics {
     float *lengths;            /* per key: |v| */
     float *norms[SS_FIELD_N];  /* of a field that a measuring run sums: norms of its vectors,
                                   [rows][capacity]; valid once the extension is complete */
-    float *spectra;            /* [L+1] matrix entropy of hidden states, if a measuring run was told
+    float *spectra;            /* [L+1] matrix entropy of hidden states, if a measuring run has
                                   SS_SPECTRA, */
     int spectra_n;             /*     over as many tokens; 0 until the last layer is complete */
     double *alpha, *alpha_raw; /* per key: sum of shares, and of weights */
@@ -149,7 +149,7 @@ typedef struct ss_trace {
     bool edited;          /* the run has edits */
     uint32_t computed;    /* recorded maps whose rows are computed on demand */
     bool spectral;        /* a measuring run accumulates spectra */
-    uint32_t summed;      /* recorded fields of which a measuring run keeps statistics only */
+    uint32_t summed;      /* recorded fields that a measuring run keeps as statistics only */
     struct ss_pass *pass; /* of a run: computes these maps */
     ss_row_statistics statistics; /* of att and q, if they are recorded */
     ss_pool *pool;                /* shared by metrics; or NULL */

@@ -41,7 +41,7 @@ class ElementHook(BuildHookInterface):
 
 
 def element(page: Path) -> dict[str, dict[str, str]]:
-    """`modules`: the text of each by its address; `files`: base64 of what the element fetches."""
+    """Returns `modules`, the text of each by its address, and `files`, base64 of the element's other files."""
     modules: dict[str, str] = {}
     todo = ["sink-scope.js"]
     while todo:
@@ -57,7 +57,7 @@ def element(page: Path) -> dict[str, dict[str, str]]:
 
         text = IMPORT.sub(absolute, (page / name).read_text("utf-8"))
         text = PRELOADED.sub("[]", text).replace("import.meta.url", json.dumps(SITE + name))
-        # The widget's modules lie in blobs, from which no address can be resolved.
+        # The widget loads modules from blobs, which cannot resolve an address.
         modules[SITE + name] = text.replace("import.meta.resolve", "undefined").replace("import.meta", "({})")
     fetched = [*page.glob("engine/*/sinkscope.lab.simd.wasm"), *page.glob("zoo/*/index.json")]
     return {"modules": modules,

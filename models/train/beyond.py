@@ -22,7 +22,7 @@ beyond.json holds a list for each group of units. A unit has its name and these 
     fine-tunings         a seed of the batches; for `plain`, `key_bias` and `gate` the rise of the loss on held-out
                          text of the old kind (forgets_), the loss of the new text at the end (new_) and the
                          attention on the first token there (first_)
-    planted triggers     `softmax`, fine-tuned on passages of which a fifth hold a trigger; a seed draws it, its
+    planted triggers     `softmax`, fine-tuned on passages; a fifth of them hold a trigger; a seed draws it, its
                          continuation, and the batches. On other passages, with the trigger in their middle and with
                          as many random tokens there: the loss of the tokens that follow (loss_) and the first
                          token's share of their attention (first_), and for each the trigger's minus the random

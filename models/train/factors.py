@@ -191,7 +191,7 @@ def table(factors: list[Factor]) -> str:
 
 
 def rise(log: dict[str, Any]) -> float | None:
-    """How much alpha rose over the LAST steps before the learning rate falls."""
+    """Returns the rise of alpha over the LAST steps before the learning rate falls."""
     alphas = {point["step"]: point["alpha"] for point in log["points"]}
     before, after = (alphas.get(step) for step in (protocol.FALL - LAST, protocol.FALL))
     return None if before is None or after is None else after - before

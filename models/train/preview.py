@@ -86,6 +86,7 @@ def bounded(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def gzip(data: bytes) -> bytes:
-    """Compress without a timestamp. The numbers repeat little: zlib's "filtered" refers back only where that pays."""
+    """Compresses without a timestamp. The numbers repeat little: zlib's "filtered" uses back references only if they
+    pay."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31, 9, zlib.Z_FILTERED)
     return packer.compress(data) + packer.flush()

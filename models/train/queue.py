@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
     parser.add_argument("--jobs", type=int, default=1, help="one CPU core each")
-    parser.add_argument("--left", action="store_true", help="print what is left, and train nothing")
+    parser.add_argument("--left", action="store_true", help="print the remaining runs, and train nothing")
     arguments = parser.parse_args()
     refuse_unknown(parser, arguments.only, protocol.decisive_runs())
     if arguments.left:

@@ -1,4 +1,5 @@
-// What an act of a reader costs beside a whole run: processor time, in one thread, and the number of the frame.
+// Measures the cost of a reader's act relative to a whole run: processor time, in one thread, and the number of the
+// frame.
 //
 //     node tests/bench/acts.mjs [MODEL FOLDER OR GGUF ...] [--tokens 64] [--rounds 9]
 //
@@ -20,7 +21,7 @@ const root = new URL('../../', import.meta.url);
 const smollm2 = 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf';
 const usual = ['models/zoo/softmax', ...(existsSync(new URL(smollm2, root)) ? [smollm2] : [])];
 const [T, rounds] = [Number(values.tokens), Number(values.rounds)];
-/** What every frame reads. */
+/** Metrics that every frame reads. */
 const READS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
 const reads = READS.map((metric) => ({ metric }));
 
@@ -38,7 +39,7 @@ async function timed(act) {
   return { made, ms: (user + system) / 1000 };
 }
 
-/** The acts: each prepares a run, and then is timed; what it leaves is closed. */
+/** The acts: each prepares a run and is then timed; run() closes what it opened. */
 function actsOf(model, text) {
   const { L } = model.architecture;
   const upper = Math.floor((3 * L) / 4);

@@ -1,11 +1,8 @@
 /**
- * How far other arithmetics are from the exact one, over the first 64 tokens of a hundred held-out passages; on a
- * host that has relaxed SIMD (Node 22):
- *
- *     node tests/bench/arithmetic.mjs            the softmax and the sigmoid twin
- *     node tests/bench/arithmetic.mjs MODEL ...  folders or GGUF files
- *
- * Rows of a table: logits and weights of all maps, largest and mean difference; Sink_1^0.3 and loss of both.
+ * Measures how far inexact arithmetics are from the exact one, over the first 64 tokens of a hundred held-out passages;
+ * needs a host with relaxed SIMD (Node 22): node tests/bench/arithmetic.mjs the softmax and the sigmoid twin node
+ * tests/bench/arithmetic.mjs MODEL ... folders or GGUF files Rows of a table: logits and weights of all maps, largest
+ * and mean difference; Sink_1^0.3 and loss of both.
  */
 import { openAsBlob, readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';

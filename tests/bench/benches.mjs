@@ -77,7 +77,7 @@ const round = (what, bits, by, first = 0) => [
   { kind: 'quantise', what, bits, by, ...(first ? { first } : {}) },
 ];
 
-/** Settings that need nothing of the model. */
+/** Settings that do not depend on the model. */
 const SETTINGS = [
   ['last 24 keys', evict('window')],
   ['first + last 23', evict('first', { first: 1 })],
@@ -90,7 +90,9 @@ const SETTINGS = [
   ['weights, 4 bits by channel', round('weights', 4, 'channel')],
 ];
 
-/** The largest number of the stream, and the weight that writes it, beside five others of their kind. */
+/**
+ * Perturbs the largest number of the stream, and the weight that writes it; five others of each kind are the control.
+ */
 async function strikes({ model, sequences }) {
   const { D, F } = model.architecture;
   const run = await model.run(sequences[0], { fields: ['hidden', 'spikes'] });
@@ -127,7 +129,7 @@ async function strikes({ model, sequences }) {
   ];
 }
 
-/** Of repeated tokens: how many positions are at least half as long as token 1 of ordinary text. */
+/** Counts the repeated tokens whose hidden norm is at least half of token 1's in ordinary text. */
 async function copies({ model, sequences, first, word }) {
   const normsOf = async (ids) => {
     const found = await measure(model, [ids], {
@@ -176,7 +178,7 @@ async function heads({ model, sequences }) {
   );
 }
 
-/** How far the later tokens move behind the last layer where an early one is exchanged. */
+/** Measures how far the later tokens move after the last layer if an early one is exchanged. */
 async function reach({ model, sequences, first }) {
   const { L } = model.architecture;
   const moved = async (from) => {
@@ -206,7 +208,7 @@ const columns = [];
 for (const name of positionals) {
   const began = performance.now();
   const reported = new Map();
-  /** Also prints each row at once, because a large model takes minutes. */
+  /** Prints each row at once, since a large model takes minutes. */
   const report = (row, value) => {
     reported.set(row, value);
     console.error(`${basename(name)}: ${row}: ${value}`);

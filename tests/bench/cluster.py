@@ -35,7 +35,7 @@ def drive(out: str, models: int, prompts: int, workers: int) -> None:
 
 
 class Driver:
-    """The process of a driver, restarted where it is killed."""
+    """The process of a driver, which restarts after it is killed."""
 
     def __init__(self, out: Path, models: int, prompts: int, workers: int) -> None:
         self.command = [sys.executable, __file__, "--drive", str(out), "--models", str(models), "--prompts",
@@ -44,7 +44,7 @@ class Driver:
         self.starts = 0
 
     def run(self) -> None:
-        """Until the study has ended."""
+        """Runs the driver until the study has ended."""
         import psutil
 
         env = os.environ | {"RAY_DATA_DISABLE_PROGRESS_BARS": "1"}
@@ -67,7 +67,7 @@ class Driver:
                 raise RuntimeError(text[-3000:])
 
     def kill(self, which: str) -> bool:
-        """A worker or the driver; False where there is none."""
+        """Kills a worker or the driver; returns False if there is none."""
         import psutil
 
         try:
@@ -93,7 +93,7 @@ def rate_of(driver: Driver, out: Path) -> float:
 
 
 def kill_at_random(driver: Driver, out: Path, kills: int, parts: int, ended: threading.Event) -> None:
-    """Kills are spread over what is to be done: each waits for some more parts, then for a random while."""
+    """Spreads the kills over the study: each waits for some more parts, then for a random while."""
     begun, done = parts_of(out), 0
     while done < kills and not ended.is_set():
         if parts_of(out) - begun >= (parts - begun) * (done + 0.5) / (kills + 1):

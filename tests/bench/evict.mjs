@@ -1,8 +1,6 @@
 /**
- * What an eviction adds to one pass: processor time of a run of the softmax twin under each policy over
- * that of the plain one, the minimum of several, losses alone. Its context is stretched to 512 for it.
- *
- *     node tests/bench/evict.mjs [T]
+ * Measures the cost of an eviction: processor time of a run of the softmax twin under each policy divided by that of
+ * the plain run, the minimum of several, losses alone. Its context is stretched to 512. node tests/bench/evict.mjs [T]
  */
 import { readFileSync } from 'node:fs';
 import { createEngine } from '../../wasm/index.ts';

@@ -1,5 +1,5 @@
-// What it costs to record: a run of 64 tokens with all fields, and with one more each, beside one that keeps maps and
-// logits. Processor time in one thread, by turns; a ratio is of medians.
+// Measures the cost of recording: a run of 64 tokens with all fields, and with each field alone, against one that keeps maps and
+// logits. Reports processor time in one thread, runs interleaved; a ratio is one of medians.
 //
 //     node tests/bench/fields.mjs [FOLDER OF BINARIES ...] [--each] [--rounds 15]
 //

@@ -24,7 +24,7 @@ async function visit(path, count) {
   await page.addInitScript(() => {
     globalThis.drawn = [];
     addEventListener('run', () => globalThis.drawn.push(performance.now()));
-    // A lesson's first figure may be below the fold: the reader scrolls to it at once.
+    // A lesson's first figure may be below the fold, so scroll to it at once.
     addEventListener('DOMContentLoaded', () =>
       document.querySelector('sink-scope').scrollIntoView(),
     );

@@ -22,7 +22,7 @@ const WATCHED_MS = 20_000;
 const until = (server) =>
   new Promise((done) => server.listen(0, '127.0.0.1', () => done(server.address().port)));
 
-/** A program that serves the page, behind a proxy that counts. */
+/** Starts a program that serves the page, behind a proxy that counts. */
 async function spawned(command, argv, options = {}) {
   const port = await freePort();
   const program = spawn(command, argv(String(port)), { stdio: 'ignore', ...options });
@@ -81,7 +81,7 @@ const HOSTS = {
   'a type alone': () => own({}, false),
 };
 
-/** @returns what was served, each with its bytes and the time when it was asked for */
+/** @returns the served files, each with its bytes and the time of its request */
 async function visit(browser, host) {
   const served = [];
   const server = createServer((request, response) => {

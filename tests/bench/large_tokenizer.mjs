@@ -7,14 +7,14 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** Of the tokenizer.json of Gemma 3. */
+/** Numbers of the tokenizer.json of Gemma 3. */
 const PIECES = 262_144;
 
 const LETTERS = [...'bdfghjklmnprstvwz', ...'aeiou'];
 
 /**
- * Words of one, two and three syllables, each merged wherever two pieces meet. The words of three
- * come in the order of a walk, since neighbours in a natural vocabulary are not alike either.
+ * Returns words of one, two and three syllables, with a merge wherever two pieces meet. The words of three are in the
+ * order of a walk, since neighbours in a natural vocabulary differ as well.
  */
 function largeTokenizer() {
   const starts = LETTERS.flatMap((a) => LETTERS.map((b) => a + b)).slice(-64);

@@ -22,7 +22,7 @@ const V = 40_000;
 const idsOf = (T) => Array.from({ length: T }, (_, i) => (i * 7919 + i * i * 31 + 11) % V);
 const CLICKED = { T: Math.min(2048, Math.max(...each)), layer: 12, head: 3, block: 8 };
 
-/** Seconds of processor time of a process; undefined once it has ended. */
+/** Returns the seconds of processor time of a process; undefined once it has ended. */
 function used(pid) {
   try {
     const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -65,7 +65,7 @@ static void fill(float *x, size_t n) {
     }
 }
 
-/* Once, before the first run. */
+/* Fills the inputs once, before the first run. */
 void bench_fill(void) {
     fill(panels, MAX_WEIGHTS);
     fill(input, MAX_T * MAX_WIDTH);
@@ -77,13 +77,14 @@ static void softmax(size_t n) {
     ss_scale(output, 1.0f / sum, n);
 }
 
-/* With what prepares the rows for it. */
+/* Includes the preparation of the rows. */
 static void multiply(const bench *b) {
     ss_tile(tiles, input, b->Kin, b->T, b->Kin);
     ss_matmul(output, b->N, tiles, panels, bias, b->T, b->N, b->Kin);
 }
 
-/* Runs bench i so many times; returns a number that it computed, so that none may be left out. */
+/* Runs bench i `times` times; returns a number that it computed, so that the compiler omits none.
+ */
 float bench_run(uint32_t i, uint32_t times) {
     const bench *b = &benches[i];
     for (uint32_t r = 0; r < times; r++) {
@@ -95,7 +96,7 @@ float bench_run(uint32_t i, uint32_t times) {
     return output[b->N - 1];
 }
 
-/* Reads so many bytes and nothing else: what a product with one row cannot be quicker than. */
+/* Reads `bytes` bytes and nothing else: a product with one row cannot be quicker than that. */
 uint32_t bench_read(const uint32_t *at, size_t bytes) {
     uint32_t sum = 0;
     for (size_t i = 0; i < bytes / sizeof *at; i++) sum += at[i];

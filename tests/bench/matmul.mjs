@@ -2,31 +2,11 @@
 //
 // Both run on one page and in turn, and the best of several rounds counts, so that another program
 // on the machine disturbs both alike. Ends with 1 if SIMD is less than four times as fast anywhere.
-import { readFileSync, existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { CHROMIUM, chromium } from '../browser/chromium.mjs';
 
 const required = 4;
 const rounds = Number(process.env.ROUNDS ?? 12);
-const root = new URL('../../', import.meta.url);
-
-/** playwright-core, from whichever package has it. */
-function playwright() {
-  const places = ['web/', 'wasm/', '.build/bench/'].map((folder) => new URL(folder, root));
-  for (const place of places) {
-    const found = createRequire(new URL('package.json', place));
-    try {
-      return found('playwright-core');
-    } catch (error) {
-      if (error.code !== 'MODULE_NOT_FOUND') throw error;
-    }
-  }
-  throw new Error('playwright-core is not installed');
-}
-
-function chromium() {
-  const names = ['/usr/bin/chromium', '/usr/bin/google-chrome', '/usr/bin/chromium-browser'];
-  return process.env.CHROMIUM || names.find(existsSync);
-}
 
 /** Runs in the page: seconds per call, best of all rounds, of every bench in both binaries. */
 async function measure({ binaries, rounds }) {
@@ -82,8 +62,7 @@ function print({ name, T, N, Kin, best: [base, simd] }) {
 }
 
 const binaries = process.argv.slice(2).map((file) => readFileSync(file).toString('base64'));
-const options = { executablePath: chromium(), args: ['--no-sandbox', '--disable-gpu'] };
-const browser = await playwright().chromium.launch(options);
+const browser = await chromium.launch(CHROMIUM);
 try {
   console.log(`Chromium ${browser.version()}; best of ${rounds} rounds`);
   console.log(`${'rows x depth x columns'.padStart(34)}    base    SIMD`);

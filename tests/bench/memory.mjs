@@ -46,7 +46,7 @@ const SMOLLM2 = join(root, 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf');
 const HUB = 'sinkscope/quantised';
 const MB = 1e6;
 
-/** Where the file lies; it is written once. */
+/** Returns the path of the file, which is written once. */
 function fileOf(file, kind) {
   mkdirSync(folder, { recursive: true });
   // A model of the reader's own.
@@ -60,7 +60,7 @@ function fileOf(file, kind) {
   return path;
 }
 
-/** The page, until its map of a text of T tokens is drawn. */
+/** Opens the page and waits for the map of a text of T tokens. */
 async function visit(page, origin) {
   await page.goto(`${origin}/#room=explore&shown=softmax&input=random&T=8`);
   await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
@@ -77,9 +77,9 @@ async function shows(page, said) {
 }
 
 async function readAgain(page, T) {
-  // The address follows what is shown a moment later.
+  // The address follows the state a moment later.
   await page.waitForFunction(() => !location.hash.includes('=softmax'));
-  // A link leaves out what is as usual.
+  // A link omits defaults.
   await page.evaluate((n) => {
     location.hash = `${location.hash.replace(/&T=\d+/, '')}&T=${n}`;
   }, T);
@@ -127,7 +127,7 @@ const folders = {
   '/files/': folder,
 };
 
-/** An empty page on which `engines.mjs` finds what it imports. */
+/** An empty page on which `engines.mjs` finds its imports. */
 const peer = (maker, kind) => async (page, file) => {
   const path = fileOf(file, kind);
   const server = createServer((request, response) => {
@@ -188,7 +188,7 @@ async function measure(begin, file, lengths = [64, 256]) {
   try {
     const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
     const subject = await begin(page, file);
-    // Beside the page's renderer there may be a spare one, which stays small.
+    // Besides the page's renderer there may be a spare one, which stays small.
     const pids = await renderers();
     const most = async (name) =>
       Math.round(Math.max(...(await Promise.all(pids.map((pid) => bytesOf(pid, name))))) / MB);
@@ -207,7 +207,7 @@ async function measure(begin, file, lengths = [64, 256]) {
 
 const row = (what, cells) =>
   console.log(what.padEnd(44), ...cells.map((one) => `${one}`.padStart(7)));
-/** The least squares' line through points, and how far from it they are at most. */
+/** Fits a line through points by linear regression; returns it and their largest distance from it. */
 function lineThrough(points) {
   const mean = (of) => points.reduce((sum, point) => sum + of(point), 0) / points.length;
   const [x, y] = [mean(([one]) => one), mean(([, one]) => one)];

@@ -1,19 +1,14 @@
 // A page of the npm package alone, built by Vite and served here, for benchmarks in a browser.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { createRequire } from 'node:module';
 import { extname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
+export { CHROMIUM, chromium } from '../browser/chromium.mjs';
+
 export const root = fileURLToPath(new URL('../../', import.meta.url));
-export const { chromium } = createRequire(join(root, 'web/package.json'))('playwright-core');
 const vite = await import(pathToFileURL(join(root, 'web/node_modules/vite/dist/node/index.js')));
 
-/** How Chromium starts, for launch and launchPersistentContext. */
-export const CHROMIUM = {
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--disable-background-networking'],
-};
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
 /**

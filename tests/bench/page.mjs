@@ -1,7 +1,7 @@
 /**
  * What the page costs, in Chromium: main-thread work a key, a hovered cell and a step of the slider, the
  * longest task of each, bytes and requests to the first sink, and when the sink is drawn.
- * Work is processor time; what is given in seconds needs an otherwise idle machine.
+ * Work is processor time; results in seconds need an otherwise idle machine.
  *
  *     npm --prefix web run build && node tests/bench/page.mjs
  *     SINKSCOPE_PAGE=FOLDER  another build
@@ -64,7 +64,7 @@ async function costOf({ page }, count, act) {
 
 const { row, print } = table();
 
-// To the first sink, five times; the first fills the server's memory.
+// Measures the time to the first sink five times; the first visit fills the server's memory.
 const times = [];
 let first;
 for (let i = 0; i < 6; i++) {
@@ -124,7 +124,7 @@ for (const room of ['start', 'explore']) {
   await visit.page.waitForSelector('.walk input');
   await settle(visit.page);
   await visit.page.locator('.walk input').focus();
-  // Once over all of them: what is fetched and decoded then is not drawn work.
+  // A first pass fetches and decodes everything, so that the measured one only draws.
   for (let i = 0; i < 8; i++) {
     await visit.page.keyboard.press('ArrowLeft');
     await settle(visit.page);

@@ -1,4 +1,4 @@
-/** Processor time of this process, and on Linux what the system says of the processes that it has started. */
+/** Processor time of this process, and on Linux of the processes that it has started. */
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 
 const read = (path) => readFile(path, 'utf8').catch(() => '');
@@ -20,8 +20,8 @@ export function usedSince(before) {
 }
 
 /**
- * Bytes of a process: RssAnon is its own memory, VmRSS has with it what it shares and what it maps of
- * files, VmHWM is the most that VmRSS was.
+ * Bytes of a process: RssAnon is its own memory, VmRSS has with it what it shares and what it maps of files, VmHWM is
+ * the most that VmRSS was.
  * @param {number | string} pid
  * @param {'RssAnon' | 'VmRSS' | 'VmHWM'} name
  */
@@ -30,7 +30,7 @@ export async function bytesOf(pid, name) {
   return 1024 * Number(status.match(new RegExp(`${name}:\\s+(\\d+)`))?.[1] ?? 0);
 }
 
-/** What shows pages: a page's threads and workers are in its renderer, and nothing of other pages. */
+/** Lists the renderer processes: each has the threads and workers of one page and of no other. */
 export async function renderers() {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const lines = await Promise.all(pids.map((pid) => read(`/proc/${pid}/cmdline`)));

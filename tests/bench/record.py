@@ -41,7 +41,7 @@ def measure(way: str, tokens: int) -> dict[str, float]:
         config, attn_implementation="eager" if way == "eager" else "sdpa").eval()
     ids = torch.randint(512, (1, tokens))
     with torch.no_grad():
-        model(ids[:, :64], output_attentions=way == "eager")  # what is allocated once
+        model(ids[:, :64], output_attentions=way == "eager")  # Allocates the fixed buffers
         sinkscope.record(model, None, [ids[0, :64].tolist()], progress=False)
         base, start = peak(), time.perf_counter()
         if way == "record":

@@ -10,7 +10,7 @@ import { openStage } from '../browser/stage.mjs';
 
 const stage = await openStage();
 
-/** In the page: clicks what leads on, and looks at every frame. */
+/** Runs in the page: clicks a button that continues, and checks every frame. */
 const watch = (page, selector) =>
   page.evaluate(async (selector) => {
     const began = performance.now();

@@ -13,12 +13,12 @@ import { CHROMIUM, createHost, root } from '../browser/stage.mjs';
 import { bytesOf, renderers } from './process.mjs';
 
 const SHARE = 1.05;
-/** Until then the browser compiles what is used often, and fills its lists of slow frames. */
+/** During this time the browser compiles hot functions, and fills its lists of slow frames. */
 const WARM_UP = 1000;
 const MB = 1e6;
 const [where = 'engine', switches = '1000', runs = '10000'] = process.argv.slice(2);
 
-/** What a process holds in memory beside pages of files, which come and go with the machine; in bytes. */
+/** Returns the bytes of a process's own memory, without pages of files, which depend on the machine. */
 const resident = (pid) => bytesOf(pid, 'RssAnon');
 
 /** The package alone: nine models of the zoo in turn, then one with other tokens each time. */
@@ -77,7 +77,7 @@ async function inPage() {
       .find(({ name }) => /\/zoo\/\w+\/index\.json/.test(name));
     return (await (await fetch(zoo.name)).json()).map(({ id }) => id).slice(0, 9);
   });
-  /** Follows an address, and waits until what it names is drawn. */
+  /** Follows an address, and waits until its state is drawn. */
   const follow = (hash) =>
     page.evaluate(async (to) => {
       location.hash = to;

@@ -31,7 +31,7 @@ const CASES = [
   ['the zoo, six of 128, 16 x 128 tokens', ZOO, { batch: 16, length: 128 }, 6],
 ];
 
-/** The weights that are multiplied with: all but vectors and what is looked up. */
+/** Counts the weights in products: all except vectors and lookups. */
 function multiplied({ layers, width, inner, vocabulary, feed_forward: kind }) {
   const block = 4 * width * width + (kind === 'gated' ? 3 : 2) * width * inner;
   return layers * block + vocabulary * width;
@@ -44,7 +44,7 @@ async function spent(run) {
   return usedSince(began);
 }
 
-/** The product of matmul.c with that name and so many rows, some times over; undefined: not built. */
+/** Times the product of matmul.c with that name and number of rows; undefined if matmul.c is not built. */
 async function products(name, rows) {
   const file = new URL('../../.build/bench/simd.wasm', import.meta.url);
   if (!existsSync(file)) return undefined;

@@ -1,11 +1,11 @@
-/** A server of the built page that sends gzip as a host does, and a table of results beside their limits. */
+/** A server of the built page that sends gzip as a host does, and a table of results with their limits. */
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { TYPES, pageRoot } from '../browser/stage.mjs';
 
-/** @returns the address, and what was served since `served.length = 0` */
+/** @returns the address, and the files served since `served.length = 0` */
 export async function serveZipped() {
   const zipped = new Map();
   const served = [];

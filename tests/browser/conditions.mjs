@@ -1,4 +1,6 @@
-/** What a page meets outside a laboratory: a full disk, the back button, strangers in other frames, hosts without a bundler. */
+/**
+ * The page under adverse conditions: a full disk, the back button, strangers in other frames, hosts without a bundler.
+ */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
@@ -8,14 +10,14 @@ import { promisify } from 'node:util';
 import { openHubPage } from './hub_stage.mjs';
 import { TYPES, chromium, CHROMIUM, root, settled, text } from './stage.mjs';
 
-/** Leaves the origin of a page so many bytes of storage. */
+/** Limits the storage of a page's origin to a number of bytes. */
 async function limitStorage(page, quotaSize) {
   const session = await page.context().newCDPSession(page);
   const { origin } = new URL(page.url());
   await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize });
 }
 
-/** A host on an origin of its own. */
+/** Serves an origin of its own. */
 async function serve(answer) {
   const server = createServer(async (request, response) => {
     const { type, body } = await answer(new URL(request.url, 'http://x').pathname);
@@ -26,7 +28,7 @@ async function serve(answer) {
   return `http://127.0.0.1:${server.address().port}/`;
 }
 
-/** What npm would install: the package as it is packed, and the packages that it depends on. */
+/** Installs what npm would: the packed package and its dependencies. */
 async function installed(path) {
   const own = normalize(decodeURIComponent(path)).replace(
     '/node_modules/sinkscope/',

@@ -1,4 +1,4 @@
-/** How the built page is delivered: its policy, its notices, hosts, and visits without a network. */
+/** The delivery of the built page: its policy, its notices, hosts, and visits without a network. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const SERVERS = {
   ],
 };
 
-/** The binaries that the page asks for. */
+/** Returns the binaries that the page requests. */
 function engineOf(page) {
   const names = [];
   page.on('request', (asked) => {
@@ -42,7 +42,7 @@ async function fromSubPath(stage, name) {
     const engines = engineOf(page);
     page.on('console', (said) => said.type() === 'error' && troubles.push(said.text()));
     page.on('response', (answer) => {
-      // 304: what the first page loaded is asked about again by the second.
+      // 304: the second page revalidates files of the first.
       if (answer.status() >= 400) troubles.push(`${answer.status()} ${answer.url()}`);
     });
     const address = `http://127.0.0.1:${port}/course/week%203/`;
@@ -75,7 +75,7 @@ export const delivery = {
     page.context().on('request', (one) => asked.add(new URL(one.url()).pathname));
     await page.goto(origin);
     await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
-    // What follows that picture, the twin's weights, may be under way by now.
+    // The twin's weights, which follow the picture, may be under way by now.
     const needed = [...asked].filter((path) => !/\/sigmoid\//.test(path));
     assert.ok(needed.length <= 10, needed.join('\n'));
     return `${needed.length}`;
@@ -185,7 +185,7 @@ export const delivery = {
       );
     for (const one of ['cJSON', 'musl', 'Emscripten'])
       assert.match(notices, new RegExp(`wasm: ${one}`));
-    // Each with its text, not with its name alone.
+    // Each notice has its text, not only its name.
     for (const section of notices.split(/^## /m).slice(1))
       assert.match(
         section,

@@ -46,7 +46,7 @@ async function firefox() {
     executablePath: FIREFOX,
     headless: true,
     defaultViewport: SIZE,
-    // As Firefox has it: Puppeteer would let files read one another.
+    // Firefox's default: Puppeteer would let files read one another.
     extraPrefsFirefox: { 'security.fileuri.strict_origin_policy': true },
   });
   const [page] = await browser.pages();
@@ -65,7 +65,7 @@ async function firefox() {
   };
 }
 
-/** A process of ours: its output is kept for when it fails. */
+/** Starts a process of ours and keeps its output for errors. */
 function start(command, argv, options = {}) {
   const child = spawn(command, argv, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], ...options });
   const failed = new Promise((_, reject) => child.once('error', reject));
@@ -94,7 +94,7 @@ function miniBrowser() {
 
 async function webkit() {
   const { Builder, By, Capabilities, Key } = require('selenium-webdriver');
-  // It has no headless mode: it draws on a virtual screen, and without a GPU.
+  // WebKitGTK has no headless mode: it draws on a virtual screen, without a GPU.
   const screen = start('Xvfb', [
     '-displayfd',
     '3',
@@ -115,7 +115,7 @@ async function webkit() {
       DISPLAY: `:${number}`,
       LIBGL_ALWAYS_SOFTWARE: '1',
       WEBKIT_DISABLE_DMABUF_RENDERER: '1',
-      // Its sandbox needs user namespaces, which a container lacks; the pages are our own.
+      // The sandbox needs user namespaces, which a container lacks; the pages are our own.
       WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: '1',
     },
   });

@@ -23,7 +23,7 @@ const TYPES = {
   '.css': 'text/css',
 };
 
-/** Another site with the examples on it, which name Sinkscope where `origin` is, and with `pages`. */
+/** Serves another site with the examples, which name Sinkscope at `origin`, and with `pages`. */
 async function elsewhere(origin, pages = {}) {
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
@@ -64,7 +64,7 @@ async function visit(stage, address, options = {}) {
 
 const runs = (page, count) => page.waitForFunction((n) => globalThis.runs.length >= n, count);
 
-/** One page is kept open, and its frame resized. */
+/** Reuses one page and resizes its frame. */
 async function fitsAllSizes(stage, views) {
   const site = await elsewhere(stage.origin, { '/': FRAMED });
   const page = await visit(stage, site.address, { viewport: { width: 1940, height: 1100 } });
@@ -88,14 +88,14 @@ async function fitsAllSizes(stage, views) {
         .locator('iframe')
         .evaluate((one, size) => Object.assign(one, size), { width, height });
       const limits = [LEAST_PICTURE, LEAST_LETTERS, NOT_STARTED];
-      // A chart takes its width a moment after its frame; where it never fits, the message holds the last state.
+      // A chart takes its width a moment after its frame; if it never fits, the message holds the last state.
       let wrong = 'not looked at';
       for (let i = 0; wrong && i < 40; i++) {
         await page.waitForTimeout(i ? 250 : 60);
         wrong = await frame.evaluate(wrongOf, limits);
       }
       if (wrong) found.push(`${view} in ${width} × ${height}: ${wrong}`);
-      // A sentence that the view prints is not seen a second time under it.
+      // The caption does not repeat a sentence that the view prints.
       const repeated = await frame.evaluate(() => {
         const figure = document.querySelector('.figure').innerText.replace(/\s+/g, ' ');
         const under = [...document.querySelectorAll('[data-finding] > span:not(.unseen)')];
@@ -121,12 +121,12 @@ async function fromElsewhere(stage, name, look) {
   }
 }
 
-/** An attribute of an element that a host's tool made. */
+/** Writes an attribute of an element that a host's tool made. */
 const attribute = ([name, value]) => ` ${name}="${String(value).replaceAll('&', '&amp;')}"`;
 const frameOf = (properties) =>
   `<iframe${Object.entries(properties).map(attribute).join('')}></iframe>`;
 
-/** As MyST's theme shows a widget: a copy of its file on the book's own site renders into a shadow tree. */
+/** Imitates MyST's theme: a copy of the widget's file on the book's own site renders into a shadow tree. */
 const renders = (esm, model) => `<main></main><script type="module">
   const copy = await (await fetch(${JSON.stringify(esm)})).blob();
   const { default: widget } = await import(URL.createObjectURL(copy));
@@ -135,7 +135,7 @@ const renders = (esm, model) => `<main></main><script type="module">
   await widget.render({ model: { get: (name) => given[name] }, el });
 </script>`;
 
-/** What a snippet becomes in its host: MyST and MDX read theirs themselves. */
+/** Returns the host's page for a snippet: MyST and MDX parse theirs. */
 async function inHost(text) {
   if (text.startsWith(':::')) {
     const [directive] = mystParse(text).children;
@@ -152,12 +152,12 @@ async function inHost(text) {
     content({});
     return frameOf(made[0].properties);
   }
-  // An address is pasted into a field of the host, which makes a frame of it.
+  // The reader pastes an address into a field of the host, which makes a frame of it.
   if (/^http\S+$/.test(text)) return frameOf({ src: text, title: 'Sinkscope' });
   return text.replace(/^```.*$/gm, '');
 }
 
-/** Every view, with models for which it has something to show. */
+/** Every view, with models that it applies to. */
 const FITTING = {
   ...Object.fromEntries(
     (
@@ -189,7 +189,7 @@ const LABELS = encodeURIComponent(
 );
 const FRAMED =
   '<!doctype html><title>A course</title><link rel="icon" href="data:,"><style>iframe { border: 0 }</style>';
-/** From the smallest frame that a figure is made for to a full screen. */
+/** Sizes from the smallest supported frame to a full screen. */
 const SIZES = [
   [280, 240],
   [320, 480],
@@ -202,16 +202,16 @@ const SIZES = [
   [1600, 900],
   [1920, 1080],
 ];
-/** Of the frame's smaller side, and in pixels. */
+/** The least size of a picture as a share of the frame's smaller side, and of letters in pixels. */
 const [LEAST_PICTURE, LEAST_LETTERS] = [0.65, 11];
-/** Views that a button of theirs starts. */
+/** Views that wait for a click on their own button. */
 const NOT_STARTED = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';
-/** Views are looked at in so many tests. */
+/** The number of tests that the views are divided into. */
 const PARTS = 3;
 
 /**
- * In a frame: what is wrong with how the figure fits. All that a reader reads or acts with is inside, the picture
- * has its share of the smaller side, and its labels can be read.
+ * Runs in a frame: lists the problems of the figure's layout. All texts and controls must be inside, the picture must
+ * have its share of the smaller side, and its labels must be legible.
  */
 function wrongOf([leastPicture, leastLetters, notStarted]) {
   const { innerWidth, innerHeight } = globalThis;
@@ -234,7 +234,7 @@ function wrongOf([leastPicture, leastLetters, notStarted]) {
   const parts = 'button, a, input, select, textarea, canvas, svg, p, summary, td';
   for (const one of document.querySelectorAll(parts)) {
     if (!one.checkVisibility() || one.closest('.unseen, .progress')) continue;
-    // What lies below the first picture is scrolled to.
+    // Scrolls to the pictures below the first one.
     if (one.closest('.scrolls > .figure') && !seen[0]?.contains(one)) continue;
     const { left, top, right, bottom, width } = one.getBoundingClientRect();
     const isInside = left > -1 && top > -1 && right < innerWidth + 1 && bottom < innerHeight + 1;
@@ -251,7 +251,7 @@ function wrongOf([leastPicture, leastLetters, notStarted]) {
   return [...new Set(wrong)].slice(0, 4).join('; ');
 }
 
-/** The stamp says the length of the text, or that the view has texts of its own. */
+/** The stamp states the length of the text, or that the view has texts of its own. */
 const isDrawn = (frame) =>
   frame.waitForFunction(() =>
     /T = \d|prompts of its own/.test(document.querySelector('.stamp')?.textContent ?? ''),
@@ -381,7 +381,7 @@ export const embed = {
       const finding = figure.locator('[data-finding]');
       assert.equal(await finding.textContent().then((text) => text.trim()), detail.says);
       assert.match(detail.says, new RegExp(`by ${(window - baseline).toFixed(3)} nats`));
-      // A cache of other size is another sentence, of other numbers; the host's attribute says so.
+      // Another cache size gives another sentence with other numbers, and the host's attribute has it.
       await figure.getByRole('slider', { name: 'recent keys' }).fill('60');
       await runs(page, 2);
       assert.match(await finding.textContent(), /last 61 keys/);
@@ -439,7 +439,7 @@ export const embed = {
     assert.equal(page.workers().length, 1, 'one engine');
     assert.equal(weights.length, 2, `one copy of each model: ${weights.join(' ')}`);
     const moved = await page.evaluate(() => globalThis.moved);
-    // A figure's conditions may take a second line when its numbers come; the host's text stays where it is.
+    // A figure's conditions may take a second line when its numbers arrive; the host's text must not move.
     assert.ok(moved < 0.05, `layout shift ${moved}`);
     const sheets = await page.evaluate(() =>
       [...document.styleSheets].flatMap(({ href }) => href ?? []),
@@ -573,11 +573,11 @@ export const embed = {
       await at(2);
       const element = page.locator('sink-scope');
       assert.equal(await element.getAttribute('data-theme'), 'dark', 'the host’s theme');
-      // It fits the height that it was given.
+      // It fits the given height.
       assert.equal(await element.evaluate((one) => one.offsetHeight), 520);
       await element.locator('.fit:not(.scrolls)').waitFor();
       await page.screenshot({ path: `${pictures}/embed-slide-element.png` });
-      // The field gave way to the map; what is typed into it moves no slide.
+      // The field was hidden for the map; typing into it moves no slide.
       await element.getByRole('button', { name: 'About this figure' }).click();
       await element.locator('textarea').fill('He sat at the door.');
       await page.keyboard.press('ArrowLeft');
@@ -603,7 +603,7 @@ export const embed = {
       const kinds = await dialog.getByLabel('for').locator('option').allTextContents();
       assert.ok(!kinds.some((kind) => /element|automatic|widget/.test(kind)), kinds.join());
       assert.match(await dialog.locator('textarea').inputValue(), /^<iframe/);
-      // What an author pasted all the same, from where it was allowed.
+      // The author may paste the code although the dialog does not offer it.
       const open = await stage.open('room=explore', { waits: false });
       await open.locator('[data-view="attention"] .code').click();
       const code = await open.locator('.embed-dialog textarea').inputValue();
@@ -711,7 +711,7 @@ export const embed = {
     assert.match(await frame.locator('[data-finding]').innerText(), /first token/);
     await info.click();
     await stamp.waitFor({ state: 'hidden' });
-    // Two models have no room beside each other: the reader chooses.
+    // Two models do not fit side by side, so the reader chooses one.
     const models = frame.getByRole('group', { name: 'Model' }).getByRole('button');
     const shown = () =>
       frame.locator('.cell').evaluateAll((all) => all.map((one) => one.checkVisibility()));
@@ -765,10 +765,10 @@ export const embed = {
       await themed('dark');
       await become('wrapper');
       await themed('light');
-      // Gray letters are read against what is behind them.
+      // Gray letters are compared with their background.
       await become('wrapper gray');
       await themed('dark');
-      // Another stylesheet, as where a host exchanges the address of one.
+      // Another stylesheet, as if a host exchanged the address of one.
       await become('wrapper');
       await themed('light');
       await page.evaluate(() => {
@@ -780,7 +780,7 @@ export const embed = {
     }),
 
   async 'the preview stays while its options change, and code has what is on the screen'(stage) {
-    // Of two models and no chosen head, Explore shows one model's strongest head.
+    // With two models and no chosen head, Explore shows one model's strongest head.
     const page = await stage.open('room=explore', { waits: false });
     await page.locator('[data-view="attention"] .code').click();
     const dialog = page.locator('.embed-dialog');

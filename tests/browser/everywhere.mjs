@@ -1,7 +1,6 @@
 /**
- * What must work in every browser: one list of steps, three drivers.
- *
- *     node tests/browser/everywhere.mjs [firefox webkit chromium]
+ * Steps that must work in every browser: one list, three drivers. node tests/browser/everywhere.mjs [firefox webkit
+ * chromium]
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -17,7 +16,7 @@ const LIMIT_MS = 180_000;
 const FINDING = '[data-finding]';
 const MAP = '[data-view="attention"] .heatmap';
 
-/** Asks the page again and again until it says yes; what it said. */
+/** Polls the page until `look` returns a value; returns it. */
 async function until(browser, what, look, ...values) {
   const end = performance.now() + LIMIT_MS;
   for (;;) {
@@ -31,7 +30,7 @@ async function until(browser, what, look, ...values) {
 const textOf = (browser, selector) =>
   browser.evaluate((s) => document.querySelector(s)?.textContent.trim() ?? '', selector);
 
-/** Nothing runs, and the sentence gives a number. */
+/** Waits until nothing runs and the sentence states a number. */
 const ready = (browser) =>
   until(
     browser,

@@ -1,4 +1,4 @@
-/** Why it matters: each experiment's numbers, what it refuses, and that it can be stopped. */
+/** Why it matters: each experiment's numbers, its refusals, and that it can be stopped. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -48,13 +48,13 @@ export const experiments = {
     const [, said] = /the loss of Softmax model rises by ([\d.]+) nats/.exec(await finding(page));
     assert.equal(said, (window - whole).toFixed(3));
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
-    // Two models on one scale, and the map of what a head still sees.
+    // Two models on one scale, and the map of the remaining attention.
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
       /KV cache of 24 keys, policy first, first tokens kept: 1/,
     );
-    // What is saved says what was measured, on which passages.
+    // The saved file names the conditions and the passages.
     const menu = page.locator('[data-view="loss"] .save');
     const saved = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
     assert.equal(saved.corpus.file, 'zoo/heldout-long.json');
@@ -99,7 +99,7 @@ export const experiments = {
       buffer: Buffer.from(passages.slice(0, 20).join('\n')),
     });
     await page.getByLabel('split', { exact: true }).selectOption('whole');
-    // As many tokens as it has, where more are asked for.
+    // A larger request gives all its tokens.
     await page.getByLabel('tokens ≤').fill('60000');
     await page.getByLabel('tokens ≤').press('Enter');
     await page.waitForFunction(() =>
@@ -129,7 +129,7 @@ export const experiments = {
       /the run needs ([\d.]+) MB of memory; keeping every key would need (\d+) MB/.exec(said);
     assert.ok(Number(held) < 3 && Number(all) > 25, said);
     assert.deepEqual(await column(page, 5), ['128', '4,000', '4,000']);
-    // Another's page would keep all of it.
+    // On another site the run would keep all keys, so the figure offers no code.
     assert.ok(await page.locator('[data-view="loss"] .code').isHidden());
     await page.getByLabel('a text of 4,000 tokens').click();
     await settled(page);
@@ -138,7 +138,7 @@ export const experiments = {
     return said;
   },
 
-  async 'cache: who keeps token 1, by head, for each policy and budget; a nonsense is named'(
+  async 'cache: shows which heads keep token 1 for each policy and budget, and names an invalid budget'(
     stage,
   ) {
     const page = await stage.open(
@@ -170,7 +170,7 @@ export const experiments = {
       'room=purpose&experiment=cache&shown=softmax&runs=1&length=32&policy=nose',
     );
     assert.match(await text(wrong, '.trouble'), /expected policy to be window, first.*found nose/);
-    // The strips of a model whose cache forgets nothing are none, also in somebody's text.
+    // A model whose cache keeps everything has no strips, also in an embed with the reader's text.
     const embed = await stage.open('view=kept&shown=softmax', { file: 'embed.html', waits: false });
     await embed.waitForFunction(() => /does not apply to/.test(document.body.textContent));
     assert.deepEqual([...page.troubles, ...wrong.troubles, ...embed.troubles], []);
@@ -223,7 +223,7 @@ export const experiments = {
   },
 
   async 'fragility: repeated tokens, a channel, a weight, beside drawn ones'(stage) {
-    // From another room, whose frames lack what this experiment needs.
+    // The former room's frames lack numbers that this experiment needs.
     const page = await stage.open('experiment=fragility&runs=2&times=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();
     await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
@@ -236,7 +236,7 @@ export const experiments = {
       await finding(page),
       /the norm is at least half as large for 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,
     );
-    // In another's page copies are copies, too.
+    // An embed repeats the tokens as well.
     await page.locator('[data-view="firsts"] .code').click();
     const code = await page.locator('.embed-dialog textarea').inputValue();
     for (const part of ['shown="softmax,sigmoid"', 'view="firsts"', 'input="repeat"', 't="41"'])

@@ -16,8 +16,8 @@ const MOST = {
 };
 
 /**
- * What can be operated, words with a card and cells of maps left out, also the grid of all heads, which is one stop of
- * the keyboard; and words outside maps, charts and the reader's own text.
+ * Counts the controls, without glossary words and cells of maps (the grid of all heads is one tab stop), and the words
+ * outside maps, charts and the reader's own text.
  */
 function count() {
   const isInView = (element) => {
@@ -50,7 +50,7 @@ export const few = {
     const counted = {};
     for (const room of Object.keys(MOST)) {
       const page = await stage.open(`room=${room}`, { waits: false });
-      // The first one of all may be behind a closed door.
+      // The first one of all may be inside a folded section.
       await page.waitForSelector(`.room-${room} :is(canvas, svg) >> visible=true`);
       await page.setViewportSize({ width: 1280, height: 800 });
       await settled(page);

@@ -1,4 +1,4 @@
-/** The package in Chromium against the hub of tests/hub: streams, the cache, what is kept of whom. */
+/** The package in Chromium against the hub of tests/hub: streams, the cache, and which downloads it keeps. */
 import assert from 'node:assert/strict';
 import { readFile, stat } from 'node:fs/promises';
 import { TOKENS } from '../hub/repositories.mjs';
@@ -12,7 +12,7 @@ const load = (page, id, options) =>
 const kept = (page) => page.evaluate(() => globalThis.sinkscope.cacheBytes());
 const listed = (page) => page.evaluate(() => globalThis.sinkscope.cacheList());
 
-/** The same run on files that came with the test. */
+/** Returns the same run on local files. */
 async function expected(page) {
   const [config, weights] = await Promise.all(
     ['config.json', 'model.safetensors'].map((name) => readFile(zoo + name)),
@@ -52,10 +52,10 @@ export const hub = {
     assert.equal(hub.seen(WEIGHTS).length, 0);
   },
 
-  async 'a download that a reload interrupts goes on behind what is kept'(stage) {
+  async 'a download that a reload interrupts resumes after the cached bytes'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 500_000 });
-    // Not awaited: the page is left in the middle of it.
+    // Not awaited: the page is left during the download.
     await page.evaluate(() => void globalThis.tool.load('sinkscope/softmax').catch(() => {}));
     while ((await kept(page)) < 500_000) await page.waitForTimeout(100);
     await visit(page);
@@ -77,7 +77,7 @@ export const hub = {
     hub.fault({ host: 'cdn', path: WEIGHTS, times: 1, cut: 1_000_000 });
     assert.deepEqual(await load(page, 'sinkscope/softmax', { cache: false }), await expected(page));
     const ranges = hub.seen(WEIGHTS, 'cdn').map(({ headers }) => headers.range);
-    // A browser may ask once more for a range whose connection ended; nothing is asked from its beginning again.
+    // A browser may request a range again after its connection ended, but never the whole file again.
     assert.ok(ranges.length >= 2, ranges.join());
     for (const range of ranges.slice(1)) assert.match(range, /^bytes=[1-9]\d*-/);
     assert.equal(await kept(page), 0);
@@ -86,7 +86,7 @@ export const hub = {
   async 'a store that refuses ranges to other sites sends all again'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, times: 1, cut: 1_000_000 });
-    // As a preflight that fails looks to the page: there is no answer.
+    // The page sees a failed preflight as a missing answer.
     await page.route('**/*model.safetensors*', (route) =>
       route.request().headers().range ? route.abort() : route.continue(),
     );
@@ -110,7 +110,7 @@ export const hub = {
     hub.reset();
     assert.equal(await read(), text);
     assert.equal(hub.seen(/tokenizer\.json$/).length, 0);
-    // Of an address alone the size is not known, and the page cannot see that it is compressed.
+    // Without a listing the size is unknown, and the page cannot see that the answer is compressed.
     hub.fault({ path: /config\.json$/, gzip: true });
     const [config, size] = await page.evaluate(async (endpoint) => {
       const address = `${endpoint}/sinkscope/softmax/resolve/main/config.json`;
@@ -245,7 +245,7 @@ export const hub = {
     await page.evaluate(async () => {
       globalThis.engine = await globalThis.sinkscope.createEngine({ base: '/wasm/', worker: true });
     });
-    // As Safari was before version 26.
+    // Safari before version 26 lacks this function.
     await page.workers()[0].evaluate(() => delete FileSystemFileHandle.prototype.createWritable);
     const open = () =>
       page.evaluate(async () => {

@@ -1,4 +1,4 @@
-/** A page that holds the package and nothing else, and the hub that it loads models from. */
+/** A page with only the package, and the hub that it loads models from. */
 import { createServer } from 'node:http';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
@@ -89,7 +89,7 @@ export async function visit(page) {
   await page.waitForFunction(() => globalThis.sinkscope !== undefined);
 }
 
-/** What the tests call inside the page. */
+/** Functions that the tests call inside the page. */
 function HELPERS(endpoint) {
   const tool = {
     endpoint,
@@ -117,7 +117,7 @@ function HELPERS(endpoint) {
       return tool.alpha(files, { worker, onProgress, signal });
     },
 
-    /** How a promise fails, as a value that can leave the page. */
+    /** Returns a promise's error as a value that can leave the page. */
     failure: (promise) =>
       promise.then(
         () => ({ code: 'none' }),

@@ -1,4 +1,4 @@
-/** What `npm pack` makes, installed into an empty Vite project, built there, and opened. */
+/** Installs the output of `npm pack` into an empty Vite project, builds it, and opens it. */
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -30,10 +30,10 @@ const FILES = {
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
 let built;
-/** Once for all tests. */
+/** Builds once for all tests. */
 const build = () => (built ??= make());
 
-/** The project as its own readers would make it: binaries and model lie in Vite's public folder. */
+/** Makes the project as a reader would: binaries and model are in Vite's public folder. */
 async function make() {
   const folder = installInto('installed-vite', FILES);
   for (const into of ['engine', 'model'])
@@ -53,7 +53,7 @@ async function make() {
   return join(folder, 'dist');
 }
 
-/** What a page downloads, compressed, to run a model: all but the model. */
+/** The largest download of a page that runs a model, compressed, without the model. */
 const MOST = 114_000;
 
 async function serve(folder, headers = {}) {
@@ -71,7 +71,7 @@ async function serve(folder, headers = {}) {
   return { origin: `http://127.0.0.1:${server.address().port}/`, sent };
 }
 
-/** What each kind of browser takes as a reason to let memory be shared. */
+/** Headers by which each kind of browser permits shared memory. */
 const APART = {
   'Document-Isolation-Policy': 'isolate-and-credentialless',
   'Cross-Origin-Opener-Policy': 'same-origin',

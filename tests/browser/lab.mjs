@@ -75,7 +75,7 @@ async function savedModel(page, which) {
 const cli = (...args) =>
   promisify(execFile)(process.execPath, [`${root}wasm/cli.js`, ...args], { cwd: root });
 
-/** Every view that Explore offers of what was opened draws something; their titles. */
+/** Asserts that every view that Explore offers draws something; returns their titles. */
 async function inspect(page) {
   const titles = [];
   await everyTab(page, async (title) => {
@@ -326,13 +326,13 @@ export const lab = {
     await button(first, 'Train').click();
     await ended(first);
     assert.deepEqual((await saved(first)).labs, whole.labs);
-    // Other settings are another training; Reset forgets what was kept.
+    // Other settings are another training; Reset deletes the saved one.
     await button(first, 'Reset').click();
     await ready(first);
     await again(first);
     assert.equal(await stepOf(first), 0);
     assert.deepEqual(first.troubles, []);
-    // Bytes that another build wrote, or no build at all, are no saved training.
+    // Bytes of another build, or of another program, are no saved training.
     await first.evaluate(async () => {
       const open = indexedDB.open('keyval-store');
       const db = await new Promise((done) => (open.onsuccess = () => done(open.result)));
@@ -367,7 +367,7 @@ export const lab = {
       for (const [i, command] of commands.entries()) {
         const args = command.replace(/^sinkscope /, '').split(' ');
         const lines = (await cli(...args, '--every', '1')).stdout.trim().split('\n');
-        // The last line is of what the next step would begin with.
+        // The last line has the measurements before the next step.
         assert.deepEqual(lines.slice(0, -1).map(JSON.parse), labs[i].log, command);
       }
       assert.deepEqual(page.troubles, []);
@@ -414,7 +414,7 @@ export const lab = {
         }
       };
     };
-    // Not at its end before the worker is.
+    // The training must not end before the worker does.
     const slow = 'width:32,length:32,batch:16,steps:20000';
     const page = await enter(stage, small(slow, `operation:relu,${slow}`), { script });
     const hide = (hidden) =>
@@ -435,7 +435,7 @@ export const lab = {
       at,
     );
     assert.match(await text(page, '#messages'), /Training paused while this tab was hidden/);
-    // A checkpoint is kept with the first picture after three seconds.
+    // A checkpoint is saved with the first picture after three seconds.
     const seconds = (line) => Number(line.match(/([\d.]+) s/)[1]);
     const began = seconds(await text(page, '.lab-step'));
     await page.waitForFunction(
@@ -499,7 +499,7 @@ export const lab = {
       labs.map(({ log }) => log.length),
       [4, 4],
     );
-    // The same weights; one has its start token, and the sink with it.
+    // Both have the same weights; only one has its start token, and the sink.
     assert.ok(labs[0].log[0].first_elsewhere > 0.4 && labs[0].log[0].value_ratio < 0.5);
     assert.ok(labs[1].log[0].value_ratio > 0.6);
     const said = await text(page, '[data-finding]');

@@ -1,4 +1,4 @@
-/** The course: what its figures say against their runs, guesses, print, and readers without JavaScript. */
+/** The course: its figures against their runs, guesses, print, and readers without JavaScript. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import { pageRoot, pictures, root, staysWithin, violations } from './stage.mjs';
 
 const slugs = JSON.parse(await readFile(join(root, 'web/lessons/order.json')));
-/** How the names of a lesson's pictures begin. */
+/** Returns the prefix of a lesson's pictures. */
 const prefixOf = (slug) => /^\d+/.exec(slug)?.[0] ?? slug;
 const slugOf = (number) => slugs.find((slug) => slug.startsWith(`${number}-`));
 const drawn = JSON.parse(await readFile(join(root, 'web/lessons/pictures/pictures.json')));
@@ -156,7 +156,7 @@ export const lessons = {
     await lab.scrollIntoViewIfNeeded();
     const train = lab.getByRole('button', { name: 'Train' });
     await train.waitFor();
-    // Before the reader presses Train, the picture shows what to expect; then the maps take its place.
+    // Before the reader presses Train, the picture shows an example; then the maps replace it.
     const heightOf = () => lab.evaluate((one) => one.offsetHeight);
     const [before, picture] = [await heightOf(), lab.locator('img')];
     assert.ok(await picture.isVisible());
@@ -188,7 +188,7 @@ export const lessons = {
       await write.getByRole('button', { name: 'Generate', disabled: false }).waitFor();
     };
     await generate();
-    // The same bits in every build: the same draws give the same text.
+    // Every build has the same bits, so the same draws give the same text.
     assert.deepEqual(await texts(), recorded);
     await write.locator('input').fill('5');
     await generate();

@@ -1,6 +1,6 @@
 /**
- * A long text: its map is drawn in blocks and read exactly where the reader zooms, by mouse, keyboard and touch. Fewer
- * cells than tokens make the text of a small model a long one.
+ * A long text: its map is drawn in blocks and read exactly where the reader zooms, by mouse, keyboard and touch. A
+ * small limit of cells makes the text of a small model long.
  */
 import assert from 'node:assert/strict';
 import { pictures, settled, until } from './stage.mjs';
@@ -16,7 +16,7 @@ const zoomOf = (page) =>
     return ['zoomQuery', 'zoomKey'].map((name) => Number(state.get(name) ?? -1));
   });
 
-/** Waits until the map has so many rows. */
+/** Waits until the map has `count` rows. */
 async function rows(page, count) {
   await page.waitForFunction(
     ([map, n]) => document.querySelector(`${map} canvas`)?.height === n,
@@ -50,7 +50,7 @@ export const long = {
     assert.match(await lens(page).textContent(), /Shown exactly: queries 80-119, keys 0-39\./);
     const box = await map.boundingBox();
     await map.hover({ position: { x: 0.01 * box.width, y: 0.99 * box.height } });
-    // A cell says what the command line's numbers are: the exact weight.
+    // The readout of a cell equals the command line's number: the exact weight.
     assert.match(await readout(page), /^query 119 “.*” → key 0 “.*”: [\d.e-]+$/);
     await page.screenshot({ path: `${pictures}/long-exact.png` });
     await page.getByRole('button', { name: 'Whole map' }).click();
@@ -80,7 +80,7 @@ export const long = {
     const locator = page.locator('[data-view="attention"] .locator');
     await locator.click({ position: { x: 30, y: 60 } });
     await until(async () => (await zoomOf(page))[0] !== before[0]);
-    // The part is there before the next act.
+    // The next step needs the zoomed part on screen.
     await until(async () => /queries 80-119/.test(await lens(page).textContent()));
     await page.screenshot({ path: `${pictures}/long-phone.png`, fullPage: true });
     await page.getByRole('button', { name: 'Whole map' }).click();

@@ -1,4 +1,4 @@
-/** A worker that ends without a word, as one does that the browser runs out of memory for. */
+/** A worker that ends silently, as it does when the browser runs out of memory. */
 import assert from 'node:assert/strict';
 import { openHubPage, visit } from './hub_stage.mjs';
 import { chips, settled } from './stage.mjs';
@@ -20,7 +20,7 @@ async function begin(page) {
   }, IDS);
 }
 
-/** Ends the worker as it is about to answer; how that fails, and what comes after. */
+/** Ends the worker just before it answers; returns that call's error and the next call's result. */
 async function end(page, meanwhile = () => {}) {
   await page.workers()[0].evaluate(() => {
     globalThis.postMessage = () => globalThis.close();

@@ -1,6 +1,6 @@
 /**
- * Somebody who does not read: clicks, keys, links and rooms in an order that a seed gives, and no error
- * comes of it. SINKSCOPE_MONKEY_S: how many seconds; SINKSCOPE_MONKEY_SEED: which order.
+ * Random clicks, keys, links and rooms, in an order that a seed gives, cause no error. SINKSCOPE_MONKEY_S: the number
+ * of seconds; SINKSCOPE_MONKEY_SEED: the seed of the order.
  */
 import assert from 'node:assert/strict';
 import { settled } from './stage.mjs';
@@ -91,14 +91,14 @@ export const monkey = {
       await acts[Math.floor(draw() * acts.length)]();
       await page.waitForTimeout(draw() * 120);
       done++;
-      // Enter in the dialog is somebody's wish to open the model that is named there.
+      // Enter in the dialog is a request to open the model that is named there.
       const troubles = page.troubles.filter((one) => !one.includes('https://huggingface.co/'));
       assert.deepEqual(troubles, [], `after ${done} acts, seed ${SEED}`);
     }
     for (let i = 0; i < 3; i++) await page.keyboard.press('Escape');
     await page.evaluate(() => (location.hash = '#room=explore&n=1'));
     const picture = page.locator('[data-room="explore"] [data-view="attention"] canvas').first();
-    // What a click has stopped stays so until it is asked for again.
+    // A stopped run stays stopped until the reader asks again.
     const again = page.getByRole('button', { name: 'Try again' });
     try {
       await picture.or(again).first().waitFor();

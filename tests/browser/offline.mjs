@@ -10,10 +10,10 @@ import { createHost, pageRoot, root, until } from './stage.mjs';
 const NEXT = { page: join(root, '.build/page-next'), zoo: join(root, '.build/zoo-next') };
 
 let building;
-/** Once for all tests. */
+/** Builds once for all tests. */
 const buildNext = () => (building ??= makeNext());
 
-/** Another build: every file of the page is written otherwise, and the zoo has two models. */
+/** Builds the page again: every file differs, and the zoo has two models. */
 async function makeNext() {
   const zoo = join(root, 'models/zoo');
   await rm(NEXT.zoo, { recursive: true, force: true });
@@ -30,12 +30,12 @@ async function makeNext() {
   });
 }
 
-/** Where a build keeps its models: the name bears the hash of them. */
+/** Returns the folder of a build's models, whose name has their hash. */
 const zooOf = (page) => `/zoo/${readdirSync(join(page, 'zoo'))[0]}/`;
 
 async function openHost() {
   let folder = pageRoot;
-  /** What is answered wrongly. */
+  /** Paths that the host answers wrongly. */
   let wrong = /^$/;
   const page = '<!doctype html><title>Log in to this network</title>';
   const login = {
@@ -52,7 +52,7 @@ async function openHost() {
   return {
     address: `http://127.0.0.1:${host.address().port}/`,
     serve: (other) => (folder = other),
-    /** From now on paths that fit are answered with a login page, which browsers may keep for ten minutes. */
+    /** From now on matching paths are answered with a login page, which browsers may cache for ten minutes. */
     interpose: (paths) => (wrong = paths),
     /** The host is honest again. */
     relent: () => (wrong = /^$/),
@@ -63,7 +63,7 @@ async function openHost() {
   };
 }
 
-/** A visit with what it loaded; `path` may have a hash. */
+/** Visits the page and returns its loaded files; `path` may have a hash. */
 async function visit(context, address, path = '') {
   const page = await context.newPage();
   page.loaded = [];
@@ -77,14 +77,14 @@ const drawn = (page) =>
 
 const isApart = (page) => page.evaluate(() => crossOriginIsolated);
 
-/** The worker has taken the page, and has kept what was fetched before. */
+/** Waits until the service worker controls the page and has cached these paths. */
 async function isKept(page, ...paths) {
   await page.waitForFunction(() => navigator.serviceWorker.controller);
   for (const path of paths)
     await until(async () => (await kept(page, /./)).some((url) => url.endsWith(path)));
 }
 
-/** Exact weights are cached when somebody asks for an exact number, as Compare does. */
+/** Exact weights are cached when a reader asks for an exact number, as in Compare. */
 async function seeExact(page, address) {
   await page.goto(`${address}#room=compare`);
   await isKept(page, 'softmax/refinement.gz', 'sigmoid/refinement.gz');
@@ -100,7 +100,7 @@ const kept = (page, pattern) =>
     return urls.filter((url) => new RegExp(source).test(url));
   }, pattern.source);
 
-/** How many of the loaded files are those of the build in `folder`; fails at any that is not. */
+/** Counts the loaded files of the build in `folder`; fails at any other file. */
 async function allOf(page, address, folder) {
   const own = page.loaded.filter((one) => one.url().startsWith(address) && one.ok());
   for (const one of own) {
@@ -126,7 +126,7 @@ async function withContext(stage, use) {
 }
 
 export const offline = {
-  'after one visit, what was seen works without a network': (stage) =>
+  'after one visit, the visited rooms work without a network': (stage) =>
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
       await drawn(page);
@@ -138,9 +138,9 @@ export const offline = {
       );
       assert.deepEqual(early, [], 'what few readers ask for is fetched on demand');
       await seeExact(page, host.address);
-      // One that was looked at later than the first screen.
+      // A model that was opened after the first screen.
       await page.goto(`${host.address}#room=explore&shown=gated`);
-      // Seen, not only asked for: what is cut off while it loads is not kept.
+      // Wait until it is drawn: an aborted download is not cached.
       await page.waitForFunction(() =>
         [...document.querySelectorAll('.stamp')].some((one) => /Gated/.test(one.textContent)),
       );
@@ -207,7 +207,7 @@ export const offline = {
       await seeExact(page, host.address);
       const first = await allOf(page, host.address, pageRoot);
       host.serve(NEXT.page);
-      // The old build is still shown: a second tab is of it too, and so is what it loads late.
+      // The old build is still in use: a second tab gets it too, and so do its late requests.
       const second = await visit(context, host.address);
       await drawn(second);
       await until(() =>
@@ -222,14 +222,14 @@ export const offline = {
       await second.waitForSelector('.metrics tr[data-subject], .trouble, .message.error');
       assert.deepEqual(await second.locator('.trouble, .message.error').allTextContents(), []);
       const middle = await allOf(second, host.address, pageRoot);
-      // A model that was not seen is gone with the old build: said, and never taken from the new.
+      // A model that was not cached is lost with the old build: the page says so, and never takes it from the new one.
       await second.goto(`${host.address}#room=explore&shown=gated`);
       await second.waitForFunction(() =>
         /404|could not be fetched/.test(document.body.textContent),
       );
       await page.close();
       await second.close();
-      // The old build goes when the browser has seen that no tab shows it; each visit is of one.
+      // The old build is deleted when no tab shows it; each visit uses one build.
       let last = 0;
       for (let tries = 0; !last && tries < 10; tries++) {
         const third = await visit(context, host.address);
@@ -259,11 +259,11 @@ export const offline = {
         );
         assert.equal(await page.locator('.message.error:visible').count(), 0);
         assert.match(await page.title(), /^Why do language models/);
-        // A room that is here already still opens; the reader takes the newer version when they like.
+        // A loaded room still opens; the reader reloads at will.
         await page.getByRole('button', { name: 'Reload' }).click();
         await page.getByRole('link', { name: 'Compare', exact: true }).click();
         await page.waitForSelector('.room-compare');
-        // A host that is gone for a moment is no newer version.
+        // An unreachable host is no newer version.
         await context.setOffline(true);
         await page.getByRole('link', { name: 'Training', exact: true }).click();
         await page.locator('.message.error').waitFor();
@@ -342,7 +342,7 @@ export const offline = {
       await drawn(second);
       await allOf(second, host.address, pageRoot);
       await isKept(second, 'softmax/preview.gz', 'sigmoid/preview.gz');
-      // Whatever was fetched again is cached: a third visit needs no network for it.
+      // Files that were fetched again are cached: a third visit needs no network for them.
       await page.close();
       await second.close();
       host.close();
@@ -378,7 +378,7 @@ export const offline = {
           throw new Error(`${what}: ${await page.textContent('#messages')}`, { cause });
         });
         await page.close();
-        // Another visit has a cache of its own.
+        // Another context has a cache of its own.
         await context.clearCookies();
       }
     } finally {

@@ -60,7 +60,7 @@ const stamp = (page) => text(page, '[data-view="attention"] .stamp');
 const finding = (page) => text(page, '[data-finding]');
 const STAMP = '[data-view="attention"] .stamp';
 
-/** The training room has drawn this checkpoint, and its line of conditions, seen once, names it. */
+/** Waits until the training room has drawn this checkpoint and its conditions, which appear once. */
 const showsStep = (page, step) =>
   page.waitForFunction((name) => {
     const drawn = document.querySelector('[data-view="attention"] .cell:not(.stale)');
@@ -261,7 +261,7 @@ export const open = {
     await page.getByRole('button', { name: /tiny-Q8_0/ }).click();
     await page.waitForSelector('.open-plan');
     assert.match(await plan(page), /tiny-Q8_0\.gguf/);
-    // It is no GGUF at all: the core says where, and the page keeps what it shows.
+    // The file is no GGUF: the core names the place, and the page keeps its figure.
     await page.click('#open .primary');
     await page.waitForSelector('.open-error:not([hidden])');
     assert.match(await error(page), /expected/);
@@ -269,7 +269,7 @@ export const open = {
     assert.equal(hub.seen(/huge.*safetensors/).length, 0);
   },
 
-  async 'a link of a model on the disk says what it lacks, or names it for whoever has the same files'(
+  async 'a link to a model on the disk says that it leaves the model out, or names it for readers who own the same files'(
     stage,
   ) {
     const { page, hub } = await openPage(stage);
@@ -292,7 +292,7 @@ export const open = {
     const named = await link();
     assert.match(named, /shown=disk:[0-9a-f]{16}\/[\w.-]+/);
     const before = await finding(page);
-    // The other host is asked for the files, and no further host for anything.
+    // Only the other host is contacted for the files.
     const other = await stage.open(new URL(named).hash.slice(1), { waits: false });
     await other.waitForSelector('#open[open]');
     assert.match(
@@ -311,7 +311,7 @@ export const open = {
     );
     await settled(other);
     assert.equal(await finding(other), before);
-    // Who declines is not asked again, and may think better of it.
+    // The page does not ask again after declining, but the reader may still open it.
     const third = await stage.open(new URL(named).hash.slice(1), { waits: false });
     await third.waitForSelector('#open[open]');
     await third.getByRole('button', { name: 'Not now' }).click();
@@ -398,7 +398,7 @@ export const open = {
     const T = prompt.replaceAll(' ', '').length + 2;
     assert.equal(tokens.length, T);
     assert.deepEqual([tokens[0], tokens[T - 1]], ['[CLS]', '[SEP]']);
-    // Of a causal model uniform attention would give the first key the mean of 1/n, 10%.
+    // In a causal model uniform attention gives the first key the mean of 1/n, 10%.
     assert.match(
       await finding(page),
       new RegExp(`uniform attention would give ${Math.round(100 / T)}%`),
@@ -432,7 +432,7 @@ export const open = {
     await said.first().waitFor({ timeout: 240_000 });
     await page.getByRole('button', { name: 'Wait longer' }).waitFor();
     const longest = await page.evaluate(() => globalThis.longest);
-    // Whoever waited for it in the page's thread would freeze for these five seconds.
+    // A wait in the page's own thread would freeze it for these five seconds.
     assert.ok(longest < 2000, `the page froze for ${longest} ms`);
     await page.evaluate(() => (location.hash = '#room=explore&shown=softmax'));
     await page.waitForFunction(() =>
@@ -467,7 +467,7 @@ export const open = {
     );
     await settled(page);
     assert.match(await text(page, '[data-view="next"] .stamp'), /twin\.F16\.gguf/);
-    // This file does not say that its tokenizer adds the start token: nothing is put first unasked.
+    // This file does not state that its tokenizer adds the start token, so none is added.
     assert.match(await text(page, '.starts'), /no start token: add /);
     await openDoor(page, 'settings');
     await page.locator('.starts').click();
@@ -499,7 +499,7 @@ export const open = {
     await settled(page);
     assert.match(await text(page, '.chart-key'), /pythia-14m, visited steps/);
     assert.match(decodeURIComponent(page.url()), /shown=hub:EleutherAI\/pythia-14m@step143000/);
-    // A step that the hub has not: the last frame stays, and the place is named.
+    // The hub lacks this step: the last frame stays, and the error names the step.
     await page.keyboard.press('ArrowLeft');
     await page.waitForFunction(() =>
       /step142000/.test(document.querySelector('.trouble')?.textContent),
@@ -529,7 +529,7 @@ export const open = {
     await page.waitForSelector('.progress', { state: 'hidden' });
     await settled(page);
     assert.match(await text(page, '.trouble'), /Stopped/);
-    // The last picture stays, and says itself what it is of.
+    // The last picture stays, with its own conditions.
     assert.ok(await page.locator(STAMP).isVisible());
     assert.match(await stamp(page), /pythia-14m@step0$/);
   },

@@ -15,7 +15,7 @@ const MOST_BYTES = 20e6;
 const TEXT =
   'The old man sat at the door and looked over the water. He thought of his child, and every night was long.';
 
-/** Builds the package and unpacks what npm makes of it; the bytes of the file, and of what it holds. */
+/** Builds the package and unpacks the output of npm; returns the size of the file and of its contents. */
 function pack(folder) {
   const env = { ...process.env, SINKSCOPE_HOME: HOME, SINKSCOPE_PACKAGE: join(folder, 'built') };
   const npm = { cwd: folder, env, encoding: 'utf8' };
@@ -28,7 +28,7 @@ function pack(folder) {
   return { packed: statSync(join(folder, filename)).size, unpacked: unpackedSize };
 }
 
-/** A host that serves `folder` below /npm/sinkscope-page@VERSION/ with CORS, and leads to it without a version. */
+/** Serves `folder` below /npm/sinkscope-page@VERSION/ with CORS, and redirects addresses without a version. */
 async function serve(folder, version, pages = {}) {
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
@@ -142,7 +142,7 @@ export const packed = {
       // The package holds no page: its figures lead to the one that the build named.
       const link = await page.locator('sink-scope a[part=link]').first().getAttribute('href');
       assert.ok(link.startsWith(`${HOME}#`), link);
-      // Its names are those that the package sinkscope opens, with the numbers of the figures.
+      // The package sinkscope opens these names, with the numbers of the figures.
       for (const name of ZOO) {
         const zoo = `${cdn.origin}/npm/sinkscope-page@${version}/zoo/`;
         const model = await load(name, { zoo, cache: false });
@@ -151,7 +151,7 @@ export const packed = {
         if (name === 'softmax') assert.equal(Math.round(24 * sink), 15);
         await model.close();
       }
-      // The dialog that asks whether a server allows the element is of the page.
+      // The dialog that asks whether a server allows the element belongs to the page.
       const files = readdirSync(join(folder, 'package/assets')).map((file) =>
         readFileSync(join(folder, 'package/assets', file), 'utf8'),
       );
@@ -159,7 +159,7 @@ export const packed = {
       const picture = await fetch(`${cdn.origin}/npm/sinkscope-page@${version}/pictures/1-map.svg`);
       assert.match(await picture.text(), /^<svg/);
       assert.deepEqual(troubles, []);
-      // What a folder lacks is asked for by name, which a browser reports as an error.
+      // The browser reports requests for missing files as errors.
       await expectPrograms(page, host, cell);
       return `${(bytes / 1e6).toFixed(1)} MB, ${(unpacked / 1e6).toFixed(1)} MB unpacked`;
     } finally {

@@ -11,7 +11,7 @@ const ROOMS = {
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };
 
-/** What may be clicked on a screen and says something on paper. */
+/** Buttons whose text is printed. */
 const KEPT = '.term, .chip, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
 
 export const printing = Object.fromEntries(
@@ -49,7 +49,7 @@ export const printing = Object.fromEntries(
       );
       assert.deepEqual(controls, []);
       await page.locator(`${conditions}:visible`).first().waitFor();
-      // What was asked is a condition, and nothing is cut at the edge of the paper.
+      // The question is printed as a condition, and nothing is cut at the edge of the paper.
       if (['start', 'explore', 'compare'].includes(name)) {
         const asked = await page.locator('.on-paper:visible').first().textContent();
         assert.match(asked, /^The old man sat/);

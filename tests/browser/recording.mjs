@@ -1,4 +1,4 @@
-/** Recordings in the page: dropped, linked to, compared, saved, embedded; and what an attacker's does. */
+/** Recordings in the page: dropped, linked to, compared, saved, embedded; and hostile ones. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -31,7 +31,10 @@ function uniform(L, H, T) {
   return { shape: [L, H, T, T], data };
 }
 
-/** Another site that lends its files to every page; `asked` lists the requests. Of some files it states no size. */
+/**
+ * Serves another site that lends its files to every page; `asked` lists the requests. The sizes of some files are not
+ * stated.
+ */
 async function elsewhere(files) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -82,7 +85,7 @@ const kinds = readdirSync(KINDS)
   .filter((name) => name.endsWith('.safetensors'))
   .map((name) => name.replace('.safetensors', ''));
 
-/** How many color scales of the large picture lie below one of its buttons. */
+/** Counts the color scales of the large picture that one of its buttons covers. */
 const coveredScales = (page) =>
   page.evaluate(() => {
     const boxes = (selector) =>
@@ -113,10 +116,10 @@ async function looksAt(stage, kind, width) {
     await staysWithin(page, width, room);
     assert.equal(await coveredScales(page), 0, room);
     assert.doesNotMatch(await text(page, 'main'), /\bNaN|undefined|Infinity|\[object/, room);
-    // Columns are called by the position that counts as the first token.
+    // Columns are named by the position that counts as the first token.
     if (room === 'compare') {
       const columns = () => text(page, '.numbers-of-all');
-      // The table comes after the picture.
+      // Waits for the table, which follows the picture.
       await until(async () => /Sink|α|‖[hkv]/.test(await columns()));
       assert.equal(/Sink₁|α₁|‖[hkv]₁‖/.test(await columns()), kind !== 'first');
     }
@@ -150,7 +153,7 @@ export const recording = {
       assert.match(await finding(page), /mean over all 270 heads is 49%/);
       assert.match(await text(page, '.stage .stamp'), /SmolLM2-135M-Instruct · recorded/);
       assert.equal(await page.locator('.chip').count(), 64);
-      // It opens on a view that has its numbers; the one that the link names can be selected.
+      // It opens on a view that has its numbers; the view that the link names can be selected.
       assert.equal(await page.locator('.stage > .main [data-lacks] p').count(), 0);
       await ask(page, 'Why does the first key win?');
       assert.match(
@@ -160,9 +163,9 @@ export const recording = {
       assert.match(await text(page, '[data-recorded]'), /no weights/);
       assert.equal(await page.locator('textarea').count(), 0);
       assert.equal(await page.getByText('Generate text').count(), 0);
-      // The link that the address is cannot open somebody's disk.
+      // The page's address cannot open a file on a disk.
       assert.doesNotMatch(page.url(), /recording/);
-      // Every view draws something, or says which number the recording lacks.
+      // Every view draws something, or names the number that the recording lacks.
       let lacking = 0;
       await everyTab(page, async (title) => {
         const [drawn, said] = [
@@ -311,7 +314,7 @@ export const recording = {
       await settled(page);
       assert.equal(await page.evaluate(() => globalThis.hit), undefined, room);
     }
-    // The same bytes with a header that lies.
+    // The same bytes with an untrue header.
     const lie = Buffer.from(bytes);
     const at = lie.indexOf('[1,2,24,24]');
     lie.write('[2,1,24,24]', at);

@@ -1,4 +1,4 @@
-/** Two releases beside each other on a plain file server: each keeps its address, latest/ and the root lead to the newer. */
+/** Two releases on a plain file server: each keeps its address; latest/ and the root lead to the newer. */
 import assert from 'node:assert/strict';
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,7 +9,7 @@ import { createHost, pageRoot, root, until } from './stage.mjs';
 const OLDER = '0.1.0';
 const NEWER = '0.2.0';
 
-/** A release of the built page, whose models have other titles where `change` writes them. */
+/** Makes a release of the built page; `change` may edit the titles of its models. */
 function release(site, version, change) {
   for (const file of filesOf(pageRoot)) {
     const to = join(site, version, file);
@@ -35,7 +35,7 @@ export const releases = {
     release(site, NEWER);
     writeSite(site);
     writeFileSync(join(site, 'course.html'), COURSE);
-    // As GitHub Pages does: without this header the dialog offers frames alone.
+    // GitHub Pages sends this header; without it the dialog offers frames alone.
     const sent = { 'Access-Control-Allow-Origin': '*' };
     const server = createHost({ folder: () => site, sent });
     await new Promise((done) => server.listen(0, '127.0.0.1', done));
@@ -58,7 +58,7 @@ export const releases = {
         assert.match(page.url(), /view=sinks/);
         assert.match(await title().textContent(), /Softmax model/);
       }
-      // What the page writes for others names its version.
+      // Code that the page writes for others names its version.
       await page.getByRole('button', { name: 'Share', exact: true }).click();
       const link = () => page.evaluate(() => navigator.clipboard.readText());
       await until(async () => /^http/.test(await link()));
@@ -73,13 +73,13 @@ export const releases = {
         const addresses = (await code.inputValue()).match(/http:[^"\s)#]+/g);
         for (const address of addresses) assert.ok(address.startsWith(`${at}/${NEWER}/`), address);
       }
-      // An older link stays where it leads.
+      // An older link keeps its target.
       await page.goto('about:blank');
       await page.goto(`${at}/${OLDER}/explore/index.html${hash}`);
       await page.locator('[data-view="sinks"] .stamp').waitFor();
       assert.ok(page.url().startsWith(`${at}/${OLDER}/`), page.url());
       assert.match(await title().textContent(), /Older softmax model/);
-      // In another page both are beside each other, and the element is the newest release's.
+      // Another page can hold both releases, and the element is the newest release's.
       await page.goto(`${at}/course.html`);
       const frames = await page.locator('iframe').elementHandles();
       const [older, newer] = await Promise.all(frames.map((one) => one.contentFrame()));

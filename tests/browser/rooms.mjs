@@ -1,4 +1,4 @@
-/** The rooms, as a reader goes through them: what is seen, pointed at, typed, chosen and followed. */
+/** The rooms as a reader uses them: looking, pointing, typing, choosing and following links. */
 import assert from 'node:assert/strict';
 import { exec } from 'node:child_process';
 import { readFile, readdir, writeFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ const zoo = (path) => readFile(`${root}models/zoo/${path}`);
 const finding = (page) => text(page, '[data-finding]');
 const map = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
 
-/** What the package measures of a text, outside the browser. */
+/** Opens a model in Node.js and measures a text, outside the browser. */
 async function openInNode(id, prompt, kernels) {
   const engine = await createEngine({ worker: false, kernels });
   const [config, weights] = await Promise.all([
@@ -38,7 +38,7 @@ async function openInNode(id, prompt, kernels) {
   return { engine, model, ids: tokens.map((token) => token.id) };
 }
 
-/** What is read of a run there. */
+/** Reads metrics and fields of the same run in Node.js, to compare with the page. */
 async function inNode(id, prompt, kernels, reads, edits = []) {
   const { engine, model, ids } = await openInNode(id, prompt, kernels);
   const run = await model.run(ids, { edits, fields: fieldsFor(engine.describe, reads) });
@@ -54,7 +54,7 @@ async function inNode(id, prompt, kernels, reads, edits = []) {
   };
 }
 
-/** Distinct colours of a canvas: a blank one has one or two. */
+/** Counts the distinct colours of a canvas: a blank one has one or two. */
 const colours = (page, selector) =>
   page.evaluate((s) => {
     const canvas = document.querySelector(s);
@@ -120,7 +120,7 @@ const start = {
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ almost every token attends here');
     assert.equal(none, 'no strong column');
-    // Both maps are alive: the sigmoid head is the one that gives most by weight, not by share.
+    // Both maps respond: the sigmoid head is the one that gives most by weight, not by share.
     for (const nth of [1, 2])
       assert.ok((await colours(page, `.cell:nth-child(${nth}) canvas`)) > 60);
     assert.match(
@@ -142,7 +142,7 @@ const start = {
     stage,
   ) {
     for (const ask of [
-      // Not opened first: the door asks too, and then the button goes.
+      // Clicked first: the panel offers it too, and then removes the button.
       (page) =>
         page
           .locator('.facts button', { hasText: /^Use exact weights \(\d\.\d MB\)$/ })
@@ -179,7 +179,7 @@ const start = {
   async 'what a reader has begun to read does not jump when the pictures come'(stage) {
     for (const room of ['explore', 'compare', 'training', 'purpose'])
       for (const width of [1280, 390]) {
-        // The weights come when the room's controls have been shown without its pictures.
+        // The weights arrive after the room has shown its controls without pictures.
         const context = await stage.browser.newContext({
           viewport: { width, height: 900 },
           serviceWorkers: 'block',
@@ -211,7 +211,7 @@ const start = {
     ]) {
       const script = WATCHES_SHIFTS + WATCHES_HIDING('.room-start .lead');
       const page = await stage.open('', { width, script });
-      // What a reader has begun to read does not jump when the pictures come, and is there before them.
+      // The text precedes the pictures and does not jump when they load.
       const shifted = await page.evaluate(() => globalThis.shifted);
       assert.equal(await page.evaluate(() => globalThis.wasHidden), false);
       assert.ok(shifted < 0.1, `${shifted} of the page moved while it loaded, at ${width}`);
@@ -295,7 +295,7 @@ const start = {
     assert.deepEqual(after, before, 'nothing moves');
     await page.keyboard.press('Escape');
     await note.waitFor({ state: 'hidden' });
-    // Under a figure, where they are one stop of the tabulator, and before a control.
+    // Below a figure, they are one tab stop, before the controls.
     const under = page.locator('[data-view="attention"] .stamp .term');
     assert.deepEqual(await under.allTextContents(), [
       'MEASURED',
@@ -344,7 +344,7 @@ const start = {
       .first()
       .evaluate((chip) => Number(chip.style.getPropertyValue('--look')));
     assert.ok(look > 0.8, `the start token is coloured: ${look}`);
-    // Where the words are a row that scrolls, the row scrolls to the word that is pointed at.
+    // If the words are a scrolling row, it scrolls to the word under the pointer.
     await page.setViewportSize({ width: 390, height: 844 });
     const last = page.locator('.chip').last();
     await map(page).evaluate((one) => one.scrollIntoView({ block: 'end' }));
@@ -381,7 +381,7 @@ const reading = {
           sinkRaw: raw[0],
         });
         const firsts = [...alpha].filter((_, i) => i % T === 0);
-        // The head is chosen by the weight that it gives, which is a share only where rows sum to 1.
+        // The head is chosen by its weight, which is a share only if rows sum to 1.
         const given = firsts.map((_, head) => {
           const rows = Array.from({ length: T }, (_, row) => weights[(head * T + row) * T]);
           return rows.reduce((a, b) => a + b) / T;
@@ -462,7 +462,7 @@ const reading = {
     assert.match(await finding(page), /Heads are not counted/);
     assert.match(await text(page, '.metrics'), /too short/);
     assert.deepEqual(page.troubles, []);
-    // Nothing that is coming, nothing to try again: a text is wanted.
+    // The page asks for a text: no progress, no button to retry.
     for (const room of ['start', 'explore', 'compare', 'training']) {
       const empty = await stage.open(`room=${room}&prompt=`, { waits: false });
       await empty.waitForSelector('.wanting');
@@ -494,7 +494,7 @@ const reading = {
       assert.ok((await page.locator('.asks.selected .tabs button').count()) <= 4);
       await page.waitForSelector('.stage > .main .cell');
       const shown = await page.locator('.stage > .main').getAttribute('data-view');
-      // The map stands under “What if” until there is an edit.
+      // “What if” shows the map until the reader sets an edit.
       assert.ok(!opened.includes(shown) || shown === 'attention', `${shown} is of one tab`);
       opened.push(shown);
       assert.ok(await isSeen(page, '.stage > .main .figure-head'), `${shown} is on the stage`);
@@ -611,14 +611,14 @@ const reading = {
     }
     let stops = 0;
     for (const [room, width, few] of [
-      // The text, its start token, examples, the name of the head and the even share stand over the map.
+      // The text, its start token, examples, the name of the head and the even share are above the map.
       ['start', 1280, 10],
       // The bar with the models, the text, its tokens and all settings.
       ['explore', 390, 11],
     ]) {
       const page = await stage.open(`room=${room}`, { width });
       for (stops = 0; !(await isThere(page)); stops++) await page.keyboard.press('Tab');
-      // Beside the links to the rooms, whose number grows, only a few controls come first.
+      // Besides the links to the rooms, whose number grows, only a few controls come first.
       const rooms = await page.locator('nav.rooms a').count();
       assert.ok(stops <= rooms + few, `${room}: the map is ${stops} stops away`);
     }
@@ -701,7 +701,7 @@ const reading = {
       /The first token’s mean weight in head L3H1 is 0%; in the baseline it is \d\d%\./,
     );
     assert.ok((await colours(page, '.view-change .heatmap canvas')) > 4);
-    // By the keyboard, in addition to what is selected.
+    // The keyboard adds an intervention to the selection.
     await move('Ablate head L3H1').focus();
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => location.hash.includes('silence'));
@@ -738,7 +738,7 @@ const reading = {
       /Kurtosis \d+ \(a normal distribution has 3\)/,
     );
     const box = await picture.boundingBox();
-    // Of 128 channels and 26 tokens: channel 64, token 2.
+    // The position of channel 64 of 128, token 2 of 26.
     await picture.click({ position: { x: (64.5 * box.width) / 128, y: (2.5 * box.height) / 26 } });
     await settled(page);
     const move = (name) => page.locator('.hand').getByRole('link', { name });
@@ -761,7 +761,7 @@ const reading = {
     assert.match(hash, /softmax~clamp_channel\(65,\d,2,to=mean\)/);
     await page.goBack();
     await page.waitForSelector('.view-change', { state: 'hidden' });
-    // What no model has is refused by name.
+    // A channel that no model has is refused by name.
     const wild = await stage.open('room=explore&shown=softmax~clamp_channel(999)', {
       waits: false,
     });
@@ -785,7 +785,7 @@ const reading = {
       select.value = 'head';
       select.dispatchEvent(new Event('change'));
       document.querySelector('.rooms a[href*="compare"]').click();
-      // The event of the link is a task of its own: the browser may take the timer's first.
+      // The link's event is a task of its own: the browser may run the timer first.
       for (const run of later) run();
       window.setTimeout = own;
       return later.length;
@@ -793,7 +793,7 @@ const reading = {
     assert.ok(timers > 0, 'the address was to be written later');
     await page.waitForSelector('[data-room="compare"]');
     await page.waitForFunction(() => location.hash.includes('room=compare'));
-    // The way back is to what was chosen.
+    // Back returns to the former choice.
     await page.goBack();
     await page.waitForSelector('[data-room="explore"] .hand');
     assert.equal(await page.locator('.hand select').inputValue(), 'head');
@@ -814,7 +814,7 @@ const reading = {
     const { effect } = await saved('effects');
     assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
     const said = await text(page, '.view-effects .caption');
-    // All dormant heads are ablated at once, too.
+    // A last setting ablates all dormant heads together.
     const { first_share } = await saved('effects');
     const dormant = effect.flatMap((one, i) =>
       Math.abs(one) < 0.01 && first_share[i] > 0.3
@@ -865,7 +865,7 @@ const reading = {
     await engine.close();
     assert.match(await text(page, '.view-reach .caption'), /Replacing token 5, “at”, by “\.”/);
     assert.deepEqual(page.troubles, []);
-    // In somebody's text, of two models, and of one that has no next token.
+    // An embed with the reader's text, two models, and one without a next token.
     const embed = await stage.open('view=effects&shown=softmax,diffusion', { file: 'embed.html' });
     await embed.waitForSelector('.view-effects .heatmap');
     assert.match(await text(embed, 'body'), /heads are dormant.*does not apply to/s);
@@ -898,7 +898,7 @@ const reading = {
     const before = (await chips(page)).length;
     for (const door of ['tokens', 'settings']) await openDoor(page, door);
     await page.locator('summary', { hasText: 'Generate text' }).click();
-    // The first token's chip is answered within the page: from here, sixteen may be made before a click arrives.
+    // The page answers the first token's chip: a request from here could come too late, after sixteen runs.
     await page.evaluate(() => {
       const button = document.querySelector('.generate button');
       new MutationObserver((_, observer) => {
@@ -921,7 +921,7 @@ const reading = {
       await text(page, '[data-view="attention"] .stamp'),
       new RegExp(`T = ${before + made} `),
     );
-    // What takes runs of its own waits for the last token, and is then of the longer text.
+    // Measurements with runs of their own wait for the last token, and then cover the longer text.
     await ask(page, 'Does the sink matter?');
     await page.waitForSelector('.view-effects .heatmap');
     await page.getByRole('button', { name: 'Generate 16 tokens' }).click();
@@ -976,7 +976,7 @@ const comparing = {
     await page.getByRole('button', { name: /loss/ }).first().click();
     assert.equal(await page.locator('th[aria-sort="descending"]').count(), 1);
     assert.deepEqual(page.troubles, []);
-    // One of the six has a long name: the wide part scrolls in its place, and the page does not.
+    // One of the six has a long name: its column scrolls, and the page does not.
     const six = await stage.open(
       'room=compare&shown=softmax,sigmoid,relu,softmax@1400,softmax~sigmoid,gated',
       { width: 320 },
@@ -1032,7 +1032,7 @@ const comparing = {
   },
 };
 
-/** What a shell makes of a command of the page, where the package is this one. */
+/** Runs a command of the page in a shell, with this package installed. */
 async function ran(command) {
   const own = command.replace(/^sinkscope /, `'${process.execPath}' wasm/cli.js `);
   return JSON.parse((await promisify(exec)(`${own} --json`, { cwd: root })).stdout);
@@ -1228,7 +1228,7 @@ const training = {
     await page.waitForFunction(() => /softmax@30,/.test(decodeURIComponent(location.hash)));
     await page.getByRole('button', { name: 'Pause' }).click();
     await settled(page);
-    // Home and End of the slider stay the slider's.
+    // Home and End of the slider move the slider.
     await slider.focus();
     await page.keyboard.press('End');
     await page.waitForFunction(() => !/@/.test(decodeURIComponent(location.hash)));
@@ -1271,12 +1271,12 @@ const training = {
       shown.said,
     );
     assert.match(shown.said, /^Softmax model, seed 1, at step 4,000: .*BOS first\)\./);
-    // Long runs of it are not planned: its 2,000 steps are those of softmax.
+    // It has no long runs: its 2,000 steps are those of softmax.
     assert.deepEqual(await logs('short'), []);
     const without = await bands('short');
     assert.equal(without.drawn, 0);
     assert.doesNotMatch(without.said, /seeds/);
-    // In the table each seed has a dot, and what a factor does in pairs of seeds its interval.
+    // In the table each seed has a dot, and the effect of a factor over pairs of seeds has its interval.
     const index = JSON.parse(await zoo('index.json'));
     const { seeds, outcomes } = index.find(({ id }) => id === 'sigmoid').differs;
     const compare = await stage.open('room=compare&below=seeds&shown=softmax,sigmoid,short');
@@ -1284,7 +1284,7 @@ const training = {
     await rows.first().waitFor();
     const reported = await rows.allTextContents();
     assert.equal(reported.length, 6, reported.join('\n'));
-    // First what is shown: the seeds of its recipe, and which of them the weights are of.
+    // First the shown model: the seeds of its recipe, and which of them has the shipped weights.
     const [softmax] = index.filter(({ id }) => id === 'softmax');
     const all = [softmax.measured, ...softmax.further_seeds].map(({ sink_1 }) => sink_1);
     const ends = [Math.min(...all), Math.max(...all)].map((x) => x.toFixed(1)).join(' to ');
@@ -1335,7 +1335,7 @@ const training = {
     assert.equal(await field.inputValue(), '20');
     await field.press('Enter');
     await page.waitForFunction(() => location.hash.includes('T=20'));
-    // What it cannot be is put right, and a link's number replaces the typed one.
+    // An invalid number is corrected, and a link's number replaces the typed one.
     await field.fill('0');
     await field.press('Enter');
     assert.equal(await field.inputValue(), '1');
@@ -1406,7 +1406,7 @@ const training = {
     );
     const said = await view.locator('.caption').textContent();
     assert.match(said, /^Next token \(1 prompt\): /);
-    // A model of this size copies nothing, and says so.
+    // A model of this size cannot copy, and the sentence says so.
     assert.match(
       said,
       /Copying random tokens \(24 prompts\): the model cannot do this, its accuracy is 0\.\d% /,
@@ -1437,7 +1437,7 @@ const training = {
     assert.ok(none > 0 && found <= random && best <= random, said);
     for (const name of ['found', 'no suffix', 'random, mean of 100', 'random, best of 385'])
       assert.equal(await view.getByText(name, { exact: true }).count(), 1, name);
-    // Another goal is another search: what was found is no longer shown.
+    // Another goal is another search, so the former result disappears.
     await view.getByRole('button', { name: 'raise the loss', exact: true }).click();
     await page.waitForFunction(
       () => document.querySelector('[data-view="suffix"] .caption').textContent.trim() === '',
@@ -1488,7 +1488,7 @@ const links = {
       () => document.querySelectorAll('.metrics tr[data-subject]').length === 2,
     );
     assert.equal(await page.getAttribute('main', 'data-room'), 'compare');
-    // A file that was never chosen does not keep the next link from working.
+    // A missing file does not prevent the next link from working.
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&input=file'));
     await page.getByText('Choose a file of prompts').first().waitFor();
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&n=1'));
@@ -1506,7 +1506,7 @@ const links = {
         if (!(await menu.locator('summary').isVisible())) continue;
         opened++;
         await menu.locator('summary').click();
-        // A browser reports the opening in a task of its own.
+        // A browser reports the opening in a later task.
         const isWithin = (one) => {
           const { left, right } = one.lastElementChild.getBoundingClientRect();
           return left >= 0 && right <= innerWidth;

@@ -40,7 +40,7 @@ function limit() {
   });
 }
 
-/** What shares a hub, a build or a folder runs one after another, in one list; the longest come first. */
+/** Tests that share a hub, a build or a folder run one after another, in one list; the longest come first. */
 const lists = [
   rooms,
   { ...hub, ...open, ...losing },
@@ -56,7 +56,7 @@ const lists = [
   { ...installed, ...trouble, ...releases, ...packed },
 ];
 
-/** Takes lists until none is left, in a browser of its own. */
+/** Runs lists until none is left, in a browser of its own. */
 async function work() {
   const stage = await openStage();
   for (let list = lists.shift(); list; list = lists.shift())
@@ -65,7 +65,7 @@ async function work() {
   await stage.close();
 }
 
-/** Runs a test, prints how it ended, and closes what it left open. */
+/** Runs a test, prints its result, and closes the pages that it left open. */
 async function run(stage, name, test) {
   const began = performance.now();
   const since = () => `${Math.round(performance.now() - began)} ms`;

@@ -1,4 +1,4 @@
-/** Figures and numbers as files: what is seen is what is saved, whatever a vocabulary holds. */
+/** Figures and numbers as files: a file shows what the screen shows, with any vocabulary. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { parse } from '../../web/node_modules/csv-parse/lib/sync.js';
@@ -7,7 +7,7 @@ import { openFiles, pictures, root, saveFrom, settled } from './stage.mjs';
 const menu = (page, view) => page.locator(`[data-view="${view}"] .save`);
 const save = async (page, view, kind) => saveFrom(page, menu(page, view), kind);
 
-/** What a function comes to on an empty page. */
+/** Evaluates a function on an empty page. */
 async function elsewhere(page, run, given) {
   const empty = await page.context().newPage();
   const said = await empty.evaluate(run, given);
@@ -16,8 +16,8 @@ async function elsewhere(page, run, given) {
 }
 
 /**
- * A text as XML, by the browser's own parser: its root's name, or what is wrong. On an empty page, for
- * the policy of Sinkscope's lets no text become markup.
+ * Parses a text as XML by the browser: returns its root's name, or the error. On an empty page, since Sinkscope's
+ * policy lets no text become markup.
  */
 const asXml = (page, text) =>
   elsewhere(
@@ -32,12 +32,12 @@ const asXml = (page, text) =>
     text,
   );
 
-/** Opens the softmax model as the reader's own, in whose vocabulary token 2 reads like this. */
+/** Opens the softmax model as the reader's own, with this text as token 2 of its vocabulary. */
 async function openWith(page, content) {
   const zoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
   const json = JSON.parse(await zoo('tokenizer.json'));
   const plain = { single_word: false, lstrip: false, rstrip: false, normalized: false };
-  // An added token has the id that the vocabulary gives its text, and a new one otherwise.
+  // An added token has the id of its text in the vocabulary, or a new one.
   const { vocab, merges } = json.model;
   const last = merges.pop().join('');
   const id = vocab[last];
@@ -64,7 +64,7 @@ const pixels = (page, selector) =>
     }),
   );
 
-/** The colour of a saved picture's paper, and of each of its maps how many cells are of another colour. */
+/** Returns the colour of a saved picture's paper, and for each of its maps the number of cells with another colour. */
 async function compared({ xml, cells }) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(xml)}`;
@@ -124,7 +124,7 @@ export const saving = {
     assert.match(map, />head L1H3 · softmax<.*>head L4H0 · sigmoid</s, 'its heads');
   },
 
-  async 'a saved map has each cell as it is drawn, on white paper in any theme, and says what it is'(
+  async 'a saved map has each cell as drawn, on white paper in any theme, and names its conditions'(
     stage,
   ) {
     const page = await stage.open('room=compare', { scheme: 'dark' });
@@ -139,13 +139,13 @@ export const saving = {
     const light = await stage.open('room=compare');
     const bright = (await save(light, 'attention', 'SVG')).bytes.toString();
     assert.equal(dark, bright);
-    // Every cell: drawn by its path at its place with the colour of its pixel.
+    // Every cell is drawn by its path at its place with the colour of its pixel.
     const drawn = await elsewhere(light, compared, {
       xml: bright,
       cells: await pixels(light, '[data-view="attention"] canvas'),
     });
     assert.deepEqual(drawn, { paper: [255, 255, 255, 255], wrong: [0, 0] });
-    // For programs: a name, a description, the conditions.
+    // Programs find a name, a description, and the conditions.
     assert.match(bright, /<title>Attention map: Softmax model, Sigmoid model<\/title>/);
     assert.match(bright, /<desc>[^<]*93% on average[^<]*T = 26[^<]*<\/desc>/);
     const [, json] = /<metadata>([^<]*)<\/metadata>/.exec(bright);
@@ -155,7 +155,7 @@ export const saving = {
     assert.deepEqual([facts.subjects[0].T, facts.subjects[1].operation], [26, 'sigmoid']);
     assert.equal(facts.link, undefined, 'no other machine can open a link to this one');
     assert.doesNotMatch(bright, /127\.0\.0\.1|localhost/);
-    // Of what a reader acts with there is the choice that is taken.
+    // Of the controls, only the chosen option is in the picture.
     await picture(light, 'arrows');
     const other = (await save(light, 'geometry', 'SVG')).bytes.toString();
     assert.match(other, />cosine</);

@@ -1,4 +1,4 @@
-/** What the browser tests run on: a static server, Chromium, a page that reports everything. */
+/** Infrastructure of the browser tests: a static server, Chromium, a page that reports everything. */
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -9,7 +9,7 @@ import { CHROMIUM, TYPES, chromium, require, root } from './chromium.mjs';
 
 export { CHROMIUM, TYPES, chromium, root };
 
-/** For people to look at. */
+/** Pictures for people to look at. */
 export const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
@@ -26,10 +26,10 @@ const headers = Object.fromEntries(
 );
 
 /**
- * A server as a static host is one, with the headers that the page asks for, of what lies in
- * `folder()`. `allowed` are origins that the policy then lets the page ask too: the test's hub,
- * which has no certificate. `change` is done to each header and page. `instead(path)` may give the body and
- * headers of another answer, with status 200, as a login page or a host that answers all paths alike gives it.
+ * Serves the files of `folder()` as a static host does, with the headers that the page asks for.
+ * `allowed` are further origins that the page's policy permits: the test's hub,
+ * which has no certificate. `change` edits each header and page. `instead(path)` may return the body and
+ * headers of another answer with status 200, such as a login page, or a host that answers all paths alike.
  */
 export function createHost({
   allowed = [],
@@ -75,15 +75,15 @@ export async function openStage() {
     browser,
     origin,
     allowed,
-    /** What the policy has refused since the last call. */
+    /** Returns the policy's refusals since the last call. */
     takeViolations: () => violated.splice(0),
-    /** A page with its sink drawn, or with a message where `ready` says so. */
+    /** Opens a page and waits for its sink, or for a message if `ready` says so. */
     async open(hash = '', options = {}) {
       const { file = 'index.html', width = 1280, scheme = 'light', script, waits = true } = options;
       const context = await browser.newContext({
         viewport: { width, height: 900 },
         colorScheme: scheme,
-        // What is kept for later is looked at by offline.mjs.
+        // offline.mjs tests the service worker.
         serviceWorkers: 'block',
         permissions: ['clipboard-read', 'clipboard-write'],
       });
@@ -119,7 +119,7 @@ export async function openStage() {
       await settled(page);
       return page;
     },
-    /** Closes what a test left open: two cores are soon busy with forgotten pages. */
+    /** Closes pages that a test left open, which would keep two cores busy. */
     async clear() {
       await Promise.all(browser.contexts().map((context) => context.close()));
     },
@@ -131,14 +131,14 @@ export async function openStage() {
 }
 
 /**
- * Waits until what the predicate promises is true. Playwright's `waitForFunction` does not await an asynchronous
- * predicate: to it a promise is true at once.
+ * Waits until the predicate returns true. Playwright's `waitForFunction` does not await an asynchronous predicate: to
+ * it a promise is true at once.
  */
 export async function until(holds) {
   while (!(await holds())) await setTimeout(50);
 }
 
-/** Nothing is running, and what ran is drawn. */
+/** Waits until nothing runs and all results are drawn. */
 export async function settled(page) {
   await page
     .waitForFunction(() => document.body.dataset.busy === undefined)
@@ -159,7 +159,7 @@ export async function openFiles(page, files) {
   await input.setInputFiles(files);
 }
 
-/** As a reader sees it: white space of any length is a space. */
+/** Returns a text as a reader sees it: white space of any length is a space. */
 export const text = async (page, selector) =>
   (await page.textContent(selector)).replaceAll(/\s+/g, ' ').trim();
 export const chips = (page) => page.locator('.chip').allTextContents();
@@ -209,7 +209,7 @@ export async function staysWithin(page, width, what = 'the page') {
   assert.ok(wide <= width, `${what}: ${wide} px wide in ${width}`);
 }
 
-/** A test for each width and scheme that the page is made for; look gets { width, scheme }. */
+/** Runs a test for each width and scheme of the page; look gets { width, scheme }. */
 export function inAllSizes(what, look) {
   const sizes = [1280, 390].flatMap((width) =>
     ['light', 'dark'].map((scheme) => ({ width, scheme })),
@@ -224,7 +224,7 @@ export function inAllSizes(what, look) {
 
 /** Runs axe over the page; the rules that are broken, with the first place of each. */
 export async function violations(page) {
-  // As the debugger's, not as a script of the page, which its policy would refuse.
+  // The debugger evaluates it, since the page's policy would refuse a script.
   await page.evaluate(axe);
   const result = await page.evaluate(() => globalThis.axe.run());
   return result.violations.map(({ id, nodes }) => `${id}: ${nodes[0].target} (${nodes.length})`);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { inAllSizes, pictures, settled, staysWithin, text, violations } from './stage.mjs';
 
-/** Adds up how much of the page moves by itself while nobody scrolls (cumulative layout shift). */
+/** Adds up the page's layout shifts without user input (cumulative layout shift). */
 const WATCHES_SHIFTS = `globalThis.shifted = 0;
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
@@ -17,13 +17,13 @@ async function goTo(page, n) {
   await settled(page);
 }
 
-/** Where the keyboard is put without Tab: a slider or button, by what it is called. */
+/** Focuses a slider or button by its label, without Tab, and presses a key. */
 async function press(page, target, key) {
   await target.focus();
   await page.keyboard.press(key);
 }
 
-/** The act of each step: what it changes, read before and after; by the mouse, and by the keyboard. */
+/** The act of each step: the value that it changes, by the mouse and by the keyboard. */
 const ACTS = {
   1: {
     read: (page) => text(page, '.step-1 .step-words'),
@@ -83,7 +83,7 @@ export const story = {
       // A plain sentence comes before any number or symbol.
       assert.doesNotMatch(answer, /\d|[αε‖×]|L\d/, answer);
     }
-    // The first screen keeps the trained models; the selected head is that of both.
+    // The first screen keeps the trained models; the selected head applies to both.
     assert.match(await page.evaluate(() => location.hash), /layer=1&head=3/);
     assert.doesNotMatch(await page.evaluate(() => location.hash), /@/);
     assert.deepEqual(page.troubles, []);
@@ -123,7 +123,7 @@ export const story = {
       ),
     );
     assert.match(await text(page, '.step-5'), /with 3 random seeds, 60%, 63% and 20% of the heads/);
-    // Of other models, and of a text without a start token, nothing is said that is true of the twins only.
+    // Sentences that hold for the twins only are absent with other models or without a start token.
     for (const [hash, n, is, isNot] of [
       ['why=3&first=none', 3, /first key/, /<s>/],
       ['why=4&shown=gated,window', 4, /This head writes/, /trained with sigmoid/],
@@ -143,9 +143,7 @@ export const story = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'nothing of the story is fetched before it is scrolled to, and nothing moves when it comes'(
-    stage,
-  ) {
+  async 'the story is fetched when scrolled to, and the page does not shift when it loads'(stage) {
     for (const width of [1280, 390]) {
       const page = await stage.open('', { width, script: WATCHES_SHIFTS });
       await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });

@@ -86,7 +86,7 @@ async function choose(page, { config, weights, tokenizer }) {
   await openFiles(page, files);
 }
 
-/** The message of the page or of its dialog, once there is one that says this. */
+/** Waits for a message of the page or its dialog that matches. */
 async function message(page, says = /./) {
   const selector = '.message:not([hidden]), #open[open] .open-error:not([hidden])';
   const message = page.locator(selector).filter({ hasText: says }).first();

@@ -15,7 +15,7 @@ const folder = installInto('examined', { 'package.json': '{ "private": true, "ty
 const [tarball] = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
 const inside = join(folder, 'node_modules/sinkscope');
 
-/** What a program says, also where it fails. */
+/** Returns a program's output, also if it fails. */
 function said(...args) {
   try {
     return { status: 0, text: runIn(folder, process.execPath, ...args) };
@@ -31,7 +31,7 @@ test('publint finds nothing', () => {
 });
 
 test('the types are found by every way to resolve a module that has exports', () => {
-  // The workers, the binaries and the tables have no types: nobody imports their values.
+  // The workers, the binaries and the tables have no types: no program imports their values.
   const { status, text } = said(
     ...[tool('@arethetypeswrong/cli/dist/index.js'), tarball, '--profile', 'esm-only'],
     ...['--entrypoints', '.', '--no-emoji', '--no-color'],

@@ -20,7 +20,7 @@ const require = createRequire(import.meta.url);
 const load = async (name) => import(pathToFileURL(require.resolve(name)).href);
 const PATIENCE_MS = 240_000;
 
-/** What is built: the prompt's map, as numbers. `base` is where the binaries are served. */
+/** The script under test: returns the prompt's map as numbers. `base` is the folder of the binaries. */
 const LOOK = `
 import { createEngine, guardTokenizer } from 'sinkscope';
 
@@ -40,7 +40,7 @@ globalThis.look = look;
 const PAGE = (script) =>
   `<!doctype html><html><title>A page</title><script type="module" src="${script}"></script></html>`;
 
-/** How each builds: files of its project, what is run, and where the site is then. */
+/** The bundlers: files of the project, the command, and the folder of the site. */
 const BUNDLERS = {
   Vite: {
     files: { 'index.html': PAGE('./main.js'), 'main.js': LOOK },
@@ -64,7 +64,7 @@ const BUNDLERS = {
       );
       const { errors, warnings } = said.toJson({ all: false, errors: true, warnings: true });
       const texts = [...errors, ...warnings].map(({ message }) => message);
-      // Its limits of sizes are advice about any page.
+      // Its size limits are advice for any page.
       assert.deepEqual(
         texts.filter((text) => !/size limit|code splitting/.test(text)),
         [],
@@ -77,7 +77,7 @@ const BUNDLERS = {
     files: { 'main.js': LOOK },
     async build(folder) {
       const { build } = await load('esbuild');
-      // It follows no worker: each is an entry, and lies where the bundle looks for it.
+      // The bundler follows no worker: each is an entry, at the place where the bundle looks for it.
       const workers = ['engine/worker', 'engine/thread', 'text/worker'];
       await build({
         absWorkingDir: folder,
@@ -119,7 +119,7 @@ export default function Page() {
   },
 };
 
-/** Runs a program, and ends it with all that it started where it takes too long. */
+/** Runs a program, and ends it with all its children if it takes too long. */
 function program(folder, command, ...args) {
   const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1', CI: '1' };
   const child = spawn(command, args, { cwd: folder, env, detached: true });
@@ -157,7 +157,7 @@ async function serve(folders) {
   return { address, close: () => server.close() };
 }
 
-/** Nothing that is delivered says where it was built. */
+/** Asserts that no delivered file names the build folder. */
 async function expectNoPath(folder) {
   for (const name of await readdir(folder, { recursive: true })) {
     const file = join(folder, name);
@@ -185,7 +185,7 @@ async function expected() {
   return [...data];
 }
 
-/** The page's numbers, and where they were computed: `workers` of the engine and of the tokenizer. */
+/** Returns the page's numbers, and where they were computed: `workers` of the engine and of the tokenizer. */
 async function look(browser, { page: address, files, script, map, workers = 2, warning }) {
   const page = await browser.newPage();
   const said = [];
@@ -203,7 +203,7 @@ async function look(browser, { page: address, files, script, map, workers = 2, w
   const warnings = said.filter((text) => !/favicon|404/.test(text));
   if (warning) assert.match(warnings.join(), warning);
   else assert.deepEqual(warnings, []);
-  // Without the option, the sentence names it, and no path of the builder's.
+  // Without the option, the error names the option, and no path of the builder's.
   const refused = await page.evaluate(
     ([prompt, at]) => globalThis.look(prompt, `${at}model/`).then(String, (error) => error.message),
     [PROMPT, files],

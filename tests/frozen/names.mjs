@@ -93,7 +93,7 @@ function ofTables(describe) {
   });
 }
 
-/** Every key of the recording's conditions, by the path that leads to it, and which of them must be there. */
+/** Returns every key of the recording's conditions, by its path, with the required ones. */
 function ofSchema({ properties = {}, items, required = [] }, path = '') {
   return [
     ...required.map((name) => `${path}${name} is required`),
@@ -105,7 +105,7 @@ function ofSchema({ properties = {}, items, required = [] }, path = '') {
   ];
 }
 
-/** What `import sinkscope` has, and the public members of a recording. */
+/** Returns the names of `import sinkscope`, and the public members of a recording. */
 function ofPython() {
   const package_ = 'models/record/src/sinkscope';
   const [, all] = /^__all__ = \[([^\]]*)\]/m.exec(read(`${package_}/__init__.py`));
@@ -126,7 +126,7 @@ function ofHeaders() {
   );
 }
 
-/** By the headings of the page of promises. */
+/** Returns the names by the headings of PROMISES.md. */
 export async function promisedNames() {
   const describe = JSON.parse(read('wasm/sinkscope.describe.json'));
   const { links, element } = await ofPage();

@@ -2,7 +2,7 @@
  * configs run. */
 #include "target.h"
 
-/* Without additions, with one per head, and with those that the heads share. */
+/* Without additions, with one per head, and with additions that the heads share. */
 static const char *const names[] = {"llama", "own", "shared"};
 #define FILES (sizeof names / sizeof *names)
 

@@ -19,7 +19,7 @@ const modules = process.env.SINKSCOPE_OBSERVABLE ?? join(tools, 'npm/node_module
 const record = join(root, 'models/record');
 const recording = join(root, 'models/recordings/smollm2-135m-instruct.safetensors');
 
-/** What the wheel has of the page, written anew. */
+/** Rewrites the page's files that the wheel contains. */
 function writeElement() {
   const program = `import json, runpy; from pathlib import Path
 made = runpy.run_path("hatch_build.py")["element"](Path(${JSON.stringify(join(root, '.build/page'))}))
@@ -50,7 +50,7 @@ async function visit(stage, address) {
   return page;
 }
 
-/** The figures of the widget's frame are drawn. */
+/** Waits until the figures of the widget's frame are drawn. */
 async function drawn(page) {
   const element = await page.waitForSelector('iframe[sandbox]');
   await element.scrollIntoViewIfNeeded();
@@ -61,7 +61,7 @@ async function drawn(page) {
   });
 }
 
-/** The widget with a front end that gives it bytes as anywidget's does; how it ends. */
+/** Runs the widget with a front end that sends it bytes as anywidget's does; returns the result. */
 async function underPolicy(stage, policy, name) {
   const host = await serve(
     {
@@ -109,7 +109,9 @@ async function underPolicy(stage, policy, name) {
   return said === 'drawn' ? 'drawn' : `still picture: ${said} (${refused[0] ?? 'no refusal'})`;
 }
 
-/** As src/vs/workbench/contrib/notebook/browser/view/renderers/backLayerWebView.ts has it, its hosts being the page's own. */
+/**
+ * The policy of src/vs/workbench/contrib/notebook/browser/view/renderers/backLayerWebView.ts, with this page's hosts.
+ */
 const VS_CODE =
   "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; " +
   "img-src 'self' https: http: data:; font-src 'self' https:; connect-src https:; child-src https: data:";

@@ -24,8 +24,8 @@ const PATIENCE = 1_200_000;
 const bin = (path) => join(tools, path);
 
 /**
- * MyST reads the page. The theme of its books is fetched from a server that is no package registry; the React
- * components that make up that theme are on npm, and draw what was read.
+ * MyST parses the page. Its book theme comes from a server that is no package registry; the React
+ * components of that theme are on npm and draw the page that MyST parsed.
  */
 const MYST = {
   files: (code) => ({
@@ -56,7 +56,7 @@ document.querySelector('button').onclick = () => {
   }),
   modules: 'theme/node_modules',
   build: [bin('npm/node_modules/.bin/myst'), 'build', '--site'],
-  /** After MyST. */
+  /** Runs after MyST. */
   finish: async (folder) => {
     await build({
       root: folder,
@@ -68,7 +68,7 @@ document.querySelector('button').onclick = () => {
   built: 'dist',
 };
 
-/** @property files the project; `code` is the dialog's code for the host @property built where the page is made */
+/** @property files the project; `code` is the dialog's code for the host @property built the folder of the page */
 const HOSTS = {
   'MkDocs Material': {
     label: 'HTML element',
@@ -185,14 +185,14 @@ async function serve(folder) {
   return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
-/** The figure is drawn and fills its place, and follows the theme where the host has a button for it. */
+/** Asserts that the figure is drawn, fills its place, and follows the theme if the host has a button for it. */
 async function look(page, name, { toggle }) {
   const figure = page.locator('sink-scope, iframe').first();
   await figure.scrollIntoViewIfNeeded();
   const isElement = (await figure.evaluate((one) => one.localName)) === 'sink-scope';
   const inside = isElement ? page : await (await figure.elementHandle()).contentFrame();
   const within = isElement ? figure : inside;
-  // Conditions give way to the picture, to a button; they are there.
+  // A button hides the conditions in favour of the picture; they still exist.
   const stamp = within.locator('.stamp', { hasText: /T = \d+/ });
   await stamp.first().waitFor({ state: 'attached' });
   const { width, height } = await figure.boundingBox();
@@ -214,7 +214,7 @@ async function look(page, name, { toggle }) {
   return `${isElement ? 'element' : 'iframe'}, ${sizes}${isElement && toggle ? ', theme followed' : ''}`;
 }
 
-/** A page of the built site; neither outlives what is seen of it. */
+/** Opens a page of the built site, calls `see` with it, and closes both. */
 async function visit(stage, folder, see) {
   const site = await serve(folder);
   const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
@@ -246,11 +246,11 @@ for (const [name, host] of Object.entries(HOSTS)) {
     const [command, ...argv] = host.build;
     const env = { ...process.env, CI: '1', DOCUSAURUS_NO_PERSISTENT_CACHE: '1' };
     await run(command, argv, { cwd: folder, env, timeout: PATIENCE }).catch((error) => {
-      // MyST has written what it read before it asks for its theme.
+      // MyST has written the page before it requests its theme.
       if (!host.finish) throw error;
     });
     await host.finish?.(folder);
-    // A tool that is stopped may end as if it had built.
+    // A stopped tool may end with status 0.
     await stat(join(folder, host.built, 'index.html'));
     const said = await visit(stage, join(folder, host.built), (page) => look(page, name, host));
     console.log(`ok   ${name}: ${said}`);

@@ -1,11 +1,11 @@
-/** The repositories of the hub that the tests use: the zoo, and what is made of it on the fly. */
+/** The repositories of the hub that the tests use: the zoo, and variants that are made of it on the fly. */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 
 const zoo = new URL('../../models/zoo/', import.meta.url);
 
-/** Tokens that the gated repository knows: one whose account was let in, one that was not. */
+/** Tokens that the gated repository knows: of an account with access, and of one without. */
 export const TOKENS = { member: 'hf_member', stranger: 'hf_stranger' };
 
 const bytesOf = (value) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
@@ -17,7 +17,7 @@ function folder(name) {
   return Object.fromEntries(files.map(({ name: file }) => [file, readFileSync(new URL(file, at))]));
 }
 
-/** The same model in several files with an index, which names the last one first. */
+/** Splits the model into several files with an index, which names the last one first. */
 function sharded(files, n) {
   const { 'model.safetensors': whole, ...rest } = files;
   const tensors = tensorsOf(whole);
@@ -32,7 +32,7 @@ function sharded(files, n) {
   return rest;
 }
 
-/** As the hub names them: 40 hexadecimal digits. */
+/** Returns a commit as the hub names it: 40 hexadecimal digits. */
 const commitOf = (id, revision) => createHash('sha1').update(`${id}@${revision}`).digest('hex');
 
 /** Sizes alone: no test may fetch these. */
@@ -67,7 +67,7 @@ export function repositories() {
     repository('sinkscope/quantised', { ...ggufs, 'README.md': bytesOf('---\n---\n') }),
     repository('sinkscope/huge', small, { sizes: HUGE }),
     repository('sinkscope/adapter', { 'adapter_config.json': bytesOf({}) }),
-    // In place of the training of a real model: the same twins under the names of checkpoints.
+    // Replaces the training of a real model: the twins under the names of checkpoints.
     repository(
       'EleutherAI/pythia-14m',
       softmax,

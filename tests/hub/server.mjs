@@ -10,22 +10,22 @@ import { gzipSync } from 'node:zlib';
 import { pathToFileURL } from 'node:url';
 import { TOKENS, repositories } from './repositories.mjs';
 
-/** What the hub lets a page of another site see. */
+/** Headers that the hub exposes to pages of other sites. */
 const EXPOSED = [
   'X-Repo-Commit,X-Request-Id,X-Error-Code,X-Error-Message,X-Total-Count,ETag,Link',
   'Accept-Ranges,Content-Range,X-Linked-Size,X-Linked-ETag',
 ].join();
 
-/** Whoever asks with another header is refused, as a strict hub would. */
+/** The only header that CORS allows, as on a strict hub. */
 const ALLOWED = new Set(['authorization']);
 
 const isLarge = (file) => /\.(safetensors|bin|gguf)$/.test(file);
 const etagOf = (bytes) => `"${createHash('sha256').update(bytes).digest('hex')}"`;
 
 /**
- * A fault is put on answers whose host and path fit, so many times. What it may hold:
+ * A fault changes the first `times` answers whose host and path match. Its keys:
  *   status, headers   this answer instead
- *   cut               the connection ends after so many bytes of the body
+ *   cut               the connection ends after this number of bytes of the body
  *   slow              bytes a second
  *   length            a Content-Length that is not true
  *   gzip              compressed, whatever was asked for
@@ -54,7 +54,7 @@ class Hub {
   async open(port = 0) {
     const listen = async (host, at) => {
       const server = createServer((request, response) => {
-        // A reader that goes away in the middle is no error here.
+        // A reader may disconnect at any time.
         response.on('error', () => {});
         this.#answer(host, request, response);
       });
@@ -78,7 +78,7 @@ class Hub {
     this.log.length = 0;
   }
 
-  /** The requests whose host and path fit. */
+  /** Returns the requests whose host and path match. */
   seen(path, host) {
     return this.log.filter((one) => path.test(one.path) && (!host || one.host === host));
   }
@@ -210,7 +210,7 @@ class Hub {
   }
 
   #blob(path, request, response, fault) {
-    // A signed address and a token exclude each other, as at the stores behind the hub.
+    // A signed address and a token exclude each other, as in the stores behind the hub.
     if (request.headers.authorization) return refuse(response, 400);
     const bytes = this.#blobs.get(path);
     return bytes ? send(bytes, request, response, fault) : refuse(response, 403);
@@ -245,7 +245,7 @@ function allow(host, headers, response) {
   response.end();
 }
 
-/** The bytes, or the range that is asked for, or what the fault makes of them. */
+/** Sends the bytes, or the requested range, changed by the fault. */
 function send(bytes, request, response, fault) {
   const { headers } = request;
   if (fault.garbage) bytes = Buffer.alloc(bytes.length, 'garbage ');
@@ -283,7 +283,7 @@ async function write(body, response, { cut, slow, length, hang }) {
   }
   const isFalse = end < body.length || (length ?? body.length) !== body.length;
   if (!isFalse) return response.end();
-  // A reader forgets what it has not read when the connection breaks, so it gets time.
+  // A reader discards unread bytes when the connection breaks, so it gets time.
   setTimeout(() => response.destroy(), 100);
 }
 

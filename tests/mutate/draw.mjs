@@ -47,7 +47,7 @@ const MASKS = {
 };
 
 /**
- * The larger or the smaller of two operands, each of which may be a sum, a difference or a product.
+ * Matches the maximum or minimum of two operands; each may be a sum, a difference or a product.
  */
 const EITHER =
   /((?:[\w.]+ [-+*] )?[\w.]+(?:\[\w+\])?)( [<>]=? )((?:[\w.]+ [-+*] )?[\w.]+(?:\[\w+\])?) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;

@@ -82,7 +82,9 @@ const OF_SCRIPTS = {
       ts.isConditionalExpression(parent) &&
       [left, right].sort().join() ===
         [textOf(parent.whenTrue), textOf(parent.whenFalse)].sort().join();
-    return to && !isEither ? `${left} ${to} ${right}` : undefined;
+    // No computed number meets a tolerance exactly.
+    const isTolerance = /\de-\d+$/.test(right);
+    return to && !isEither && !isTolerance ? `${left} ${to} ${right}` : undefined;
   },
   first(node, textOf) {
     const isFirst = (/** @type {Node} */ one) =>

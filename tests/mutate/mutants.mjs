@@ -1,5 +1,5 @@
 /**
- * Small edits, each of which a unit test must notice. A row is
+ * Small edits; a unit test must notice each. A row is
  *
  *     [what it breaks, file of core/ or from the top, the code, what it must not become, killers]
  *
@@ -138,13 +138,7 @@ export default [
     'pass->text_angles[i].cosine',
     'maps',
   ],
-  [
-    'a run that measures goes on from what it summed',
-    'run/begin.c',
-    'trace->summed || ',
-    '',
-    'maps',
-  ],
+  ['a measuring run continues with earlier sums', 'run/begin.c', 'trace->summed || ', '', 'maps'],
   [
     'qk_cos is half of it',
     'metrics/geometry.c',
@@ -232,7 +226,7 @@ export default [
     'metrics',
   ],
   [
-    'what was found outlives its tokens',
+    'row statistics outlive their tokens',
     'run/run.c',
     'ss_statistics_rewind(trace, trace->T);',
     '',
@@ -261,7 +255,7 @@ export default [
   ],
   ['massive by size with its sign', 'metrics/massive.c', 'fabsf(h[', '(h[', 'metrics'],
   [
-    'a later one of equals',
+    'the later of two equal keys',
     'metrics/massive.c',
     'candidate.size > peaks[rank',
     'candidate.size >= peaks[rank',
@@ -498,14 +492,14 @@ export default [
 
   // runs
   [
-    'the least probable of top_k',
+    'the least likely of top_k',
     'run/sample.c',
     'if (!(logits[v] > heap[0])) continue;',
     'if (!(logits[v] < heap[0])) continue;',
     'run',
   ],
   [
-    'greedy takes the last of equals',
+    'greedy takes the last of equal logits',
     'run/sample.c',
     'logits[v] > logits[best]',
     'logits[v] >= logits[best]',
@@ -556,7 +550,7 @@ export default [
     'edits',
   ],
   [
-    'an update has logits of a hidden state that nobody recorded',
+    'an update has logits of a hidden state that was not recorded',
     'run/begin.c',
     'ended || streams ? alike : alike - 1',
     'ended || !streams || streams ? alike : 0',
@@ -923,7 +917,7 @@ export default [
     'reading',
   ],
   [
-    'the least probable token comes first',
+    'the least likely token comes first',
     'web/src/run/reading.ts',
     'powers[j]! - powers[i]!',
     'powers[i]! - powers[j]!',

@@ -26,8 +26,8 @@ static inline ss_bytes read_file(const char *folder, const char *name) {
     return (ss_bytes){data, n};
 }
 
-/* Returns an arena filled with NaN, which shows in the results where memory is read before it is
- * written. */
+/* Returns an arena filled with NaN, which appears in results if memory is read before it is
+   written. */
 static inline ss_arena arena_of(size_t bytes) {
     size_t whole = (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN;
     void *block = aligned_alloc(SS_ARENA_ALIGN, whole);

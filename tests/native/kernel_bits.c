@@ -264,7 +264,7 @@ static void fold_peak(const kernel_set *set, size_t n, size_t start) {
     if (n > 0) hash = (hash ^ set->peak(in_a + start, n)) * 0x100000001b3u;
 }
 
-/* Of some numbers the limit is one of them. */
+/* The limit of some numbers is one of them. */
 static void fold_count(const kernel_set *set, size_t n, size_t start) {
     for (size_t i = 0; i < n; i += 3)
         hash = (hash ^ set->count(in_a + start, in_a[start + i], start % 2, n)) * 0x100000001b3u;

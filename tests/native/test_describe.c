@@ -125,8 +125,8 @@ static void check_promises(const cJSON *ours) {
     }
 }
 
-/* Lists the metrics whose mean over sequences makes no sense: uniform attention, maps of one head,
- * parts of logits, indices. */
+/* Lists the metrics that have no meaningful mean over sequences: uniform attention, maps of one
+   head, parts of logits, indices. */
 static void check_metrics(const cJSON *metrics) {
     CASE("metrics that belong to one sequence, and ranges");
     const char *single =

@@ -713,7 +713,7 @@ static void only_above(void) {
     close_model(&model);
 }
 
-/* Of every head: how much worse the tokens are predicted without it. */
+/* The effect of every head: how much worse the model predicts without it. */
 static void effects(void) {
     CASE("the effect of each head equals that of the reference");
     opened_model model = open_model("tests/golden/var-unequal");
@@ -824,7 +824,7 @@ static void refusals(void) {
     const struct {
         const char *folder, *edit, *where;
         ss_status status;
-        const char *text; /* where it has numbers that are worked out */
+        const char *text; /* text of an edit whose numbers are known by hand */
     } wrong[] = {
         {LLAMA, "operation:layer=0", "edits[0].operation", SS_BAD_REQUEST, NULL},
         {LLAMA, "operation:operation=softmax,layer=2", "edits[0].layer", SS_BAD_REQUEST, NULL},

@@ -660,7 +660,7 @@ static const char *const folders[] = {
     "hf-bert",
     "hf-bert-bare",
     "hf-bert-old",
-    "hf-bert-untied", /* the encoders, behind all others */
+    "hf-bert-untied", /* the encoders, after all others */
 };
 #define FOLDERS (sizeof folders / sizeof *folders)
 #define ENCODERS 4
@@ -888,8 +888,8 @@ static ss_bytes replaced(ss_bytes bytes, const char *from, const char *to) {
     return (ss_bytes){copy, bytes.n - n + m};
 }
 
-/* The logits of the prompt's last token under a config, [V], V at most 64; false where the file has
- * biases that the config denies. */
+/* Computes the logits of the prompt's last token under a config, [V], V at most 64; returns
+   false if the file has biases that the config excludes. */
 static bool logits_of(float *out, const char *folder, ss_bytes config) {
     ss_arch arch;
     ss_error err;
@@ -916,7 +916,7 @@ static ss_status read_object(ss_arch *arch, const cJSON *config, ss_error *err) 
     return status;
 }
 
-/* YaRN scales from max_position_embeddings where no original context is given. */
+/* YaRN scales from max_position_embeddings if the config has no original context. */
 static void check_stretched(const cJSON *original, const cJSON *context, const char *family) {
     cJSON *with = cJSON_Duplicate(original, true), *rope = cJSON_CreateObject();
     cJSON_AddStringToObject(rope, "rope_type", "yarn");
@@ -1404,8 +1404,8 @@ static void flipped_bits(void) {
     CHECK(refused > 500 * (int)FOLDERS);
 }
 
-/* Of every family, with norms of keys, biases and rotary positions of another size: what the parts
- * of the first key's logit add up to is the mean of the products that were recorded. */
+/* In every family, with norms of keys, biases and rotary positions of another size, the parts of
+   the first key's logit add up to the mean of the recorded products. */
 static void parts_add_up(void) {
     CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them or a "
          "limit clips keys");

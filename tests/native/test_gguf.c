@@ -100,8 +100,8 @@ static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
     KEY("rope.scaling.type", "8", "t:yarn")                                                        \
     KEY("rope.scaling.factor", "6", "4:" factor)
 
-/* The file with one more pair, which begins at byte 313, and with one more tensor, which begins at
- * byte 370 and whose data begin at 128. */
+/* The file with one more pair, at byte 313, and with one more tensor, at byte 370, whose data
+   are at 128. */
 #define WITH_PAIR(pair) COUNTS("1", "8") PAIRS pair EMBEDDING DATA
 #define WITH_TENSOR(tensor) COUNTS("2", "7") PAIRS EMBEDDING tensor DATA " z:32"
 #define WITHOUT_CONTEXT(pair) COUNTS("1", "7") LLAMA SIZES pair EMBEDDING DATA
@@ -285,7 +285,7 @@ static const broken meanings[] = {
 #define SOME_EXPERTS(architecture)                                                                 \
     KEY_OF(architecture, "expert_count", "4", "4:4")                                               \
     KEY_OF(architecture, "expert_used_count", "4", "4:2")
-/* All are 1. */
+/* All factors are 1. */
 #define FACTORS                                                                                    \
     KEY_OF("granitemoe", "embedding_scale", "6", "4:1065353216")                                   \
     KEY_OF("granitemoe", "residual_scale", "6", "4:1065353216")                                    \

@@ -238,8 +238,8 @@ static void check_groups(void) {
 
 enum { WHOLE = 5 };
 
-/* Groups of all sizes, down to those whose numbers are below a unit; zeros; and, in the last,
- * numbers that are none. */
+/* Fills groups of all sizes, down to numbers below a unit; zeros; and, in the last group, NaN
+   and infinity. */
 static void fill_numbers(float *x, size_t n, int kind) {
     static const float sizes[] = {1.0f, 3e38f, 1e-30f, 2e-38f, 3e-41f, 0.0f, 1e20f};
     for (size_t k = 0; k < n; k++) {
@@ -491,7 +491,7 @@ static bool sigmoid_is_ordered(const float *x, const float *y, size_t n) {
     return map_is_ordered(ss_sigmoid, sigmoid_scalar, x, n ? y[0] : 0.0f, n);
 }
 
-/* Tests the entropy of a row's weights, some of which are 0. */
+/* Tests the entropy of a row with some weights of 0. */
 static bool entropy_is_ordered(const float *x, const float *y, size_t n) {
     float factor = n ? fabsf(y[0]) : 1.0f, *row = numbers(n, 1.0f);
     double exact = 0.0, size = 0.0, lanes[4] = {0};

@@ -99,8 +99,8 @@ static void check_metrics(const ss_trace *stored, const ss_trace *computed, cons
         }
 }
 
-/* Of a run that measures, compares every metric of all tokens; those that need more than the sums
- * are refused, and so are fewer tokens, except for norms. */
+/* Compares every metric of all tokens of a measuring run; metrics that need more than its sums
+   are refused, and so are fewer tokens, except for norms. */
 static void check_sums(const ss_trace *stored, const ss_trace *sums, const ss_trace *base) {
     int n;
     uint32_t vectors = SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V);
@@ -144,7 +144,7 @@ static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int
     return run;
 }
 
-/* A run that measures, of chunks of a few tokens where none must be together. */
+/* Starts a measuring run in chunks of a few tokens, unless an edit needs all tokens together. */
 static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
     ss_run_desc measures = *desc;
     ss_error err;
@@ -291,7 +291,7 @@ static void reading(const char *folder, const char *edit_text) {
     close_model(&model);
 }
 
-/* Begins a run from another, where each stores or computes its maps. */
+/* Starts a run from another; each stores or computes its maps. */
 static void from_another(const char *folder, const char *edit_text) {
     CASE("a run that begins from another one, whichever of them stores its maps");
     opened_model model = open_model(folder);
@@ -426,14 +426,14 @@ static void refusals(void) {
             (int)ss_trace_view(&view, &sums.run.trace, i ? SS_FIELD_Q : SS_FIELD_ATT, 0, 0, &err),
             SS_BAD_REQUEST);
     CHECK_TEXT(err.where, "q");
-    /* Such a run is no beginning of another one, and has none. */
+    /* No run can begin from such a run, and such a run begins from none. */
     desc = (ss_run_desc){&model.model, T_MAX, SS_BIT(SS_FIELD_Q), NULL, 0, &sums.run.trace, 1,
                          NULL,         0};
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     desc.from = &run.run.trace;
     desc.fields |= SS_MEASURES;
     CHECK_INT((int)try_run(&desc, &err), SS_UNSUPPORTED);
-    /* Keys of earlier tokens are gone. */
+    /* Keys of earlier tokens are lost. */
     must(ss_run_update(&sums.run, prompt, 5, &err), &err, "update");
     CHECK_INT((int)ss_run_extend(&sums.run, prompt, 1, &err), SS_UNSUPPORTED);
     CHECK_TEXT(err.text,
@@ -444,7 +444,7 @@ static void refusals(void) {
             (int)ss_trace_view(&view, &sums.run.trace, i ? SS_FIELD_K : SS_FIELD_V, 0, 0, &err),
             SS_BAD_REQUEST);
     close_run(&sums);
-    /* Spectra are found when they are asked for; a comparison needs the hidden states of both. */
+    /* Spectra are computed on request; a comparison needs the hidden states of both runs. */
     desc = (ss_run_desc){
         &model.model, T_MAX, SS_BIT(SS_FIELD_HIDDEN) | SS_MEASURES, NULL, 0, NULL, 0, NULL, 0};
     sums = run_with(&desc, 0, T_MAX, T_MAX);
@@ -453,13 +453,13 @@ static void refusals(void) {
     size_t shape[SS_RANK_MAX];
     CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("hidden_ratio"), &all, &err) > 0);
     CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("matrix_entropy"), &all, &err) < 0);
-    CHECK_TEXT(err.text, "needs spectra, and this run that measures was not told to find them");
+    CHECK_TEXT(err.text, "needs spectra, and this measuring run does not record them");
     CHECK(ss_metric_shape(shape, &plain.run.trace, metric_index("hidden_change"), &all, &err) < 0);
     CHECK_INT((int)ss_trace_view(&view, &sums.run.trace, SS_FIELD_HIDDEN, 0, -1, &err),
               SS_BAD_REQUEST);
     close_run(&plain);
     close_run(&sums);
-    /* An extension that was given up has the sums of some layers only. */
+    /* An abandoned extension has the sums of some layers only. */
     desc = (ss_run_desc){&model.model,
                          T_MAX,
                          SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_SEEN) | SS_BIT(SS_FIELD_NEXT) |

@@ -1,4 +1,4 @@
-/* Products with weights that stay as their file holds them. */
+/* Products with weights in the format of their file. */
 #include "math/matrix.h"
 #include "math/scalar.h"
 
@@ -40,7 +40,7 @@ static unsigned char *make_tensor(ss_dtype type, bool in_out) {
     return block;
 }
 
-/* Which output of the tensor is output n, written as a search instead of a formula. */
+/* Finds the output of the tensor that is output n, by a search instead of a formula. */
 static size_t expected_place(const ss_matrix *w, size_t n) {
     size_t wanted = n, heads = w->pair ? w->out / w->pair : 0;
     for (size_t h = 0; h < heads; h++)
@@ -109,7 +109,7 @@ static void check_outputs(ss_matrix w, ss_matrix as_written) {
     }
 }
 
-/* The same after its outputs were interleaved, if they can be, in a block of its own. */
+/* Repeats the check after interleaving the outputs, if possible, in a block of its own. */
 static void check_interleaved(ss_matrix w, size_t off) {
     const ss_matrix as_written = w;
     size_t bytes = ss_dtype_bytes(w.type, IN * TOTAL);
@@ -133,7 +133,7 @@ static void check_interleaved(ss_matrix w, size_t off) {
     CHECK(w.interleaved == panels);
     CHECK(w.in_out == (as_written.in_out && !panels));
     check_outputs(w, as_written);
-    ss_matrix_interleave(&w, work); /* what is done is not done again */
+    ss_matrix_interleave(&w, work); /* a second call changes nothing */
     check_outputs(w, as_written);
     free(block), free(work);
 }
@@ -165,8 +165,8 @@ static unsigned char *make_blocks(ss_dtype type, size_t in) {
     return blocks;
 }
 
-/* Of whole numbers near the exact sum, and in any number of rows that of one; else, bit for bit,
- * that of the numbers, unpacked, multiplied one after the other. */
+/* True if a sum is right: near the exact sum for integers, with the bits of one row for any
+   number of rows, else with the bits of the unpacked numbers multiplied in order. */
 static bool right_sum(const ss_matrix *w, const float *a, const float *row, float found,
                       float of_one) {
     float sum = 0.0f;
@@ -181,8 +181,7 @@ static bool right_sum(const ss_matrix *w, const float *a, const float *row, floa
            fabs((double)found - exact) <= 2e-7 * size;
 }
 
-/* Rows that lie side by side have the numbers and the sums that they had one after the other: all
- * but the last five outputs. */
+/* Interleaved rows have the same numbers and sums as before: all except the last five outputs. */
 static void check_joined(ss_matrix w, const float *a, float *work) {
     static float out[2][ROWS * QUANTISED_OUT], row[2][QUANTISED_IN];
     ss_matrix joined = w;

@@ -625,7 +625,7 @@ static void gates(void) {
     fake_close(&f);
 }
 
-/* A head that gives all to its bias key reads no token: its load is 0. */
+/* A head that gives all attention to its bias key reads no token: its load is 0. */
 static void gate_of_a_bias_key(void) {
     CASE("what a bias key gets is left for no token");
     fake f;

@@ -40,7 +40,7 @@ static void good_pickles(void) {
              "e") "]K\1au"),
          1},
         {"in state_dict", TABLE("(" KEY("s") "K\1X\12\0\0\0state_dict}" KEY("a") GOOD "su"), 1},
-        {"in frames, by names that were put together on the stack",
+        {"in frames, by names that were joined on the stack",
          PICKLE("\x80\4\x95\0\0\0\0\0\0\0\0\x8c\13"
                 "collections\x94\x8c\13"
                 "OrderedDict\x94\x93)R" KEY("a") GOOD "s."),

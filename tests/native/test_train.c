@@ -8,8 +8,7 @@
 
 #include <dirent.h>
 
-/* A model whose weights can be changed, and a second one of its shape for the sums of derivatives.
- */
+/* A model with writable weights, and a second one of its shape for the sums of derivatives. */
 typedef struct live_model {
     opened_file file, sums_file;
     ss_arena arena, sums_arena;

@@ -31,7 +31,7 @@ SAID: dict[str, tuple[float | None, ...]] = {
 
 @pytest.mark.parametrize("id", SAID)
 def test_a_row_says_what_the_document_says(id: str) -> None:
-    """Compares to the digits of the document, of which another processor may change the last one."""
+    """Compares to the digits of the document; another processor may change the last one."""
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(SAID[id])

@@ -1,4 +1,4 @@
-"""corpora.py builds the recipes' text files from their sources; a small sample stands in for these."""
+"""corpora.py builds the recipes' text files from their sources; a small sample replaces these."""
 
 import dataclasses
 import hashlib

@@ -143,7 +143,7 @@ def test_an_outcome_is_its_mean_over_four_measurements() -> None:
 
 
 def test_comparisons_survive_as_benjamini_and_hochberg_say() -> None:
-    """The largest i with p_i <= 0.05 i / n, for the example in their paper (15 p-values, of which four survive at
+    """The largest i with p_i <= 0.05 i / n, for the example in their paper (15 p-values; four survive at
     0.05)."""
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
          0.6528, 0.7590, 1.0]

@@ -1,4 +1,4 @@
-"""Which runs are trained, by which command, and what a run writes at which step."""
+"""Tests the selection of runs, their commands, and the output of a run at each step."""
 
 import dataclasses
 import json

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def prose(name: str, words: int = 40) -> str:
-    """A document that shares no run of words with one of another name."""
+    """Returns a document that shares no sequence of words with another name's."""
     return " ".join(f"{name}{i}" for i in range(words))
 
 

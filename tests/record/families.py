@@ -65,7 +65,7 @@ FAMILIES = {
     "falcon": Family(_made(tf.FalconForCausalLM, tf.FalconConfig, hidden_size=D, num_hidden_layers=L,
                            num_attention_heads=H, multi_query=True, **ENDS, **COMMON),
                      G=1, by_weights=("eager",)),
-    # Its eager path adds the ALiBi bias twice: a map of it is no truth.
+    # Its eager path adds the ALiBi bias twice, so its maps are not the truth.
     "falcon-alibi": Family(_made(tf.FalconForCausalLM, tf.FalconConfig, hidden_size=D,
                                  num_hidden_layers=L, num_attention_heads=H, multi_query=False,
                                  alibi=True, parallel_attn=False, bias=True, **ENDS, **COMMON),

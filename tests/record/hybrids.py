@@ -42,7 +42,7 @@ def _made(name: str, **sizes: Any) -> Callable[[], tf.PreTrainedModel]:
     return make
 
 
-# How each is made, and which of its layers have attention.
+# A function that makes each model, and its layers with attention.
 HYBRIDS = {
     "qwen3_next": (
         _made(
@@ -69,7 +69,7 @@ HYBRIDS = {
         ),
         [1, 3],
     ),
-    # Its two layers with attention share the weights of one.
+    # Its two layers with attention share their weights.
     "zamba2": (
         _made(
             "Zamba2",

@@ -3,18 +3,12 @@
 //
 //     node tests/record/jupyterlab.mjs ADDRESS FOLDER
 //
-// prints what was found as JSON; pictures go to FOLDER. Nothing but the server at ADDRESS may be asked.
-import { createRequire } from 'node:module';
+// prints its observations as JSON; pictures go to FOLDER. It may contact no server but the one at ADDRESS.
+import { CHROMIUM, chromium } from '../browser/chromium.mjs';
 
 const [address, folder] = process.argv.slice(2);
-const { chromium } = createRequire(new URL('../../web/package.json', import.meta.url))(
-  'playwright-core',
-);
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox'],
-});
-const SLOW = 1_800_000; // what a busy machine may take, not what it takes
+const browser = await chromium.launch(CHROMIUM);
+const SLOW = 1_800_000; // the time that a busy machine may take
 const found = { asked: [] };
 try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
@@ -40,7 +34,7 @@ try {
   };
   const figure = async () => {
     const element = await page.waitForSelector('iframe[sandbox]');
-    await element.scrollIntoViewIfNeeded(); // a figure begins when it is visible
+    await element.scrollIntoViewIfNeeded(); // a figure starts when it is visible
     const frame = await element.contentFrame();
     await frame.waitForSelector('sink-scope');
     await frame.waitForFunction(
@@ -63,7 +57,7 @@ try {
   await command('notebook:run-all-cells');
   let frame = await figure();
   await page.screenshot({ path: `${folder}/run.png` });
-  // What the last cell prints. Its prompt has another number once it ran, and a star before.
+  // The output of the last cell. Its prompt has another number after it ran, and a star before.
   const read = async () => {
     const cell = page.locator('.jp-CodeCell').last();
     const prompt = async () => (await cell.locator('.jp-InputPrompt').first().innerText()).trim();

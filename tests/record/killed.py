@@ -1,7 +1,5 @@
-"""The driver of a study on Ray whose workers and whose driver are killed at places that a seed draws.
-
-    python tests/record/killed.py OUT MODELS PROMPTS BLOCK KILLS SEED
-"""
+"""The driver of a study on Ray whose workers and driver are killed at places that a seed draws. python
+tests/record/killed.py OUT MODELS PROMPTS BLOCK KILLS SEED"""
 
 import os
 import random
@@ -59,22 +57,23 @@ def models(n: int, seconds: float = 0) -> dict[str, Any]:
 
 
 def places(n: int, blocks: int) -> list[str]:
-    """Where a process may die: in a model's first forward pass, before and after each file is written."""
+    """Returns the places where a process may die: in a model's first forward pass, before and after each file is
+    written."""
     files = [*(f"{b:05d}" for b in range(blocks)), "recording"]
     return [f"{i} {where}" for i in range(n)
             for where in ("in a pass", *(f"{when} {file}" for file in files for when in ("before", "after")))]
 
 
 def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) -> Any:
-    """A function that makes model i, in a process that dies, or kills the driver, at the places of `kills`, once
-    at each."""
+    """Returns a function that makes model i, in a process that dies, or kills the driver, once at each place of
+    `kills`."""
 
     def die(where: str) -> None:
         if where in kills and not (graves / where).exists():
             (graves / where).touch()
             os.kill(driver if kills[where] == "driver" else os.getpid(), signal.SIGKILL)
             if kills[where] == "driver":
-                time.sleep(60)  # Ray ends the workers of a driver that is gone
+                time.sleep(60)  # Ray ends the workers of a dead driver
 
     def factory() -> tuple[nn.Module, None]:
         from sinkscope import storage

@@ -53,7 +53,7 @@ def _family(name: str) -> Callable[[], Any]:
 
 
 def _hidden(model: Any) -> Any:
-    """The same model with half of what its second layer adds taken away, by a hook."""
+    """Returns the same model; a hook removes half of its second layer's output."""
     model.model.layers[1].register_forward_hook(
         lambda _, inputs, output: inputs[0] + 0.5 * (output - inputs[0])
     )

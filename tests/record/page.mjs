@@ -17,7 +17,7 @@ const CELLS = [
 const stage = await openStage();
 const found = {};
 
-/** What the map says when the pointer is over a cell. */
+/** Returns the map's readout of a cell. */
 async function cell(page, [row, col], side) {
   const map = page.locator('[data-view="attention"] .heatmap');
   const { width, height } = await map.boundingBox();
@@ -37,7 +37,7 @@ try {
     const side = await map.locator('canvas').evaluate(({ width }) => width);
     const cells = [];
     for (const at of CELLS) cells.push(await cell(page, at, side));
-    // What the map says is read before other questions take its place.
+    // The map's readout is read before other questions replace it.
     const shown = {
       finding: await text(page, '[data-finding]'),
       map: await map.getAttribute('aria-label'),
@@ -45,7 +45,7 @@ try {
     };
     const texts = [await text(page, 'main')];
     const [titles, lacks] = [new Set(), {}];
-    // Pictures that cannot be seen are not drawn.
+    // Figures outside the screen are not drawn.
     await page.setViewportSize({ width: 1280, height: 5000 });
     await everyTab(page, async () => {
       for (const figure of await page.locator('.stage > .figure').all()) {

@@ -24,7 +24,7 @@ from truth import run64  # noqa: E402
 README = ROOT / "models" / "record" / "README.md"
 BEGIN, END = "<!-- families -->", "<!-- end of families -->"
 T, MOST, MOST_OFF = 32, 4_000_000, 1e-5
-# What makes a config small, under the names that configs use.
+# Settings that make a config small, by their names in configs.
 SMALL = {
     "vocab_size": 97,
     "hidden_size": 64,
@@ -127,7 +127,8 @@ def small(name: str, made: str) -> Any:
 
 
 def apart(found: Any, attentions: Any, both: bool) -> float:
-    """How far alpha is from that of these maps; shares of nearly empty rows are guarded as the metric says."""
+    """Returns the largest difference of alpha from that of these maps; shares of nearly empty rows are guarded as
+    the metric says."""
     n = found["mean.alpha"].shape[-1]
     att = torch.stack([x[0] for x in attentions if x is not None and x.shape[-2:] == (n, n)]).double()
     sums = att.sum(-1, keepdim=True)
@@ -139,7 +140,7 @@ def apart(found: Any, attentions: Any, both: bool) -> float:
 
 
 def row(name: str, made: str) -> tuple[str, str] | None:
-    """The family and what came of it; None where a small config makes no model."""
+    """Returns the family and its result; None if a small config makes no model."""
     import sinkscope
 
     try:

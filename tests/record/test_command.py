@@ -20,7 +20,7 @@ TEXTS = [" ".join(WORDS[1 + (i * j + j) % 10] for j in range(20)) for i in range
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A llama with a word tokenizer that puts <s> before a text."""
+    """A llama with a word tokenizer that prepends <s> to a text."""
     out = tmp_path_factory.mktemp("model")
     FAMILIES["llama"].make("sdpa").save_pretrained(out)
     words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="."))

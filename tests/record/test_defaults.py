@@ -1,4 +1,4 @@
-"""What callers get who leave out a parameter; the README, the notebook and the commands rely on these values."""
+"""Pins the default parameters, on which the README, the notebook and the commands rely."""
 
 import inspect
 from collections.abc import Callable

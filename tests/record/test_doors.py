@@ -1,6 +1,5 @@
-"""What cannot be recorded as it was passed is refused before the model runs, in one sentence that says
-what to do;
-parts of models, and models that lie elsewhere, are recorded."""
+"""Inputs that cannot be recorded are refused before the model runs, in one sentence that suggests a fix; parts of
+models, and models on other devices, are recorded."""
 
 from typing import Any
 
@@ -158,7 +157,7 @@ def test_prompt_tuning_is_refused_with_what_to_do() -> None:
     ).eval()
     with pytest.raises(UnsupportedModel, match="3 virtual tokens.*get_base_model.*inputs_embeds"):
         sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-    # What the sentence says works.
+    # The sentence's suggestion works.
     ids = torch.tensor(PROMPTS[:1])
     with torch.no_grad():
         embeds = torch.cat([model.get_prompt(1), base.get_input_embeddings()(ids)], 1)

@@ -1,4 +1,4 @@
-"""What is recorded of each family equals the maps that transformers' eager attention reports."""
+"""The recording of each family equals the maps that transformers' eager attention reports."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,4 @@
-"""Files are complete or absent, regular, and checked before the work; texts are read as their writers
-meant them."""
+"""Files are complete or absent, regular, and checked before the work; texts are read as their writers meant them."""
 
 import copy
 import csv
@@ -35,7 +34,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_no_file_is_left_open_or_behind(tmp_path: Path) -> None:
-    """Neither by the trial before the work, nor by what is written or fails."""
+    """Neither the trial before the work, nor a write or a failure leaves a file."""
     before = len(os.listdir("/dev/fd"))
     check_target(tmp_path / "a")
     assert names(tmp_path) == []

@@ -1,4 +1,4 @@
-"""Layers are called by the model's own numbers, and hidden states are those of all layers."""
+"""Layers have the model's own numbers, and hidden states are those of all layers."""
 
 import json
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_a_call_knows_the_number_of_its_layer() -> None:
 
 
 class Attention(nn.Module):
-    """Of a model of somebody's own; it may be interrupted in the middle, as by a key in a notebook."""
+    """The attention of a user's model; it may be interrupted in the middle, as by a key in a notebook."""
 
     stops = False
 
@@ -74,7 +74,7 @@ class Attention(nn.Module):
 
 
 class Pooled(nn.Module):
-    """Two layers, and after them a pooling that uses the same function and is no attention of a layer."""
+    """Two layers, and after them a pooling that uses the same function and is no layer's attention."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ def test_what_is_computed_beside_the_model_is_no_call_of_it() -> None:
             return nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
 
     class LinearAttention(nn.Module):
-        """Called attention, and gives no weights."""
+        """A module named attention that returns no weights."""
 
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, None]:
             return x.cumsum(-2), None
@@ -137,8 +137,8 @@ def test_a_window_is_as_wide_as_its_rows_see() -> None:
     for width in range(1, T + 2):
         first = (t - width + 1).clamp(min=0)
         assert window_of(first, t, "causal") == (width if width < T else None)
-        around = (t - width).clamp(min=0), (t + width).clamp(max=T - 1)
-        assert window_of(*around, "bidirectional") == (2 * width + 1 if width < T - 1 else None)
+        window = (t - width).clamp(min=0), (t + width).clamp(max=T - 1)
+        assert window_of(*window, "bidirectional") == (2 * width + 1 if width < T - 1 else None)
 
 
 def test_layers_that_share_their_weights_are_layers_of_their_own() -> None:

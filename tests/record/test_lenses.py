@@ -1,4 +1,4 @@
-"""The lines of the README for other programs' maps, run as they stand there; `tests/record/lenses` brings these
+"""Runs the README's lines for other programs' maps verbatim; `tests/record/lenses` installs these
 programs."""
 
 import re
@@ -29,7 +29,7 @@ def lines_of(heading: str) -> str:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., sinkscope.Recording]:
-    """Runs the lines under a heading, from a file, whose source nnsight reads."""
+    """Runs the lines under a heading from a file, since nnsight reads their source."""
 
     def ran(heading: str, **names: Any) -> sinkscope.Recording:
         path = tmp_path / "lines.py"

@@ -47,7 +47,7 @@ def test_sinks_of_a_long_text_equal_those_of_transformers(tmp_path: Path) -> Non
     assert engine["metrics"]["alpha"]["shape"] == [3, 4, T]
     alpha = np.array(engine["metrics"]["alpha"]["mean"]).reshape(12, T)[:, 0]
     assert np.abs(alpha - found["mean.alpha"].reshape(12, T)[:, 0]).max() <= 1e-6
-    # The thresholds tell heads apart, and none of them is so close that rounding decides.
+    # The thresholds separate the heads, and none of them is so close that rounding decides.
     assert np.abs(alpha[:, None] - EPS).min() > 1e-6
     sinks = [at["metrics"]["sink_ratio"]["mean"][0] for at in engine["byEps"]]
     assert len(set(sinks)) >= 3

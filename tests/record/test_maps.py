@@ -1,5 +1,4 @@
-"""Maps of other programs, and models that are watched in a loop of one's own, give the numbers of
-`record`."""
+"""Maps of other programs, and models that are watched in a user's loop, give the numbers of `record`."""
 
 import json
 import math
@@ -94,7 +93,7 @@ def test_a_mask_of_one_row_is_that_of_every_chunk_of_queries(rows: int) -> None:
     zeros = torch.zeros(1, 1, 4, 2)
     call = Call(0, nn.Identity(), query=zeros, key=zeros, value=zeros, mask=mask)
     chunks = list(call.chunks(cells=8, scores=True))
-    # A mask of truths hides, and adds nothing to what is seen.
+    # A boolean mask hides keys and adds nothing to the scores of visible ones.
     assert all(chunk.scores is not None and chunk.scores[..., 1:].eq(0).all() for chunk in chunks)
     att = torch.cat([chunk.att for chunk in chunks], 2)
     assert torch.allclose(att, torch.tensor([0, 1 / 3, 1 / 3, 1 / 3], dtype=att.dtype).expand(1, 1, 4, 4))
@@ -111,7 +110,7 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
     assert found.model["mask"] == {"kind": "causal"} and found.first == 1
     assert found.conditions["first"] == {"token": "b", "id": None, "position": 1}
     assert np.allclose(found["mean.first_share"], (1 / 2 + 1 / 3 + 1 / 4) / 4)
-    # Prompts have a first token in common where they have it at its position.
+    # Prompts share a first token if they have it at its position.
     for others, token in (("xbyz", "b"), ("axyz", None)):
         found = sinkscope.record_maps([causal, causal], [list("abcd"), list(others)], first=1)
         assert found.conditions["first"]["token"] == token
@@ -168,7 +167,7 @@ def test_vectors_beside_maps_have_a_row_for_each_token() -> None:
     att, tokens = np.tril(np.ones((1, 2, 4, 4), np.float32)), [list("abcd")]
     att /= att.sum(-1, keepdims=True)
     plain = sinkscope.record_maps([att], tokens)
-    # Queries alone tell nothing, and neither do keys.
+    # Queries or keys alone do not identify a head.
     for name in ("q", "k"):
         found = sinkscope.record_maps([att], tokens, **{name: [np.ones((1, 2, 4, 3), np.float32)]})
         assert found.tensors.keys() == plain.tensors.keys()
@@ -269,7 +268,7 @@ def test_what_is_watched_has_the_numbers_of_what_is_recorded(name: str, implemen
 
 @pytest.mark.parametrize("name", WINDOWED)
 def test_a_window_is_found_in_maps(name: str) -> None:
-    """Of every layer: the other layers of most of these models have none."""
+    """Every layer has a window: the other layers of most of these models have none."""
     family = FAMILIES[name]
     recorded = sinkscope.record(
         family.make(family.implementations[0]), None, PROMPTS[:1], tokens=T, progress=False
@@ -287,7 +286,7 @@ def test_a_window_is_found_in_maps(name: str) -> None:
 
 
 def test_keys_without_weight_are_no_window() -> None:
-    """Of sparse maps, and of one that halves rounded: single keys have none."""
+    """Sparse maps, and maps with rounded halves: single keys have no weight."""
     att = torch.full((1, 2, 6, 6), 1.0).tril()
     att[..., 4:, 0] = 0
     att[..., 5, 2] = 0
@@ -295,7 +294,7 @@ def test_keys_without_weight_are_no_window() -> None:
     assert found.model["mask"] == {"kind": "causal"} and "windows" not in found.model
     own = torch.eye(6).expand(1, 2, 6, 6)
     assert sinkscope.from_maps(own, list("abcdef")).model["mask"] == {"kind": "causal"}
-    # Of a window of 5 keys the first has no weight in one row.
+    # In a window of 5 keys the first has no weight in one row.
     window = torch.ones(12, 12).tril().triu(-4)
     window[9, 5] = 0
     found = sinkscope.from_maps((window / window.sum(-1, keepdim=True)).expand(1, 2, 12, 12), list("abcdefghijkl"))
@@ -333,8 +332,7 @@ def test_what_ones_own_hooks_change_is_edited() -> None:
 
 
 def test_only_what_is_undefined_is_nan() -> None:
-    """A number of maps is NaN only where nothing defines it: no query after the first, no second
-    prompt."""
+    """A number of maps is NaN only if it is undefined: no query after the first, no second prompt."""
     found = from_bytes(bytes_of(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
     undefined = {name for name, x in found.items() if x.dtype.kind == "f" and np.isnan(x).any()}
     assert undefined == {"mean.head_gate", "deviation.head_gate", "prompt.loss"}

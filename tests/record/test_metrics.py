@@ -1,5 +1,5 @@
-"""The metrics of a recording against NumPy, from the fields that it keeps and the maps of transformers;
-and the chunks of a map against the whole."""
+"""Compares the metrics of a recording with NumPy, from its fields and the maps of transformers; and the chunks of a
+map with the whole."""
 
 import numpy as np
 import pytest

@@ -2,7 +2,6 @@
 by the page in Chromium."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -73,7 +72,7 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
                     value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
                 ), (metric, of)
             compared.add(metric)
-    # All that `table` summarizes is among them, but for two that the command line shows otherwise.
+    # It has all summary metrics of `table`, except two that the command line shows differently.
     summarized = {metric for metric, _, _ in recording.summarized()} - {"distance"}
     assert summarized - {"row_mass", "alpha_raw"} | {"row_mass_summary"} <= compared
     assert "loss_mean" not in compared if "bert" in name else "loss_mean" in compared
@@ -95,8 +94,8 @@ def printed(path: Path, *options: str) -> str:
 def test_the_core_measures_the_first_token_where_the_recording_has_it(
     name: str, first: int, tmp_path: Path
 ) -> None:
-    """The core computes from maps and vectors of the kept prompt what the package computed while it
-    ran."""
+    """The core computes from maps and vectors of the kept prompt the numbers that the package computed during the
+    run."""
     model = (
         HYBRIDS[name][0]() if name in HYBRIDS else FAMILIES[name].make(FAMILIES[name].implementations[0])
     )
@@ -111,7 +110,7 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
         fields=["q", "k", "v", "hidden", "loss"],
         progress=False,
     )
-    # Maps are kept in half precision: exact alpha stands beside them, and what else needs them is off by
+    # Maps are stored in half precision next to exact alpha; other metrics computed from them are off by
     # that.
     known = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
     sinkscope.Recording(recording.conditions, known).save(tmp_path / "r.safetensors")
@@ -151,9 +150,8 @@ def test_the_command_line_names_layers_and_the_first_token_as_the_model_does(tmp
 
 @pytest.fixture(scope="module")
 def page(files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    chromium = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    if not PAGE.exists() or not Path(chromium).exists():
-        pytest.skip("the page is not built, or there is no Chromium")
+    if not PAGE.exists():
+        pytest.skip("the page is not built")
     run = subprocess.run(
         ["node", "tests/record/page.mjs", tmp_path_factory.mktemp("pictures"), *files.values()],
         cwd=ROOT,
@@ -173,7 +171,7 @@ def test_the_page_shows_the_numbers_of_the_package(
     assert found["troubles"] == []
     alpha = recording["mean.alpha"][..., 0]
     layer, head = np.unravel_index(np.argmax(alpha), alpha.shape)
-    # Means over prompts that begin with different tokens are of none of these.
+    # Means over prompts with different first tokens belong to none of these.
     token = recording.conditions["first"]["token"]
     named = "" if token is None else f" “{token}”"
     assert found["finding"].startswith(f"Head L{layer}H{head} gives the first token{named} ")
@@ -217,7 +215,7 @@ def test_the_page_offers_what_is_true_of_the_model(
         assert not re.search(r"later token|next token|t ≥ k|causal", texts)
     else:
         assert "Loss by position" in views
-        # It reads whole maps, of which a long recording keeps blocks.
+        # It reads whole maps, and a long recording keeps only blocks.
         assert ("Sink₁ by length" in views) == (not name.startswith("long-"))
         assert "Loss by position" not in found["lacks"]
     if name.startswith("long-"):

@@ -49,6 +49,6 @@ def test_both_have_the_license_and_say_who_made_them_and_where_they_come_from(bu
         assert contents["LICENSE"] == licence, path.name
         fields = message_from_bytes(metadata)
         assert fields["Author"] and fields["License-Expression"] == "Apache-2.0" and fields["Keywords"]
-        assert fields["Requires-Python"] == ">=3.10"  # with no newest version: none is known to fail
+        assert fields["Requires-Python"] == ">=3.10"  # without an upper bound: no newer version is known to fail
         assert fields.get_all("Project-URL") == ["Source, https://example.org/a/b",
                                                  "Issues, https://example.org/a/b/issues"]

@@ -1,4 +1,4 @@
-"""A padded batch gives the numbers of its prompts alone, whatever the side and the kernel."""
+"""A padded batch gives the numbers of its prompts alone, with any side and kernel."""
 
 from types import SimpleNamespace
 
@@ -160,7 +160,7 @@ class Named(torch.nn.Module):
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize(("name", "kernel"), WATCHED)
 def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> None:
-    """What is seen there has the pads among its tokens: alpha of the shorter prompt was off by 0.3."""
+    """Watched maps have the pads among their tokens: alpha of the shorter prompt was off by 0.3."""
     model = FAMILIES[name].make(kernel)
     prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
     batch = padded(prompts, side)
@@ -176,7 +176,7 @@ def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> Non
 
 
 class Padding(torch.nn.Module):
-    """A model of one's own that finds its pads by their id, 0, and hides them."""
+    """A user's model that recognises pads by their id, 0, and hides them."""
 
     def __init__(self, attention: torch.nn.Module) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ class Padding(torch.nn.Module):
 
 
 class ReturnsAttention(torch.nn.Module):
-    """A row that sees nothing is even over all keys, since all scores are the least number."""
+    """A row without visible keys is uniform over all keys, since all its scores are the dtype's minimum."""
 
     def forward(self, x: torch.Tensor, visible: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         att = (x @ x.mT).masked_fill(~visible, torch.finfo(x.dtype).min).softmax(-1)
@@ -219,7 +219,7 @@ def test_pads_that_a_model_finds_itself_are_not_watched(ids: list[int], attentio
     ],
 )
 def test_pads_that_a_model_finds_itself_are_not_recorded(ids: list[int], expected: str) -> None:
-    """Also not behind a prompt without: the queries of a key were T less its position."""
+    """Nor after a prompt without padding: the queries of a key were T minus its position."""
     model, plain = Padding(CallsAttention()), [1, 2, 3, 4, 5]
     with pytest.raises(UnsupportedModel, match=expected):
         sinkscope.record(model, None, [plain, ids], tokens=5, progress=False)

@@ -1,4 +1,4 @@
-"""The file: what is saved is read again, by safetensors too, and keeps to its schema."""
+"""The file: a saved recording is read back, by safetensors too, and follows its schema."""
 
 import json
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_the_file_keeps_to_the_schema_and_to_its_shapes(name: str, tmp_path: Pat
 def test_mean_and_deviation_are_those_of_numpy() -> None:
     rng = np.random.default_rng(1)
     values = rng.normal(1e4, 1, (50, 3)).astype(np.float32)
-    values[7, 2] = np.nan  # what is undefined for one prompt is undefined for all
+    values[7, 2] = np.nan  # a number that is undefined for one prompt has an undefined mean
     means = Means()
     for row in values:
         means.add({"x": row})

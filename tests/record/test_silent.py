@@ -34,7 +34,7 @@ class Block(nn.Module):
 
 
 class Net(nn.Module):
-    """A model of one's own; `order` says which layers run, and how often."""
+    """A user's model; `order` names the layers that run, with repetitions."""
 
     def __init__(self, seed: int = 0, order: Callable[[Tensor], Any] = lambda ids: range(L)) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Twice(nn.Module):
 
 
 class Listed(Twice):
-    """The same, with its model in a list."""
+    """The same model, in a list."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__(inner)
@@ -260,14 +260,14 @@ class CrossAttention(nn.Module):
 
 
 class Attention(CrossAttention):
-    """Of the same kind, known by how its input is called."""
+    """Cross-attention, recognised by the name of its input."""
 
     def forward(self, x: Tensor, encoder_hidden_states: Tensor) -> Tensor:  # type: ignore[override]
         return super().forward(x, encoder_hidden_states)
 
 
 class Reader(nn.Module):
-    """Each of its layers attends to what another part says of as many tokens."""
+    """Each of its layers attends to another part's output for the same number of tokens."""
 
     def __init__(self, attention: type[nn.Module]) -> None:
         super().__init__()
@@ -359,14 +359,14 @@ def test_parts_that_are_called_alone_are_whole_passes() -> None:
 def test_experts_are_no_layers_of_a_hybrid_that_is_watched() -> None:
     make, layers = HYBRIDS["jamba"]
     model = make()
-    model.extra = nn.ModuleList(nn.Identity() for _ in range(9))  # run oftener than there are layers
+    model.extra = nn.ModuleList(nn.Identity() for _ in range(9))  # runs more often than there are layers
     model.model.layers[0].register_forward_hook(lambda *_: [one(torch.zeros(1)) for one in model.extra] and None)
     found = watched(model, PROMPTS[:1]).recording(PROMPTS[:1])
     assert (found.layers, found.blocks) == (layers, 4)
 
 
 class Guided(nn.Module):
-    """Runs each sequence beside a copy without its first tokens."""
+    """Runs each sequence together with a copy without its first tokens."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
@@ -437,7 +437,7 @@ class Masked(nn.Module):
 
 
 def test_a_mask_of_no_known_kind_is_refused_or_named() -> None:
-    """Of a mask that is causal between blocks of 8 tokens, alpha would be divided by all T queries."""
+    """With a mask that is causal between blocks of 8 tokens, alpha would be divided by all T queries."""
     t = torch.arange(T)
     blocks = t[:, None] // 8 >= t // 8
     with pytest.raises(UnsupportedModel, match="expected a causal, prefix or bidirectional mask, found another"):
@@ -460,7 +460,7 @@ def test_a_mask_of_no_known_kind_is_refused_or_named() -> None:
 
 
 class SharpAttention(nn.Module):
-    """Returns its weights, most of which underflow."""
+    """Returns its weights; most of them underflow."""
 
     def __init__(self, scale: float) -> None:
         super().__init__()
@@ -496,13 +496,13 @@ class Sharp(nn.Module):
 
 @pytest.mark.parametrize("scale", [0.5, 1.5, 8])
 def test_weights_that_underflow_are_no_window(scale: float) -> None:
-    """Keys without weight counted as hidden: a window of 47 keys was said, and twice the entropy."""
+    """Keys without weight counted as hidden: the recording had a window of 47 keys, and twice the entropy."""
     model = Sharp(scale)
     with torch.no_grad():
         maps = torch.stack([torch.stack(copy.deepcopy(model).double().run(torch.tensor([row]))[1]) for row in PROMPTS])
     entropy = -torch.xlogy(maps, maps).sum(-1)[..., 1:] / torch.arange(2, T + 1).double().log()
     expected = entropy.sum(-1).mean(0).numpy() / T
-    if scale == 8:  # some keys have no weight in any row: what hides them is not said
+    if scale == 8:  # some keys have no weight in any row, so the mask is unknown
         with pytest.raises(UnsupportedModel, match="without padding, found that no query"):
             record(model, PROMPTS)
     found = record(model, PROMPTS, mask="causal" if scale == 8 else None)
@@ -518,7 +518,7 @@ def test_weights_of_halves_keep_their_windows() -> None:
 
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 def test_packed_texts_are_refused_in_any_prompt(name: str) -> None:
-    """transformers hides the texts before from each other where positions begin anew: "a window of 28 keys"."""
+    """transformers separates packed texts where positions restart, which was taken for "a window of 28 keys"."""
     model = FAMILIES[name].make(FAMILIES[name].implementations[0])
     whole, packed = torch.arange(T)[None], torch.tensor([[*range(20), *range(T - 20)]])
 
@@ -533,7 +533,7 @@ def test_packed_texts_are_refused_in_any_prompt(name: str) -> None:
 
 
 class Prefixed(Masked):
-    """The first token says how many tokens all others see."""
+    """The first token gives the number of tokens that all others see."""
 
     def forward(self, ids: Tensor) -> Tensor:
         t = torch.arange(ids.shape[1])
@@ -544,7 +544,7 @@ class Prefixed(Masked):
 
 @pytest.mark.parametrize("lengths", [(8, 20), (20, 8), (1, 8), (8, 1)])
 def test_prompts_of_several_masks_are_refused(lengths: tuple[int, int]) -> None:
-    """The mask of the first was said of all, and weights on later keys were lost."""
+    """The first prompt's mask was recorded for all, and weights on later keys were lost."""
     prompts = [[n, *row[1:]] for n, row in zip(lengths, PROMPTS)]
     model = Prefixed(torch.empty(0))
     with pytest.raises(UnsupportedModel, match="mask of the first prompt, found that query 0 sees keys up to"):

@@ -1,5 +1,5 @@
-"""A real model: SmolLM2-135M-Instruct through transformers, on dequantized weights, against the engine
-of Sinkscope on the same file. Skipped where `models/fetch/smollm2` has not fetched it."""
+"""A real model: SmolLM2-135M-Instruct through transformers, on dequantized weights, compared with Sinkscope's engine
+on the same file. Skipped if `models/fetch/smollm2` has not fetched it."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Studies: rows, parts, recordings, what goes on after a kill, and where they are written."""
+"""Studies: rows, parts, recordings, resuming after a kill, and where they are written."""
 
 import json
 import os
@@ -31,7 +31,7 @@ PACKED = ("sums", "kept")
 
 
 def make(name: str, grave: str | None = None) -> Any:
-    """A function that makes the model; at prompt HEAVY its first process dies and leaves `grave`."""
+    """Returns a function that makes the model; at prompt HEAVY its first process dies and leaves `grave`."""
 
     def factory() -> tuple[torch.nn.Module, None]:
         torch.set_num_threads(1)
@@ -79,7 +79,7 @@ def same_recordings(found: dict[str, str], expected: dict[str, str]) -> None:
 def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     out = tmp_path_factory.mktemp("plain")
     addresses = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
-    # A model that failed has no recording, and only a warning says so.
+    # A failed model has no recording, and only a warning reports it.
     assert set(addresses) == {"llama", "bloom"}
     return out, addresses
 

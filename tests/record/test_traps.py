@@ -1,4 +1,4 @@
-"""What goes wrong silently when attention is recorded carelessly."""
+"""Silent errors of careless recordings of attention."""
 
 import warnings
 
@@ -16,7 +16,7 @@ from transformers.masking_utils import flash_attention_mask
 
 
 def observed(model: torch.nn.Module, **batch: torch.Tensor) -> tuple[list[torch.Tensor], object]:
-    """The maps [B, H, T, S] of each call, put together from small chunks, and the model's output."""
+    """Returns the maps [B, H, T, S] of each call, concatenated from small chunks, and the model's output."""
     maps = []
 
     def visit(call: Call) -> None:
@@ -41,7 +41,7 @@ def test_padding_is_invisible(name: str) -> None:
     family = FAMILIES[name]
     ids = torch.tensor(inputs(family, 2))
     mask = torch.ones_like(ids)
-    # Decoders are padded in front, encoders behind.
+    # Decoders are padded at the front, encoders at the end.
     pad = slice(T - 9, T) if family.kind == "bidirectional" else slice(0, 9)
     mask[1, pad] = 0
     maps, _ = observed(family.make(family.implementations[0]), input_ids=ids, attention_mask=mask)
@@ -99,8 +99,8 @@ def test_flash_attention_passes_no_mask(name: str, padded: bool) -> None:
 
 
 def test_the_mask_is_that_of_the_backend() -> None:
-    """A name without a mask makes a causal model bidirectional: what is recorded says so, and a model
-    whose logits change is refused."""
+    """A name without a mask makes a causal model bidirectional: the recording says so, and a model whose logits
+    change is refused."""
     model = FAMILIES["llama"].make("sdpa")
     ids = torch.tensor(inputs(FAMILIES["llama"], 1))
     with torch.no_grad():
@@ -158,7 +158,7 @@ def test_the_implementation_and_the_hooks_are_put_back_after_an_exception(name: 
     sinkscope.record(model, None, inputs(family, 1), tokens=T, progress=False)
     assert [config._attn_implementation for config in configs] == before
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
-    assert all(m.training for m in model.modules())  # record evaluates, and puts that back as well
+    assert all(m.training for m in model.modules())  # record uses evaluation mode, and restores this mode as well
 
 
 def test_low_precision_scores_are_computed_in_float32() -> None:
@@ -349,13 +349,13 @@ def test_every_number_of_the_first_token_is_of_the_position_that_counts_as_it() 
     for i, eps in enumerate((0.02, 0.05)):
         assert np.isclose(rows[f"Sink_3, eps {eps:g}"]["mean"], sink[i, first])
         assert np.isnan(rows[f"Sink_3, eps {eps:g}"]["largest"])
-    # The numbers at the places beside it are others.
+    # The numbers at adjacent positions differ.
     assert not np.isclose(alpha[..., first].mean(), alpha[..., 0].mean(), rtol=1e-2)
     assert not np.array_equal(sink[:, first], sink[:, 0])
 
 
 def test_raw_numbers_of_a_prompt_are_of_the_position_that_counts_as_first() -> None:
-    """Of a model whose rows do not sum to 1."""
+    """A model whose rows do not sum to 1."""
     first, family = 2, FAMILIES["gpt_oss"]
     found = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 1), tokens=T,
                              first=first, eps=[0.05, 0.1], progress=False)
@@ -396,7 +396,7 @@ def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest
 
 
 class Masked(torch.nn.Module):
-    """A model of one's own that hides later keys by a number of its own, which it adds to their scores."""
+    """A user's model that hides later keys by a number of its own, which it adds to their scores."""
 
     def __init__(self, added: float) -> None:
         super().__init__()

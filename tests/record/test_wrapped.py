@@ -1,4 +1,4 @@
-"""A model inside other modules is observed as it is alone."""
+"""A model inside other modules is observed as if it were alone."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from truth import alpha64, eager64
 
 
 class Mine(nn.Module):
-    """A model of one's own around another, with its config."""
+    """A user's module that wraps a model and has its config."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ def lora(model: nn.Module) -> nn.Module:
 
 
 class Trained(Mine):
-    """A model of one's own whose `config` is that of its training."""
+    """A user's model whose `config` is that of its training."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)
@@ -150,7 +150,7 @@ def test_unwrap_finds_the_model() -> None:
 
 
 class Itself(nn.Module):
-    """Its base model is itself; whoever asks again and again never ends."""
+    """Its base model is itself, so a loop over base models would never end."""
 
     asked = 0
 
@@ -161,7 +161,7 @@ class Itself(nn.Module):
 
 
 class Attention(nn.Module):
-    """Returns weights, a tenth of which it keeps back."""
+    """Returns weights whose rows sum to 1 - kept."""
 
     def forward(self, x: torch.Tensor, kept: float) -> tuple[torch.Tensor, torch.Tensor]:
         T = x.shape[1]

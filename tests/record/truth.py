@@ -1,4 +1,4 @@
-"""What transformers' own eager attention says of a model in float64."""
+"""The attention of a model by transformers' own eager implementation in float64."""
 
 import copy
 from typing import Any
@@ -18,7 +18,7 @@ def run64(model: torch.nn.Module, **inputs: Tensor) -> Any:
     exact = copy.deepcopy(model).double().eval()
     exact.set_attn_implementation("eager")
     if exact._can_set_experts_implementation():
-        exact.set_experts_implementation("eager")  # the fast one has no float64
+        exact.set_experts_implementation("eager")  # the fast implementation has no float64
     inputs = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
     return exact(**inputs, output_attentions=True, output_hidden_states=True)
 

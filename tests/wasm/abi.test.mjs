@@ -1,4 +1,4 @@
-/** Between JavaScript and the core: arguments, errors, and a binary that the test stands in for. */
+/** The border of JavaScript and the core: arguments, errors, and a binary that the test fakes. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { check, checkList, checkOptions, checkPlan, urlOf } from '../../wasm/abi/arguments.ts';
@@ -179,7 +179,7 @@ test('shared memory is asked for by halves, down to twice what the binary begins
   });
 });
 
-/** A binary whose view lies at 64 and whose last failure is at 1024; blocks begin at 4096. */
+/** A fake binary with its view at 64 and its last failure at 1024; allocations begin at 4096. */
 function binary(own = {}) {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const words = new Uint32Array(memory.buffer);
@@ -200,7 +200,7 @@ function binary(own = {}) {
   };
   const module = new Module(exports, /** @type {any} */ ('binary'));
   const at = (address) => new Uint8Array(memory.buffer, address);
-  /** A function that fills the view. */
+  /** Returns a function that fills the view. */
   const shows = (name, ...view) => {
     exports[`ss_wasm_${name}`] = (...args) => {
       assert.equal(args.at(-1), 64);
@@ -230,13 +230,13 @@ test('a failure of the core has its code, its place and its words', () => {
     () => module.json('fail'),
   ])
     assert.deepEqual(caught(call), ['bad_tensor', ...where]);
-  // Texts that fill their room have no end of their own.
+  // Texts that fill their buffer have no terminator.
   at(1028).fill(97, 0, 96);
   at(1124).fill(98, 0, 768);
   at(1892).fill(99, 0, 9);
   assert.deepEqual(caught(() => module.check('fail')).slice(1), ['a'.repeat(96), 'b'.repeat(768)]);
   module.check('none');
-  // Addresses above 2 GiB come as negative numbers.
+  // Addresses above 2 GiB arrive as negative numbers.
   assert.equal(module.handle('far'), 2 ** 32 - 4096);
 });
 

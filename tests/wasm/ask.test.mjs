@@ -1,4 +1,4 @@
-/** What a server's answer means, and when it is asked again: by answers that no server has to give. */
+/** The meaning of a server's answers, and when a request is repeated, with fake answers. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { getEventListeners } from 'node:events';
@@ -7,7 +7,7 @@ import { ask, backOff, placeOf, reasonOf, sleep } from '../../wasm/loading/ask.t
 const address = new URL('https://hub.example/a/b?signed=secret');
 
 /**
- * Asks a server that gives these answers in turn, the last one for good; waits are not waited for.
+ * Sends a request to a server that gives these answers in turn, the last one forever; waits are skipped.
  * @param {import('node:test').TestContext} t
  * @param {(Response | Error)[]} answers
  * @param {import('../../wasm/loading/ask.ts').Patience & { method?: string }} [options]
@@ -134,7 +134,7 @@ test('a wait of thirty seconds is the longest', async (t) => {
     [15_000, 3, 30_000],
   ])
     assert.equal(backOff(failures, { wait }), expected);
-  // The wait that the server asks for is kept; the signal ends it here.
+  // The server's requested wait is respected; here the signal ends it.
   for (const [seconds, waits] of [
     ['30', [30_000]],
     ['31', []],

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { binaries, root, withEngine } from './helper.mjs';
 import { chooseBinary } from '../../wasm/abi/variants.ts';
 
-/** Each with the most bytes that it may have, compressed. */
+/** The size limit of each binary, compressed. */
 const most = {
   'sinkscope.wasm': 89 * 1024,
   'sinkscope.simd.wasm': 92 * 1024,
@@ -23,7 +23,7 @@ const most = {
 const names = Object.keys(most);
 const read = (name) => readFileSync(new URL(name, binaries));
 
-// What Emscripten adds by itself; the versions differ in which of them.
+// Exports that Emscripten adds on its own; versions differ in these.
 const toolchain =
   /^(memory|_initialize|__indirect_function_table|__errno_location|_?_?emscripten_.*|stack.*)$/;
 

@@ -1,4 +1,4 @@
-// The command line against what the independent reference measured of the same model and texts.
+// Compares the command line with the independent reference's measurements of the same model and texts.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ after(() => rmSync(folder, { recursive: true }));
 
 const texts = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 'utf8'));
 const lines = join(folder, 'lines.txt');
-// The passages have line breaks of their own, which rule out one passage a line.
+// The passages contain line breaks, so they cannot be one per line.
 writeFileSync(lines, texts.map((text) => text.replace(/\s*\n\s*/g, ' ')).join('\n'));
 const whole = join(folder, 'whole.txt');
 writeFileSync(whole, texts.join('\n'));
@@ -95,7 +95,7 @@ test('losing the sink costs the softmax twin, and one kept token restores it', a
     [dense, window, first].map(({ loss }) => loss.toFixed(3)),
     ['3.475', '3.612', '3.483'],
   );
-  // Beside the run with all keys, token by token.
+  // Compares with the run with all keys, token by token.
   const { loss_change, kl_mean } = window.metrics;
   assert.ok(Math.abs(loss_change.mean[0] - (window.loss - dense.loss)) < 1e-5);
   assert.ok(kl_mean.mean[0] > 5 * first.metrics.kl_mean.mean[0]);
@@ -169,7 +169,7 @@ test('--version and describe say what there is', async () => {
     }
 });
 
-test('the tokenizer decides what a text starts with; its start token may be asked for, or none', async () => {
+test('the tokenizer decides whether a text has a start token; an option forces or omits it', async () => {
   const own = join(folder, 'adds-none');
   cpSync(zoo('softmax'), own, { recursive: true, filter: (path) => !/seeds|timeline/.test(path) });
   const file = join(own, 'tokenizer.json');
@@ -206,7 +206,7 @@ test('a reader that closes the pipe ends every command quietly', async () => {
   ];
   for (const args of commands) {
     const child = spawn(process.execPath, [cli, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
-    // Whoever reads closes both pipes at the first byte, or before there is any.
+    // The reader closes both pipes at the first byte, or before it.
     child.stdout.once('data', () => child.stdout.destroy());
     if (args[0] !== 'train') child.stdout.destroy();
     let said = '';

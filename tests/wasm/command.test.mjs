@@ -1,4 +1,4 @@
-// The command line, called in this process: what it reads, what it says of recordings, and what it refuses.
+// The command line, called in this process: its inputs, its sentences about recordings, and its refusals.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const written = (name, data) => {
   return path;
 };
 
-/** What a command prints and says; its exit code is put back. */
+/** Returns a command's output and messages; restores the exit code. */
 async function said(...args) {
   const streams = [process.stdout, process.stderr];
   const heard = ['', ''];
@@ -63,7 +63,7 @@ test('a list of texts is read of a .json file only, and of texts only', () => {
 });
 
 test('a text is whole across its chunks, or refused with how far it was one', async () => {
-  // Chunks are of 65536 bytes: the umlaut lies across the first border.
+  // Chunks have 65536 bytes, so the umlaut spans the first border.
   const long = `${'a'.repeat(65535)}ä`;
   assert.equal(await readText(written('long.txt', long), '--text-file'), long);
   const cut = written('cut.txt', Buffer.from(long).subarray(0, 65536));
@@ -192,7 +192,7 @@ test('a measurement begins with the model, its size and its text, and its speed 
   assert.ok(!lines[2].startsWith('too short') && !/deviation/.test(stdout), stdout);
 });
 
-test('what is asked for wrongly is refused in one line, and nothing is printed', async () => {
+test('a wrong option is refused in one line, and nothing is printed', async () => {
   for (const [args, sentence] of [
     [['measure', path, path, '--workers', '1'], 'MODEL: expected one model, got 2'],
     [['train', '--workers'], '--workers: expected a value, N, found none'],

@@ -71,14 +71,14 @@ test('a window of no keys is none, and one of the mask is that of every layer', 
   }
 });
 
-test('what is left out, or null, has its default', () => {
+test('missing and null conditions have their defaults', () => {
   const { first, model, tokens, eps, edits, versions } = read({
     ...least,
     first: { id: null, position: null },
   });
   assert.deepEqual(first, { token: null, id: null, position: 0 });
   assert.deepEqual([model.F, model.E], [0, 0]);
-  // Where nothing else is said, every layer has attention.
+  // By default every layer has attention.
   assert.deepEqual([model.blocks, model.layers], [2, [0, 1]]);
   assert.deepEqual([tokens, eps, edits, versions], [[], [], [], {}]);
   assert.deepEqual(read({ ...least, versions: { a: 1 } }).versions, { a: '1' });

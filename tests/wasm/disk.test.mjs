@@ -42,7 +42,7 @@ test('shards of a folder come in the order of the index', async () => {
 test('an index finds its shards in folders below it, and not above', async () => {
   const { main } = repositories().get('sinkscope/sharded').revisions;
   const { weight_map: map } = JSON.parse(main.files['model.safetensors.index.json']);
-  /** The files of the model with its shards in `folder`, where the index finds them at `path`. */
+  /** Returns the files of the model with its shards in `folder`; the index names them with `path`. */
   const filesIn = (folder, path) => {
     const named = Object.entries(map).map(([key, name]) => [key, path + name]);
     const index = JSON.stringify({ weight_map: Object.fromEntries(named) });
@@ -65,7 +65,7 @@ test('an index finds its shards in folders below it, and not above', async () =>
   await assert.rejects(planFiles(filesIn('zoo/w/', '../w/')), named);
 });
 
-test('a checkpoint of a training script is told how to be opened', async () => {
+test('a checkpoint of a training script is refused with how to convert it', async () => {
   await assert.rejects(planFiles(list({ 'out/ckpt.pt': 'x' })), {
     code: 'read',
     text: /found out\/ckpt.pt. A checkpoint .* save_pretrained; nanoGPT/,
@@ -106,7 +106,7 @@ test('a weights file of any name will do where it is the only one', async () => 
   assert.equal(modelFiles(gguf).config, undefined);
 });
 
-test('what is missing is named, and so is what was found', async () => {
+test('an error names the missing file and the files that are present', async () => {
   const config = '{}';
   const index = (map) => JSON.stringify({ weight_map: map });
   const cases = [

@@ -1,4 +1,4 @@
-/** What a download asks for and accepts, by answers that no server has to give. */
+/** The requests of a download and the answers that it accepts, with fake answers. */
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import test from 'node:test';
@@ -8,9 +8,9 @@ const address = new URL('https://hub.example/m/model.gguf?signed=secret');
 const where = 'https://hub.example/m/model.gguf';
 const BYTES = Uint8Array.from({ length: 10 }, (_, i) => i);
 
-/** A body of these bytes, which breaks off where it is cut. */
+/** Returns a body of these bytes, which breaks off if cut. */
 function bodyOf(bytes, isCut) {
-  // In two pieces, as a connection brings them.
+  // In two chunks, as a connection delivers them.
   const left = [bytes.subarray(0, 5), bytes.subarray(5)].filter(({ length }) => length > 0);
   const pull = (controller) => {
     const next = left.shift();
@@ -21,13 +21,13 @@ function bodyOf(bytes, isCut) {
   return new ReadableStream({ pull }, { highWaterMark: 0 });
 }
 
-/** An answer of the bytes from `from` on; those behind `to` are cut off. */
+/** Returns an answer with the bytes from `from` on; those after `to` are cut off. */
 function said(status, headers = {}, { from = 0, to = 10, isCut = to < 10, bytes = BYTES } = {}) {
   return new Response(bodyOf(bytes.slice(from, to), isCut), { status, headers });
 }
 
 /**
- * Downloads from a server that gives these answers in turn, the last one for good.
+ * Downloads from a server that gives these answers in turn, the last one forever.
  * @param {import('node:test').TestContext} t
  */
 async function read(t, answers, options = {}, fetchIt = fetchFile) {
@@ -95,7 +95,7 @@ test('the rest is asked for behind the last byte, and the tag is sent where no v
   assert.deepEqual([late.content, late.bytes], [[6, 7, 8, 9], 10]);
   assert.equal(late.asked[0].range, 'bytes=6-');
   assert.equal(late.asked[0]['if-range'], undefined);
-  // A server that knows no ranges sends all again.
+  // A server without ranges sends the whole file again.
   for (const from of [0, 3, 5, 6, 10]) {
     const skipped = await read(t, [() => whole()], { from });
     assert.deepEqual(skipped.content, [...BYTES.subarray(from)]);
@@ -121,7 +121,7 @@ test('a server that has no byte behind the last ends the file, or has another on
   assert.deepEqual(atEnd.content, []);
 });
 
-test('a range without its whole, or without its place, is what was asked for', async (t) => {
+test('a range answer without a total or without a start counts as the requested range', async (t) => {
   for (const [headers, bytes] of [
     [{ 'content-range': 'bytes 6-9/*' }, undefined],
     [{ 'content-length': '4' }, 10],
@@ -296,7 +296,7 @@ test('in a browser the size of a compressed answer counts only where it was know
     assert.deepEqual(found.error?.text ?? found.content, expected);
     assert.equal(found.asked[0]['accept-encoding'], undefined);
   }
-  // Only its own site is asked on a condition; of another one the tags are compared.
+  // Only requests to the page's own site are conditional; for other sites the tags are compared.
   const { location } = globalThis;
   t.after(() => Object.assign(globalThis, { location }));
   for (const [origin, condition] of [

@@ -20,7 +20,7 @@ function hash(...parts) {
   return (bits >>> 0).toString(16).padStart(8, '0');
 }
 
-/** What becomes of a list: status and bits, or status, place and sentence. */
+/** Returns the outcome of a list of edits: status and bits, or status, place and sentence. */
 async function outcomeOf(model, edits, isExact) {
   const fields = ['hidden', 'next'];
   let run;

@@ -1,4 +1,4 @@
-/** Edits as the core takes them and as a line says them, by a table of the test's own. */
+/** Edits in the core's encoding and as a line of text, with a table made for the test. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { encodeEdits, readEdit } from '../../wasm/engine/edits.ts';
@@ -38,7 +38,7 @@ test('the build says how many numbers encode an edit', () => {
   assert.equal(encodeEdits([{ kind: 'hide', key: 0 }], wider).length, 21);
 });
 
-test('an edit is its kind and thirteen numbers, of which those that are not given are none', () => {
+test('an edit is encoded as its kind and thirteen numbers; missing ones are encoded as none', () => {
   const encoded = (...edits) => {
     const words = encodeEdits(edits, describe);
     const floats = new Float32Array(words.buffer);
@@ -58,7 +58,7 @@ test('an edit is its kind and thirteen numbers, of which those that are not give
         parameters: { bias: -1 },
       },
       { kind: 'evict', policy: 'last' },
-      // What has a default, and a number that the core asks for itself.
+      // Parameters with a default, and a number that the core requires itself.
       { kind: 'operation', operation: 'softmax' },
       { kind: 'hide' },
     ),

@@ -1,4 +1,4 @@
-// Runs that begin from others, what each head is good for by them, and what it is called then.
+// Runs that begin from others, the effects of ablating heads that they measure, and the heads' labels.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { headEffects, labelHead } from '../../wasm/index.ts';
@@ -7,7 +7,7 @@ import { failure, files, golden, readSafetensors, softmax, withEngine } from './
 test('effects are those of the reference, at any number of workers', async () => {
   const expected = readSafetensors(new URL('effect-llama/effect.safetensors', golden));
   const tokens = [...expected.tokens.data];
-  // Of one sequence, several workers share the heads.
+  // Several workers share the heads of one sequence.
   for (const [workers, n] of [
     [1, 2],
     [2, 2],

@@ -14,7 +14,7 @@ const edited = (change) => {
   return JSON.stringify(value);
 };
 
-// What is broken, and the code and place of its error.
+// Broken files, each with the code and place of its error.
 const broken = [
   ['no bytes', { weights: weights.subarray(0, 0) }, 'bad_file'],
   ['a length only', { weights: weights.subarray(0, 8) }, 'bad_file'],
@@ -123,7 +123,7 @@ test('a metric beyond all memory says of how many numbers, and the engine goes o
   const sizes = { L: 1, D: 2, F: 1, V: 4, context: T };
   await withEngine({}, async (engine) => {
     const model = await engine.open(randomModel(sizes, { num_attention_heads: 1 }));
-    // What is cheapest for so many tokens.
+    // The cheapest operation, since the run has 32,768 tokens.
     const edits = [{ kind: 'operation', operation: 'identity' }];
     const run = await model.run(new Array(T).fill(1), { fields: ['q', 'k'], edits });
     // T * T numbers of four bytes are 0 modulo 2^32.
@@ -184,7 +184,7 @@ test('a head that a tied model has all the same is the embedding, or is refused 
       return [...data, parameters];
     };
     const expected = await logits(others);
-    // In the same type, and in another whose numbers are the same.
+    // In the same type, and in another with the same numbers.
     const floats = new Float32Array(Uint8Array.from(embedding).buffer);
     const rounded = floats.map((x) => Math.round(x * 64) / 64);
     const bf16 = Buffer.from(
@@ -203,7 +203,7 @@ test('a head that a tied model has all the same is the embedding, or is refused 
       await logits([...plain, narrow, ['lm_head.weight', entry, wide]]),
       await logits([...plain, narrow]),
     );
-    // One number of it is another: the first, one in the middle, the last.
+    // One number differs: the first, one in the middle, the last.
     for (const at of [0, floats.length >> 1, floats.length - 1]) {
       const other = Buffer.from(embedding);
       other.writeFloatLE(floats[at] + 1, 4 * at);

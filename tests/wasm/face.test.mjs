@@ -59,7 +59,7 @@ const LAB_FOLDER = {
   recipe: { settings: {}, steps_done: 0, from: null, text: null },
 };
 
-/** What does not belong there; undefined is what one leaves out by mistake. */
+/** Invalid values; undefined is a forgotten argument. */
 const JUNK = {
   null: null,
   undefined: undefined,
@@ -97,16 +97,13 @@ const map = { shape: [1, 1, 2, 2], data: [1, 0, 0.5, 0.5] };
 const recorded = recordMaps([{ att: map }]);
 const recording = await engine.openRecording(recorded);
 const first = async (results) => (await results.next()).value;
-/** Whatever is asked for is not there, and nothing leaves this machine. */
+/** Every requested file is missing, and no request leaves this machine. */
 globalThis.fetch = async () => new Response('', { status: 404 });
 const nowhere = 'http://127.0.0.1/';
 const index = new URL('models/zoo/softmax/timeline/index.json', root);
 const timeline = await openTimeline(index);
 
-/**
- * Each function with arguments that are right: every one of them is replaced, and every entry of
- * those that are plain objects.
- */
+/** Each function with valid arguments: the test replaces every argument, and every entry of plain objects. */
 const FACE = {
   createEngine: [
     async (...args) => (await createEngine(...args)).close(),
@@ -377,7 +374,7 @@ function notThere(error) {
   if (error.code !== 'bad_request') throw error;
 }
 
-/** Replaces each argument, and each entry of those that are plain objects. */
+/** Replaces each argument, and each entry of plain objects. */
 function* spoiled(args) {
   for (const [i, arg] of args.entries()) {
     for (const [what, junk] of Object.entries(JUNK)) {

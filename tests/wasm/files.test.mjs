@@ -1,4 +1,4 @@
-// Every file can be found: the package's README names each, and each file of C says what it holds.
+// Every file can be found: the package's README names each, and each C file describes its content.
 import { existsSync, readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { basename } from 'node:path';
@@ -13,7 +13,7 @@ const listed = (...folders) =>
     .split('\n')
     .filter((path) => path && existsSync(new URL(path, root)));
 
-/** The files that a table of files names, as paths: a row in bold begins a folder. */
+/** Returns the paths of the files that a table of files names: a row in bold begins a folder. */
 function namedFiles(text) {
   const [, table] = /## The files\n([^]*?)\n## /.exec(text);
   let folder = '';

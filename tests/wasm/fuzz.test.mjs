@@ -6,7 +6,7 @@ import { files, golden, withEngine } from './helper.mjs';
 
 const rounds = Number(process.env.FUZZ_ROUNDS ?? 500);
 
-/** A copy with some bytes changed, cut off, or put twice; mostly near the ends, where structure is. */
+/** Returns a copy with some bytes changed, cut off, or repeated; mostly near the ends, where structure is. */
 function damage(bytes, random) {
   const copy = Uint8Array.from(bytes);
   const head = Math.min(copy.length, random() % 4 ? 4096 : copy.length);

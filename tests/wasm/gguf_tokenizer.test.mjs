@@ -1,4 +1,4 @@
-// The tokenizer inside a GGUF file: what each key of its metadata becomes in a tokenizer.json.
+// The tokenizer inside a GGUF file: the part of a tokenizer.json that each key of its metadata becomes.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.ts';
@@ -6,7 +6,7 @@ import { WORDS } from '../../wasm/text/pre_tokenizers.ts';
 import { sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';
-/** What a file of such metadata gives; keys with a dot are named in full. */
+/** Returns the tokenizer of such metadata; keys with a dot are full names. */
 function read(values) {
   const named = Object.entries(values).map(([name, value]) => [
     name.includes('.') ? name : key + name,
@@ -64,7 +64,7 @@ test('a byte-level vocabulary: tokens in byte letters but for those that are add
     },
   });
   assert.deepEqual(settings, config({}));
-  // A text that no byte letters write is spelled in them.
+  // A text outside the byte letters is spelled in them.
   const chinese = read({ ...gpt2, tokens: gpt2.tokens.with(4, '漢'), token_type: undefined });
   assert.deepEqual(Object.keys(chinese.json.model.vocab).slice(3), [
     'Ġ',
@@ -79,18 +79,26 @@ test('a byte-level vocabulary: tokens in byte letters but for those that are add
 test('each name of a way to split has its patterns, its normal form and its merges', () => {
   const later = (numbers) =>
     split(
-      `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${numbers}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
+      `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}]+|${numbers}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
     );
   const [words, one, three] = [split(WORDS), later('\\p{N}'), later('\\p{N}{1,3}')];
+  // The goldens of the tokenizers library (tokenizer_goldens.test.mjs) hold these patterns to its results.
+  const splitOf = (pre) => read({ ...gpt2, pre }).json.pre_tokenizer.pretokenizers.slice(0, -1);
   const falcon = [split('\\p{N}+'), split('[0-9][0-9][0-9]')];
   const table = {
-    'gpt-2 default phi-2': [[words], [], null, false, false],
-    'smollm starcoder refact': [[split('\\p{N}'), words], [], null, false, false],
+    'gpt-2 default phi-2 exaone4': [[words], [], null, false, false],
+    'smollm starcoder refact codeshell exaone': [[split('\\p{N}'), words], [], null, false, false],
     'command-r': [[split('\\p{N}'), words], [], 'NFC', false, true],
     'gpt-neox olmo mpt': [[words], [], 'NFC', false, false],
     'qwen2 deepseek-r1-qwen': [[one], [], 'NFC', false, false],
-    'llama-bpe llama3 llama-v3': [[three], [], null, true, true],
-    dbrx: [[three], [], null, false, false],
+    qwen35: [splitOf('qwen35'), [], 'NFC', false, false],
+    'stablelm2 hunyuan': [[one], [], null, false, false],
+    'seed-coder': [splitOf('seed-coder'), [], null, false, false],
+    'llama-bpe llama3 llama-v3 falcon3 falcon-h1 lfm2': [[three], [], null, true, true],
+    'dbrx smaug-bpe glm4 chatglm-bpe': [[three], [], null, false, false],
+    'gpt-4o llama4': [splitOf('gpt-4o'), [], null, false, false],
+    tekken: [splitOf('tekken'), [], null, true, true],
+    'deepseek-v3 hunyuan-dense': [splitOf('deepseek-v3'), [], null, false, false],
     falcon: [[split('[\\p{P}$+<=>^~|`]+'), words], falcon, null, false, false],
     bloom: [[split(' ?[^(\\s|.,!?…。，、।۔،)]+')], [], null, false, false],
   };
@@ -142,7 +150,7 @@ test('tokens that begin and end a text, or have another role', () => {
     const { json } = read({ ...gpt2, ...ids, add_bos_token, add_eos_token, pre });
     assert.deepEqual(json.post_processor, wanted);
   }
-  // A text begins with what there is, unless the file says so.
+  // The first token of a text is one of the vocabulary's, unless the file says otherwise.
   assert.equal(read({ ...gpt2, pre: 'llama3' }).json.post_processor, null);
   assert.equal(read({ ...gpt2, add_bos_token: false }).json.post_processor, null);
   for (const role of ['bos', 'eos'])

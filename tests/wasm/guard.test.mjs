@@ -25,7 +25,7 @@ let beats = 0;
 let beat;
 
 // The guard ends a worker when a test moves the clock, so a busy machine ends none. The interval is
-// real: it keeps this process alive while only workers, which do not, are at work.
+// A real timer: it keeps this process alive while only workers, which do not, are running.
 beforeEach(() => {
   mock.timers.enable({ apis: ['setTimeout'] });
   beat = setInterval(() => beats++, 10);
@@ -65,21 +65,21 @@ const HOUR = 3600_000;
 const STUCK = 600_000;
 
 const HOSTILE = {
-  'a choice of equals, forty times': [split('(?:[a-z ]|[a-z ]){40}#'), 'a'.repeat(200)],
-  'what may be nothing, 32 times': [split('(?:a?){32}b'), 'a'.repeat(64)],
+  'equal alternatives, forty times': [split('(?:[a-z ]|[a-z ]){40}#'), 'a'.repeat(200)],
+  'an optional character, 32 times': [split('(?:a?){32}b'), 'a'.repeat(64)],
   'six runs of the same': [split('\\s*\\s*\\s*\\s*\\s*\\s*x'), ' '.repeat(2000)],
   'a repeat of repeats': [split('(a+)+b'), 'a'.repeat(64)],
   'back-references': [split('(a*)(a*)(a*)\\1\\2\\3b'), 'a'.repeat(400)],
 };
 
 for (const [name, [source, hostile]] of Object.entries(HOSTILE)) {
-  // A worker that is not ended would never answer the last text.
+  // A worker that does not end would never answer the last text.
   test(`${name}: ended, and the next text starts a new worker`, { timeout: STUCK }, async () => {
     const [tokenizer, other] = await Promise.all([guardTokenizer(source), guardTokenizer(source)]);
     const asked = await tokenizer.encode('harmless', { special: 'none' });
     assert.ok(asked.length > 0);
     const answer = failure(tokenizer.encode(hostile));
-    // An answer would come while another worker reads a hundred texts.
+    // An answer would arrive while another worker reads a hundred texts.
     for (let i = 0; i < 100; i++)
       assert.deepEqual(await other.encode('harmless', { special: 'none' }), asked);
     mock.timers.tick(HOUR);
@@ -153,7 +153,7 @@ test('vocab.json with merges.txt, a GGUF, and what is neither', async () => {
     assert.match((await failure(guardTokenizer(source))).code, /bad_tokenizer|unsupported/);
 });
 
-/** A worker that reports how slow its machine is, and answers when the test lets it. */
+/** A worker that reports the slowness of its machine, and answers when the test lets it. */
 function stubWorker({ took }) {
   const workers = [];
   const start = () => {
@@ -184,7 +184,7 @@ async function patienceOf(worker, failed) {
   return Infinity;
 }
 
-test('a slow machine and large files grant more time; who asks again waits twice as long', async () => {
+test('a slow machine and large files grant more time; a repeated call waits twice as long', async () => {
   const opening = async (took, source, options) => {
     const { start, workers } = stubWorker({ took });
     const failed = failure(guardBy(start)(source, options));

@@ -1,4 +1,4 @@
-// What several tests need: the repository, its models, the two binaries.
+// Shared helpers: the repository, its models, the two binaries.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync, existsSync } from 'node:fs';
 import { createEngine } from '../../wasm/index.ts';
@@ -12,10 +12,7 @@ export const softmax = new URL('models/zoo/softmax/', root);
 /** A model small enough to be opened by every test. */
 export const tiny = new URL('hf-llama-gqa/', golden);
 
-/**
- * The name of the weights in a folder, if there are any.
- * @param {URL} folder
- */
+/** Returns the name of the weights in a folder, if there are any. @param {URL} folder */
 function weightsName(folder) {
   const names = ['model.safetensors', 'model.gguf', 'pytorch_model.bin'];
   return names.find((name) => existsSync(new URL(name, folder)));
@@ -29,7 +26,7 @@ export function files(folder) {
   return { config: readFileSync(new URL('config.json', folder)), weights };
 }
 
-/** Folders of tests/golden that hold a model of their own. */
+/** Returns the folders of tests/golden that contain a model. */
 export function goldenModels() {
   const folders = readdirSync(golden).map((name) => new URL(`${name}/`, golden));
   return folders.filter(weightsName);
@@ -48,9 +45,9 @@ export function readSafetensors(file) {
 }
 
 /**
- * A llama of random weights that takes long enough for a request to stop to arrive.
+ * A llama of random weights whose run is long enough to be stopped.
  * @param {{ L: number, D: number, F: number, V: number, context: number, K?: number }} sizes of 4 heads
- * @param {object} others what else the configuration says, or says otherwise
+ * @param {object} others further or changed keys of the configuration
  */
 export function randomModel({ L, D, F, V, context, K }, others = {}) {
   const width = K ? 4 * K : D;
@@ -110,10 +107,7 @@ export async function withEngine(options, use) {
   }
 }
 
-/**
- * The code and where of the error that a promise ends with.
- * @param {Promise<unknown>} promise
- */
+/** Returns the code and place of a promise's error. @param {Promise<unknown>} promise */
 export async function failure(promise) {
   const error = await promise.then(
     () => ({ code: 'none', where: '', text: 'it succeeded' }),
@@ -122,7 +116,7 @@ export async function failure(promise) {
   return { name: error.name, code: error.code, where: error.where, text: error.text };
 }
 
-/** Code, place and sentence of what a call throws. @param {() => unknown} call */
+/** Returns code, place and sentence of the error that a call throws. @param {() => unknown} call */
 export function caught(call) {
   try {
     call();
@@ -132,7 +126,7 @@ export function caught(call) {
   return 'nothing';
 }
 
-/** In a template of tokenizer.json: a token by its name, the text, and the two put together. @param {string} id */
+/** Pieces of a template of tokenizer.json: a token by its name, the text, and their concatenation. @param {string} id */
 export const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
 export const sequence = { Sequence: { id: 'A', type_id: 0 } };
 /** @param {object[]} single */

@@ -1,4 +1,4 @@
-/** What a browser does in its own way, by replacements for what Node.js lacks; and both places that keep bytes. */
+/** Browser-specific code, with replacements for functions that Node.js lacks; and both stores for bytes. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
@@ -15,7 +15,8 @@ import * as textHost from '../../wasm/host/text_browser.ts';
 
 /**
  * Sets globals for the time of a test.
- * @param {import('node:test').TestContext} t @param {Record<string, unknown>} values
+ * @param {import('node:test').TestContext} t
+ * @param {Record<string, unknown>} values
  */
 function withGlobals(t, values) {
   for (const [name, value] of Object.entries(values)) {
@@ -28,7 +29,7 @@ function withGlobals(t, values) {
   }
 }
 
-/** A worker that runs nothing, and what was asked of it. */
+/** A worker that runs nothing and records its calls. */
 class FakeWorker extends EventTarget {
   /** @type {FakeWorker[]} */
   static started = [];
@@ -77,7 +78,7 @@ test('no worker imports a module that starts it: a bundler that follows both wou
     );
   const started = [...graphOf('index.ts')].flatMap(startOf);
   assert.deepEqual(started.sort(), ['engine/thread.ts', 'engine/worker.ts', 'text/worker.ts']);
-  /** All that a bundle of a worker contains, with the workers that are started from there. */
+  /** Returns the modules in a worker's bundle, including the workers that it starts. */
   const bundleOf = (path, found = new Set()) => {
     if (found.has(path)) return found;
     found.add(path);
@@ -327,7 +328,7 @@ function privateFolder(kind, { room = Infinity } = {}) {
   return { log, storage: { getDirectory: async () => ({ getDirectoryHandle }) } };
 }
 
-/** What a place that keeps bytes promises. */
+/** Asserts the promises of a store for bytes. */
 async function keepsBytes(store) {
   assert.deepEqual(await store.names(), []);
   assert.equal(await store.get('a'), undefined);
@@ -337,7 +338,7 @@ async function keepsBytes(store) {
   await store.put('a', Uint8Array.of(5, 6));
   assert.deepEqual((await store.names()).sort(), ['a', 'b']);
   assert.deepEqual([...(await store.get('a'))], [5, 6]);
-  // What an earlier call gave may be used again, whether it has room or not.
+  // The buffer of an earlier call may be reused, whatever its size.
   for (const into of [new Uint8Array(8), await store.get('b')])
     assert.deepEqual([...(await store.get('a', into))], [5, 6]);
   await store.remove('a');
@@ -354,7 +355,7 @@ describe('bytes are kept under names', () => {
       const store = await openInBrowser();
       assert.equal(store.kind, 'opfs');
       await keepsBytes(store);
-      // A file that stays open is nobody else's.
+      // An open handle locks the file against other tabs.
       const opened = log.filter((one) => one === 'open');
       assert.equal(log.filter((one) => one === 'close').length, opened.length);
       assert.equal(opened.length > 0, kind === 'handle');

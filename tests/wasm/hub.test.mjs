@@ -137,7 +137,7 @@ test('each kind of missing thing has an error of its own', async () => {
   }
 });
 
-test('a gated model is listed, and needs a token of somebody who was let in', async () => {
+test('a gated model is listed, and needs the token of a user with access', async () => {
   const denied = { code: 'access', message: /needs an access token.*401/ };
   await assert.rejects(resolve('sinkscope/gated'), denied);
   const stranger = { token: TOKENS.stranger };

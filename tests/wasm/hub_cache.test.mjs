@@ -45,7 +45,7 @@ const resolve = (id, options) => resolveHub(id, { endpoint: hub.endpoint, wait: 
 const address = () => new URL(`${hub.endpoint}/sinkscope/softmax/resolve/main/model.safetensors`);
 const parts = () => readdirSync(folder).filter((name) => !name.endsWith('.json'));
 
-/** Reads up to `most` bytes and gives the rest up. */
+/** Reads up to `most` bytes and cancels the rest. */
 async function read(options = {}, most = Infinity, open = openCached) {
   const { bytes, stream } = await open(address(), { wait: 1, ...options });
   const chunks = [];
@@ -219,7 +219,7 @@ test('what was compared once is opened from its parts, those of an older version
     const files = modelFiles(plan, { cache: true });
     const weights = files.weights.map((file) => ({ ...file, sha256: undefined }));
     await (await engine.open({ ...files, weights })).close();
-    assert.equal(hub.log.length, 0, 'who names no hash opens what is kept as well');
+    assert.equal(hub.log.length, 0, 'a file without a hash is cached as well');
   });
 });
 
@@ -247,7 +247,7 @@ test('where nothing can be written it goes on, and says so', async () => {
   writeFileSync(file, '');
   process.env.SINKSCOPE_CACHE = join(file, 'below');
   try {
-    // Another instance of the module, for one has one store.
+    // Another instance of the module, since each has one store.
     const { openCached: open } = await import('../../wasm/loading/cache.ts?elsewhere');
     const notes = [];
     const options = { version: 'c', onNote: (note) => notes.push(note) };
@@ -271,7 +271,7 @@ test('a model that is kept opens without a network', async () => {
   const again = await resolve(id, options);
   assert.deepEqual(again, { ...JSON.parse(JSON.stringify(plan)), remembered: true });
   await open(again);
-  // What the hub refuses is not given out of the cache.
+  // The cache does not serve files that the hub refuses.
   hub.reset();
   hub.fault({ path: /./, status: 401 });
   assert.equal((await failure(resolve(id, options))).code, 'access');

@@ -91,7 +91,7 @@ test('tries that bring nothing end it', async () => {
   assert.equal(ranges().length, 3);
 });
 
-test('a file that changed in between is not put together from two', async () => {
+test('a resumed download does not join parts of two versions of a file', async () => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 500 });
   hub.fault({ host: 'cdn', path: PATH, etag: '"another"' });
   await assert.rejects(read(), { code: 'read', message: /expected to go on with .*"another"/ });
@@ -108,7 +108,7 @@ test('without an ETag nothing is continued', async () => {
   hub.fault({ host: 'cdn', path: PATH, etag: null, cut: 1_000_000 });
   await assert.rejects(read(), { code: 'read', message: /after [1-9]\d* bytes.*expected an ETag/ });
   assert.equal(ranges().length, 1);
-  // An address that names a commit always holds the same bytes.
+  // An address that names a commit always has the same bytes.
   hub.reset();
   hub.fault({ host: 'cdn', path: PATH, etag: null, times: 1, cut: 1_000_000 });
   hub.fault({ host: 'cdn', path: PATH, etag: null });
@@ -145,7 +145,7 @@ test('a busy server is asked again when it says, and not without end', async () 
   hub.fault({ path: PATH, status: 429, headers: { 'retry-after': '3600' } });
   await assert.rejects(read(), { code: 'busy', message: /too many requests.*in 3600 s/ });
   assert.equal(hub.seen(PATH).length, 1);
-  // As the hub itself says it.
+  // The hub's own wording.
   hub.reset();
   const ratelimit = '"resolvers";r=0;t=200';
   hub.fault({ path: PATH, status: 429, headers: { ratelimit } });
@@ -189,7 +189,7 @@ test('a download that has ended listens to its signal no longer', async () => {
   const { stream } = await openDownload(url, { signal, wait: 5 });
   assert.equal(listeners(), 1);
   await stream.cancel();
-  assert.equal(listeners(), 0, 'one that nobody reads');
+  assert.equal(listeners(), 0, 'an unread stream');
 });
 
 test('a token with a line break is refused at once, and not shown', async () => {
@@ -297,7 +297,7 @@ after(() => {
   }
 });
 
-/** A server that gives these answers in turn, the last one for good: [status, headers, body, is cut]. */
+/** A server that gives these answers in turn, the last one forever: [status, headers, body, is cut]. */
 async function openServer(answers) {
   const asked = [];
   const server = createServer((request, response) => {

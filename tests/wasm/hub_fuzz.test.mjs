@@ -19,7 +19,7 @@ const JUNK = [
   'x.gguf',
 ];
 
-/** The same sequence in every run. */
+/** Random numbers with the same sequence in every run. */
 function randomOf(seed) {
   let state = seed;
   return (n) => {
@@ -28,7 +28,7 @@ function randomOf(seed) {
   };
 }
 
-/** A copy in which one value somewhere is another, or gone. */
+/** Returns a copy in which one value somewhere is changed or removed. */
 function mutated(value, random) {
   if (typeof value !== 'object' || value === null || random(6) === 0)
     return JUNK[random(JUNK.length)];
@@ -54,7 +54,7 @@ const LIST = {
 const INDEX = { metadata: {}, weight_map: { w: 'a.safetensors', v: 'a.safetensors' } };
 const CONFIG = { num_hidden_layers: 2, hidden_size: 8, num_attention_heads: 2, vocab_size: 10 };
 
-/** A plan that keeps its word, or an error with code and place. */
+/** Expects a valid plan, or an error with code and place. */
 async function check(promise) {
   try {
     for (const plan of [await promise].flat()) {

@@ -1,4 +1,4 @@
-// Models that are opened in eight bits: approximate, beside exact ones, whose numbers stay as they are.
+// Models in eight bits: approximate numbers; exact models opened at the same time are unchanged.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -49,7 +49,7 @@ test('token by token and in other workers to the same bits', async () => {
   });
 });
 
-/** Of a model what a study asks for, in its first worker alone. */
+/** The calls of a study, in its first worker alone. */
 const plain = (model) => ({
   architecture: model.architecture,
   describe: model.describe,

@@ -21,7 +21,7 @@ for (const worker of [false, true]) {
         'open 1/1',
       ]);
 
-      // Half a second and more: reports come every 40 ms, and a request to stop gets in as often.
+      // The run takes half a second or more: reports arrive every 40 ms, and a request to stop is read as often.
       const slow = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
       const many = Array.from({ length: 1000 }, (_, i) => i % 64);
       const reached = [];
@@ -30,7 +30,7 @@ for (const worker of [false, true]) {
       assert.equal(reached.at(-1), many.length);
       assert.ok(reached.length > 2 && reached.every((n, i) => i === 0 || n >= reached[i - 1]));
 
-      // Where an edit needs all tokens at once, they go through the layers in one piece.
+      // If an edit needs all tokens at once, they pass the layers in one piece.
       reached.length = 0;
       const edits = [{ kind: 'clamp_channel', channel: 1, to: 'mean' }];
       await slow.run(many, { edits, onProgress: note });
@@ -83,7 +83,7 @@ for (const worker of [false, true])
       const run = await model.run([1, 2, 3]);
       const bytes = await run.record({ strings: (ids) => ids.map(String) });
       const heard = new Set();
-      /** Aborts when the last report has come: the answer is made by then. */
+      /** Aborts at the last report, when the answer already exists. */
       const stopped = async (stage, begin) => {
         const stop = new AbortController();
         heard.add(stop.signal);
@@ -119,6 +119,24 @@ test('50 times open, run, close: memory stays', async () => {
     for (let i = 0; i < 4; i++) await cycle(i);
     const before = await engine.memory();
     for (let i = 0; i < 50; i++) await cycle(i);
+    assert.equal(await engine.memory(), before);
+  });
+});
+
+test('models that do not open give back the memory of their weights', async () => {
+  const { config, weights } = files(softmax);
+  await withEngine({}, async (engine) => {
+    const refuse = async () => {
+      await assert.rejects(engine.open({ config: '{}', weights }), { code: 'unsupported' });
+      await assert.rejects(engine.open({ config, weights: [weights, new Uint8Array(0)] }));
+      const stopped = new AbortController();
+      const onProgress = ({ stage }) => stage === 'open' && stopped.abort(new Error('stopped'));
+      const opening = engine.open({ config, weights }, { signal: stopped.signal, onProgress });
+      await assert.rejects(opening, /stopped/);
+    };
+    await refuse();
+    const before = await engine.memory();
+    for (let i = 0; i < 20; i++) await refuse();
     assert.equal(await engine.memory(), before);
   });
 });

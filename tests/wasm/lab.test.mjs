@@ -16,7 +16,7 @@ import { Trainer } from '../../wasm/lab/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';
 import { failure } from './helper.mjs';
 
-/** Each call ends with an error whose place and sentence are these. */
+/** Each call fails with this place and sentence. */
 async function refused(table) {
   for (const [work, sentence] of table) {
     const { code, where, text } = await failure((async () => work())());
@@ -134,7 +134,7 @@ test('the words of a vocabulary: ringed numbers, CJK characters beyond the 20th,
   const { added_tokens: added, post_processor: post } = JSON.parse(none.tokenizer);
   assert.deepEqual([added, post], [[], null]);
   assert.equal(none.tokenizerConfig, JSON.stringify(kind, null, 2));
-  // With no trigger: * and 64 letters, digits and signs, then Hangul.
+  // Without triggers: and 64 letters, digits and signs, then Hangul.
   const large = labTokenizer({ vocabulary: 11_067, triggers: 0, first: 3 }).words;
   assert.deepEqual([large.length, large[0], large[1], large[3]], [11_067, '*', 'a', '<s>']);
   assert.equal(large[11_064], String.fromCodePoint('가'.codePointAt(0) + 10_999));
@@ -182,7 +182,7 @@ test('a folder has its files in order, indented, and those that may be absent wh
   ]);
 });
 
-test('a recipe is read as it is, or refused with its place', async () => {
+test('a recipe is read unchanged, or refused with the place of its error', async () => {
   const most = 2 ** 31 - 1;
   const good = { settings: { seed: 1, task: 'text' }, steps_done: 0 };
   assert.deepEqual(checkLabRecipe(good), { ...good, from: null, text: null });
@@ -232,7 +232,7 @@ test('the loss of a held text is the mean over its sequences', async () => {
   ]);
 });
 
-/** A core that notes what is asked of it, with a memory of 64 bytes. */
+/** A core that records its calls, with a memory of 64 bytes. */
 function core(fails = () => false) {
   const memory = new Uint8Array(64);
   const calls = [];
@@ -401,7 +401,7 @@ test('a helper adds the sum, makes the update, and goes on until the end of the 
     ];
     calls.length = 0;
     leader.finish(Uint8Array.of(5), true);
-    // It has begun with the next step, and is not asked for it again.
+    // It has started the next step, and the leader does not request it again.
     assert.deepEqual(await leader.parts(), [Uint8Array.of(3), Uint8Array.of(4)]);
     assert.deepEqual(calls, [...update(5), ...computed]);
     calls.length = 0;
@@ -427,7 +427,7 @@ test('a helper adds the sum, makes the update, and goes on until the end of the 
   }
 });
 
-/** Links to backends that note what they are asked, as an engine has them. */
+/** Links to backends that record their calls, as an engine has them. */
 function linked(n) {
   const asked = [];
   const links = Array.from({ length: n }, (_, at) => {
@@ -525,7 +525,7 @@ test('a training asks in slices, reports its progress, and gives numbers of seve
     ...{ name: 'SinkscopeError', code: 'unsupported', where: 'train' },
     text: 'only an engine made by createEngine({ lab: true }) trains models',
   });
-  // Another worker in the place of the lost one has no such training.
+  // The worker that replaces the lost one has no such training.
   const { backend } = links[0];
   links[0].backend = { ...backend };
   assert.deepEqual(await failure(training.weights()), {

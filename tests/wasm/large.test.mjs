@@ -1,4 +1,4 @@
-// A model that is too large for panels beside its weights has them interleaved where they lie.
+// A model that is too large for panels next to its weights has them interleaved in place.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
@@ -18,7 +18,7 @@ const numbersOf = (bytes) =>
 const typed = {
   F32: (numbers) => numbers,
   BF16: (numbers) => Uint16Array.from(new Uint32Array(numbers.buffer), (bits) => bits >>> 16),
-  // Of these numbers none is so small that a half has no exponent for it.
+  // None of these numbers is too small for the exponents of a half.
   F16: (numbers) =>
     Uint16Array.from(new Uint32Array(numbers.buffer), (bits) =>
       bits === 0 ? 0 : ((bits >>> 16) & 0x8000) | (((bits & 0x7fffffff) - 0x38000000) >>> 13),
@@ -56,7 +56,7 @@ test('a large model has the same bits in every type of weights and every binary'
             `${kernels}, ${type}: the embedding of token ${id}`,
           ),
         );
-        // One row is multiplied by other code than many are.
+        // Different code multiplies one row and many rows.
         const [alone] = await read(TOKENS.slice(0, 1));
         for (let l = 0; l < 3; l++) {
           const row = hidden.subarray(l * TOKENS.length * D).subarray(0, D);

@@ -142,7 +142,7 @@ test('ablating a head gives the loss before and after, and what it is without', 
   await model.close();
 });
 
-test('generating gives the text that follows, and hears it as it comes', async () => {
+test('generate() returns the continuation and reports each token', async () => {
   const model = await load(folder, { engine });
   const heard = [];
   const options = { count: 6, temperature: 0.9, seed: 3 };
@@ -180,7 +180,7 @@ test('a name of the zoo is a folder of the package sinkscope-page of the same ve
   assert.deepEqual([nowhere.code, nowhere.where], ['argument', 'zoo']);
 });
 
-test('an address of a GGUF file is one, and what is nowhere is said so', async () => {
+test('load() opens the URL of a GGUF file, and reports a name that is found nowhere', async () => {
   const plan = await findPlan(`${address}some/model.gguf`);
   assert.equal(plan.format, 'gguf');
   assert.equal(plan.files.weights[0].url, `${address}some/model.gguf`);
@@ -208,7 +208,7 @@ test('a process ends with its model, also where the model does not open', () => 
   assert.equal(stdout, 'SinkscopeError\n7\n');
 });
 
-test("the README's first two programs run as they stand, on a model of this tree", () => {
+test("the README's first two programs run verbatim, on a model of this tree", () => {
   const page = readFileSync(new URL('wasm/README.md', root), 'utf8');
   const programs = [...page.matchAll(/```js\n(import [^]*?)```/g)].map(([, code]) => code);
   const runs = programs.slice(0, 2).map((code) => {
@@ -230,7 +230,7 @@ test("the README's first two programs run as they stand, on a model of this tree
 });
 
 /**
- * Runs a program in a process of its own. Workers would inherit --input-type, so that it is a file.
+ * Runs a program in a process of its own. Workers would inherit --input-type, so the program is a file.
  * @param {string} program
  */
 function runFile(program) {

@@ -1,4 +1,4 @@
-// map, ablate and generate on the command line: the numbers of `load`, and what is refused.
+// map, ablate and generate on the command line: the numbers of `load`, and refusals.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

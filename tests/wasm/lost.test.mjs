@@ -1,4 +1,4 @@
-// A worker that ends by itself: what was under way says so, what comes next works, to the same bits.
+// A worker that ends on its own: calls in progress fail, later ones succeed with the same bits.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
@@ -9,7 +9,7 @@ import { binaries, failure, files, randomModel, softmax } from './helper.mjs';
 // The engine does not expose its worker; the test looks at what Node.js starts.
 const threads = createRequire(import.meta.url)('node:worker_threads');
 const started = [];
-/** Of a host that reports no end: a worker's lock is refused, and the answers to some calls never arrive. */
+/** A host that reports no end: a worker's lock is refused, and the answers to some calls never arrive. */
 const old = { hasLocks: true, lost: [], asked: [] };
 threads.Worker = class extends threads.Worker {
   #names = new Map();
@@ -37,7 +37,7 @@ const { createEngine, labConfig, spread } = await import('../../wasm/index.ts');
 
 const ids = [0, 17, 392, 5, 5, 81];
 
-/** How a worker may end, and the sentence that reports it. */
+/** The ways in which a worker may end, with the sentence that reports each. */
 const ENDS = {
   'is ended from outside': [(worker) => worker.terminate(), /exit code 1/],
   'runs into an error': [(worker) => worker.emit('error', new Error('out of heap')), /out of heap/],
@@ -99,7 +99,7 @@ test('where no end is reported, a worker that is awaited for a minute without an
     }
   };
   const model = await engine.open(files(softmax));
-  // One that nothing is awaited of may take its time.
+  // A worker without pending calls may take its time.
   await beat(20);
   assert.equal(pulses(), 0);
 
@@ -135,7 +135,7 @@ test('where no end is reported, a worker that is awaited for a minute without an
   assert.equal(pulses(), 19);
 });
 
-/** An engine whose timers the test moves: seconds pass one by one, with room for answers in between. */
+/** An engine with mocked timers: seconds pass singly, and answers arrive in between. */
 async function timed(t) {
   t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
   const reported = [];
@@ -168,11 +168,11 @@ test('a worker that answers is kept, however long a job takes to stop', async (t
   const pending = assert.rejects(model.run(ids, { signal }), /enough/);
   await new Promise(setImmediate);
   await seconds(10);
-  assert.ok(!old.asked.includes('memory'), 'nobody has asked it to stop');
+  assert.ok(!old.asked.includes('memory'), 'the engine has not asked the worker to stop');
   stop();
   await seconds(30);
   assert.deepEqual(old.asked, ['memory']);
-  // The fourth ping has its answer each time, and the count begins anew.
+  // The fourth ping is answered each time, and the count restarts.
   for (let i = 0; i < 3; i++) {
     old.lost = ['run', 'memory'];
     await seconds(3);

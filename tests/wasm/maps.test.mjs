@@ -1,4 +1,4 @@
-// Maps that are computed when they are read: JavaScript sees of them what it sees of stored ones.
+// Maps that are computed on demand: JavaScript sees the same as with stored ones.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { measure } from '../../wasm/index.ts';
@@ -52,7 +52,7 @@ for (const kernels of ['simd', 'base'])
           );
           assert.deepEqual(expected[6].shape, [2, 3, 3]);
           assert.deepEqual(expected[7].shape, [L, H, 2, 3, 3]);
-          // A text that changes, and generated tokens, which say where they look.
+          // A changed text, and generated tokens, which report their attention.
           const others = [...ids.slice(0, 7), 2, 7];
           for (const run of [stored, computed]) await run.update(others);
           assert.deepEqual(
@@ -116,7 +116,7 @@ test('a run that measures has the numbers of one that keeps its maps, in less me
   });
 });
 
-/** One head's map out of all. */
+/** Returns one head's map out of all. */
 const mapOf = ({ data }, H, layer, head) =>
   data.subarray((layer * H + head) * T * T, (layer * H + head + 1) * T * T);
 

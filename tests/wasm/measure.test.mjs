@@ -57,7 +57,7 @@ test('progress has a rate of runs a second', async () => {
     const began = performance.now();
     const late = [];
     await measure(model, await cut(texts), {
-      // What is done took no longer at this rate than the whole call so far.
+      // The finished work took no longer at this rate than the whole call so far.
       onProgress: ({ done, rate }) => late.push(done / rate - (performance.now() - began) / 1000),
     });
     assert.equal(late.length, 2);
@@ -213,7 +213,7 @@ test('what compares two runs compares with the run without what-ifs', async () =
       reported,
       sequences.flatMap((_, i) => cases.map((__, at) => [i, at])),
     );
-    // Of a summary they are part where there is something to compare.
+    // A summary includes them if there is something to compare.
     const summaries = await sweep(model, sequences, cases);
     assert.deepEqual(
       summaries[1],

@@ -1,4 +1,4 @@
-// Memory of every binary: blocks lie inside it and apart, and what cannot be had is refused.
+// Memory of every binary: allocations are inside it and disjoint, and impossible ones are refused.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -66,7 +66,7 @@ for (const name of names) {
       }
     }
     held.forEach(({ at }) => release(at));
-    // All of it is one block again: what is held at once bounds the memory, not how often.
+    // Freed memory is one block again: the memory is bounded by what is held at once, not by how often.
     assert.ok(buffer().byteLength <= 16 * 2 ** 20);
     const whole = reserve(10 * 2 ** 20);
     assert.ok(whole > 0);

@@ -5,7 +5,7 @@ import { SinkscopeError } from '../../wasm/abi/errors.ts';
 import { answer, callThrough, transfer } from '../../wasm/engine/messages.ts';
 import { randomBits } from '../../wasm/engine/random.ts';
 
-/** Two ports of which each hears the other, and what was posted. */
+/** Returns two connected ports and the log of their messages. */
 function ports() {
   const log = [];
   const hears = [];
@@ -68,7 +68,7 @@ test('an error arrives as a value with its place, and a report without an answer
   });
   await assert.rejects(calls.missing(), ({ code }) => code === 'internal');
   far.post({ report: [1, 'run', 2, 3] }, []);
-  // Answers that nobody waits for are let go.
+  // Answers without a pending call are dropped.
   far.post({ id: 99, value: 1 }, []);
   far.post({ id: 98, thrown: 1 }, []);
   await new Promise(setImmediate);

@@ -1,4 +1,4 @@
-// The table of commands: its help, what it refuses, and that what is printed cannot control a terminal.
+// The table of commands: its help, its refusals, and that output cannot control a terminal.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -94,7 +94,7 @@ test('what is no option, has no value or one too many, or too many names is refu
     assert.throws(() => readArguments(args, describe), { message }, args.join(' '));
 });
 
-test('a value is taken as it is, also one that begins with a dash; the last of several counts', () => {
+test('a value is taken verbatim, even with a leading dash; of repeated options the last one counts', () => {
   for (const text of ['-The', '- x', '-', '', '$(x)', '`x`', "it's", 'ä\n😀', '-1', '=x']) {
     assert.equal(readArguments(['measure', 'm', '--text', text], describe).given.text, text);
     assert.equal(readArguments(['measure', 'm', `--text=${text}`], describe).given.text, text);
@@ -152,7 +152,7 @@ test('an option that another one leaves without a meaning is refused', async () 
   }
 });
 
-/** The records of a CSV file whose fields have no line breaks. */
+/** Returns the records of a CSV file whose fields have no line breaks. */
 function parsed(csv) {
   const records = csv
     .trimEnd()
@@ -338,7 +338,7 @@ test('a recording replaces a regular file only, and says so before it measures',
     [link, 'a link'],
     [folder, 'a folder'],
   ]) {
-    // The model is not there: it would be asked for first.
+    // The model does not exist, so a request for it would fail first.
     const args = ['record', 'nobody/nothing', '--ids', '0,1', '--out', out];
     const { status, stderr } = await run(...args, '--endpoint', 'http://127.0.0.1:9');
     assert.equal(status, 1);

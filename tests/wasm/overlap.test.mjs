@@ -1,4 +1,4 @@
-// Acts on runs that nobody waits for: each sees what the one before it left.
+// Calls on a run that are not awaited: each sees the result of the one before.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
@@ -9,18 +9,18 @@ import { files, tiny, withEngine } from './helper.mjs';
 const turn = () => new Promise(setImmediate);
 const CAPACITY = 12;
 const FIELDS = ['hidden', 'loss', 'att', 'next', 'q', 'k'];
-/** Of one run, and of two. */
+/** Reads of one run, and of two. */
 const READS = [{ field: 'tokens' }, { field: 'hidden' }, { field: 'loss' }, { metric: 'alpha' }];
 const COMPARED = 'hidden_change';
 
-/** What came of a promise, so that two can be compared. @param {Promise<unknown>} promise */
+/** Returns the outcome of a promise, so that two can be compared. @param {Promise<unknown>} promise */
 const outcome = (promise) =>
   promise.then(
     (value) => ({ value }),
     ({ code, where, message }) => (code ? { code, where } : { message }),
   );
 
-/** One token drawn after the others. */
+/** Draws single tokens in a row. */
 async function drawOne(run, seed) {
   const drawn = [];
   for await (const { token, position, att } of run.generate({ count: 1, temperature: 1, seed }))
@@ -31,8 +31,8 @@ async function drawOne(run, seed) {
 const strings = (ids) => ids.map(String);
 
 /**
- * Random acts on two runs, most of them begun while others are under way. Afterwards each is done again, in the
- * order in which they began, on new runs of the tokens that there were by then.
+ * Makes random calls on two runs, most of them before earlier ones have ended. Then repeats each, in the order in which
+ * they began, on new runs of the tokens at that point.
  */
 async function storm(model, seed, count) {
   const draw = randomBits(seed);
@@ -143,7 +143,7 @@ async function storm(model, seed, count) {
 }
 
 for (const worker of [false, true])
-  test(`acts that nobody waits for follow one another ${worker ? 'in a worker' : 'in this thread'}`, async () => {
+  test(`calls that are not awaited run in order ${worker ? 'in a worker' : 'in this thread'}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const model = await engine.open(files(tiny));
       const kinds = new Set();
@@ -186,7 +186,7 @@ test('reads travel together, a change waits for them, and what comes next for th
   const changed = inTurn({ ...change, ...read }, act('change'));
   const third = inTurn(read, act('third'));
   const last = inTurn(change, act('last'));
-  // What waits for nothing begins in the call.
+  // A call without a predecessor begins at once.
   assert.deepEqual(began, ['first', 'second']);
   ends.second.resolve(2);
   assert.equal(await second, 2);
@@ -234,7 +234,7 @@ test('an act that is aborted while it waits ends at once, keeps its place, and l
   await Promise.all([first, waiting]);
   assert.deepEqual(began, ['waiting']);
   for (const one of [signal, late.signal]) assert.equal(getEventListeners(one, 'abort').length, 0);
-  // Once an act has begun, its own work heeds the signal.
+  // Once a call has begun, its own work follows the signal.
   const busy = inTurn({ changes: chain, signal: late.signal }, () => turn().then(() => 'whole'));
   late.abort();
   assert.equal(await busy, 'whole');

@@ -1,4 +1,4 @@
-// What `npm pack` makes, installed into an empty Node.js project and used there as a stranger would.
+// The output of `npm pack`, installed into an empty Node.js project and used as a stranger would.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -57,7 +57,7 @@ async function readAll(kernels, folder, tokens, edit, arithmetic = 'exact') {
   return parts;
 }
 
-/** The same from the native build. */
+/** Returns the same from the native build. */
 function dumpAll(folder, tokens, edit, ...before) {
   const out = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   try {
@@ -118,7 +118,7 @@ for (const { folder, tokens, edit } of cases) {
   });
 }
 
-/** GPT-2 as the hub has it, matrices as [in][out], of more numbers than are kept as panels. */
+/** Writes GPT-2 in the hub's format, matrices as [in][out], with more numbers than are kept as panels. */
 function writeLargeGpt2(folder, dtype) {
   const [L, D, V, context] = [2, 512, 64, 16];
   const shapes = { 'wte.weight': [V, D], 'wpe.weight': [context, D] };
@@ -154,7 +154,7 @@ function writeLargeGpt2(folder, dtype) {
 }
 
 for (const dtype of ['F32', 'BF16'])
-  test(`GPT-2 in ${dtype}, put in order at opening: the bits of native, which leaves it as it is`, async (context) => {
+  test(`GPT-2 in ${dtype}, reordered at opening, has the bits of native, which does not reorder`, async (context) => {
     const path = mkdtempSync(join(tmpdir(), 'sinkscope-'));
     const folder = pathToFileURL(`${path}/`);
     const tokens = [0, 9, 63, 1, 1, 30, 62, 7, 5, 8, 11];
@@ -169,7 +169,7 @@ for (const dtype of ['F32', 'BF16'])
     }
   });
 
-// Sums of whole numbers are exact: one way of rounding gives one set of bits.
+// Sums of integers are exact: each way of rounding gives one set of bits.
 for (const { folder, tokens, edit } of cases.filter(({ edit }) => !edit?.match(/weight/))) {
   const name = folder.pathname.split('/').at(-2) + (edit ? ` under ${edit}` : '');
   test(`${name}: in eight bits SIMD, relaxed SIMD and native give the same bits`, async (context) => {
@@ -187,7 +187,7 @@ const isRelaxed =
     readFileSync(new URL('sinkscope.simd.wasm', binaries)),
   );
 
-// Of every family, and every type of weights.
+// Every family, and every type of weights.
 for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   const name = folder.pathname.split('/').at(-2);
   if (!/^(hf|gguf)-/.test(name)) continue;

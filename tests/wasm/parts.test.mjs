@@ -32,11 +32,11 @@ function memory(room = Infinity) {
   };
 }
 
-/** The bytes of a file count up to 250, and begin again. */
+/** The bytes of a file count up to 250, and start again. */
 const file = new Uint8Array(21 * 2 ** 20);
 for (let i = 0; i < file.length; i++) file[i] = i % 251;
 const numbered = (length, from = 0) => file.subarray(from, from + length);
-/** What lies in a store, by first byte and length, and whether its bytes are those of the file. */
+/** Lists the entries of a store by first byte and length, and whether their bytes equal the file's. */
 const layout = ({ files }) =>
   [...files].flatMap(([name, bytes]) => {
     const part = partOf(name);
@@ -47,7 +47,7 @@ const layout = ({ files }) =>
     return [[part.start, part.bytes]];
   });
 
-test('chunks are put together to parts of eight MiB, and the rest when it is flushed', async () => {
+test('chunks are joined to parts of eight MiB, and flush() writes the rest', async () => {
   const MIB = 2 ** 20;
   const store = memory();
   const keeper = new Keeper(store, KEY, { ...card, bytes: 20 * MIB }, 0);
@@ -64,7 +64,7 @@ test('chunks are put together to parts of eight MiB, and the rest when it is flu
   assert.equal(store.files.size, 4);
 });
 
-test('a part has room for what is left, and for 64 KiB though less was announced', async () => {
+test('a part has room for the remaining bytes, and for 64 KiB even if fewer were announced', async () => {
   for (const [bytes, start, most] of [
     [100_000, 0, 100_000],
     [100_000, 20_000, 80_000],
@@ -106,7 +106,7 @@ test('on a slow line a part is written after two seconds', async (t) => {
   ]);
 });
 
-test('a full disk is told once, nothing of the file stays, and other files do', async () => {
+test('a full disk is reported once; the file is deleted and other files stay', async () => {
   for (const room of [1, 2]) {
     const store = memory(room + 1);
     await store.put(`${OTHER}.json`, Uint8Array.of(1));
@@ -180,7 +180,7 @@ test('a chain begins at the first byte, takes the longest part each time, and en
 });
 
 test('a checksum is FNV-1a of words in two chains, behind the bytes that fill none', () => {
-  // By hand: the length and each odd byte go into the first, whose complement begins the second.
+  // Computed by hand: the length and each odd byte go into the first, whose complement begins the second.
   const step = (sum, word) =>
     Number((BigInt.asUintN(32, BigInt(sum ^ word)) * 0x01000193n) % 2n ** 32n);
   const expected = (bytes) => {
@@ -198,7 +198,7 @@ test('a checksum is FNV-1a of words in two chains, behind the bytes that fill no
   for (const length of [0, 1, 7, 8, 9, 15, 16, 31]) {
     const bytes = numbered(length, 3).slice();
     assert.equal(checksumOf(bytes), expected(bytes), `${length} bytes`);
-    // Wherever in a buffer they lie.
+    // At any offset in a buffer.
     for (const at of [1, 4]) {
       const within = new Uint8Array(length + 8);
       within.set(bytes, at);

@@ -18,7 +18,7 @@ const OPENED = {
 };
 const SMALL = { tokenizer: '' };
 
-/** Workers that say what the test lets them say. */
+/** Workers that answer when the test lets them. */
 function stage() {
   const workers = [];
   const start = () => {
@@ -45,7 +45,7 @@ async function opened({ source = SMALL, took = 30, ...options } = {}) {
   return { workers, tokenizer: await opening };
 }
 
-/** A test whose clock stands still. */
+/** A test with a mocked clock. */
 const timed = (name, use) =>
   test(name, async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
@@ -56,7 +56,7 @@ const timed = (name, use) =>
     }
   });
 
-/** A worker is ended after so many milliseconds and not before. */
+/** Asserts that the worker is ended after `ms` milliseconds and not before. */
 async function endsAfter(worker, ms) {
   mock.timers.tick(ms - 1);
   assert.equal(worker.isEnded, false, `it was ended before ${ms}`);
@@ -82,7 +82,7 @@ timed('a step has five seconds, more for what is long, and more on a slow machin
     ['a slower one', 50_000, SMALL, 300],
     ['half of the long files', 7500, { tokenizer: 'x'.repeat(2 ** 21) }, 30],
     ['two files', 10_000, { vocab: 'x'.repeat(2 ** 21), merges: 'x'.repeat(2 ** 21) }, 30],
-    ['a file that is not there', 5000, { tokenizer: '', config: undefined }, 30],
+    ['a missing file', 5000, { tokenizer: '', config: undefined }, 30],
     ['both', 30_000, { tokenizer: 'x'.repeat(2 ** 22) }, 90],
     ['lists count for 16 an entry', 10_000, { gguf }, 30],
     ['a limit', 700, SMALL, 30, { limit: 700 }],
@@ -91,7 +91,7 @@ timed('a step has five seconds, more for what is long, and more on a slow machin
     const failed = failure(guard(source, options));
     await settle();
     assert.deepEqual(workers[0].asked, [{ method: 'open', source }]);
-    // What loads the worker is the network's.
+    // Downloads of the worker are limited by the network's timeouts.
     mock.timers.tick(1e6);
     assert.equal(workers[0].isEnded, false, what);
     await workers[0].say({ isAlive: true, took });
@@ -102,7 +102,7 @@ timed('a step has five seconds, more for what is long, and more on a slow machin
   }
 });
 
-timed('each report of a worker begins the time anew', async () => {
+timed('each report of a worker restarts the timeout', async () => {
   const { workers, guard } = stage();
   const failed = failure(guard(SMALL));
   await settle();
@@ -177,7 +177,7 @@ timed('a sentence says how long it was, how slow the machine is, and what to do'
   }
 });
 
-timed('who asks again waits twice as long, for a worker that reads the files again', async () => {
+timed('a repeated call waits twice as long, since a new worker reads the files again', async () => {
   const { workers, tokenizer } = await opened();
   const first = failure(tokenizer.encode('a'.repeat(2 ** 20)));
   await settle();
@@ -211,7 +211,7 @@ timed('who asks again waits twice as long, for a worker that reads the files aga
 });
 
 timed(
-  'a worker that ends is told apart from one that is slow, and the next question starts another',
+  'a worker that ends is distinguished from a slow one, and the next call starts another',
   async () => {
     for (const [message, reason] of [
       ['out of memory', 'out of memory'],
@@ -236,7 +236,7 @@ timed(
     assert.deepEqual([(await failed).code, (await failed).where], ['bad_tokenizer', 'text']);
     const again = failure(tokenizer.encode('a'));
     await settle();
-    // What was left of the first question's time is no limit of this one, nor is it doubled.
+    // The new call has its own timeout, neither the rest of the first call's nor twice as long.
     mock.timers.tick(5000);
     assert.equal(workers[1].isEnded, false);
     await workers[1].say({ isAlive: true });

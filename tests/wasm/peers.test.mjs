@@ -1,4 +1,4 @@
-// The arithmetic of the table of speeds (tests/bench/peers): who is believed, medians, ratios, least work.
+// The arithmetic of the table of speeds (tests/bench/peers): correct answers, medians, ratios, least work.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ test('an engine that says what PyTorch says is believed', () => {
   assert.equal(refusal({ tokens }, expected, TOLERANCE.exact), undefined, 'without maps');
 });
 
-test('a wrong answer is refused, with what was said and what is right', () => {
+test('a wrong answer is refused, with the actual and the expected one', () => {
   const wrong = (change, tolerance = TOLERANCE.exact) => {
     const answer = right();
     change(answer);
@@ -78,7 +78,7 @@ test('the smallest work of a row is that of its matrices', () => {
   assert.equal(least('gpt2.f32', 'read 64, all logits').flops, 2 * 64 * (blocks + head));
   assert.equal(least('gpt2.f32', 'decode').bytes, 4 * (blocks + head));
   assert.equal(least('gpt2.q8_0', 'decode').bytes, ((blocks + head) / 32) * 34);
-  // The zoo's head is a matrix of its own; one token is read from a cache.
+  // The zoo's head is a matrix of its own; a single token is read from a cache.
   const zoo = 6 * (4 * 128 ** 2 + 3 * 128 * 344);
   assert.equal(least('zoo.i8', 'read 128').flops, 2 * (128 * zoo + 1024 * 128));
   assert.deepEqual(least('zoo.f32', 'decode'), {});

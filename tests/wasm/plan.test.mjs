@@ -1,4 +1,4 @@
-/** Which files make a model, and what it would cost: by lists that no hub has to give. */
+/** The files of a model, and its cost in memory, with fake listings. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { modelFiles, planText } from '../../wasm/index.ts';
@@ -49,7 +49,7 @@ test('of several kinds of weights the safe one comes first, whole before its sha
     'b.safetensors',
     'model.safetensors',
   ];
-  // Without the last one each time.
+  // Each time without the last one.
   for (const [length, format, names] of [
     [9, 'safetensors', ['model.safetensors']],
     [8, 'safetensors', ['b.safetensors', 'a.safetensors']],
@@ -86,7 +86,7 @@ test('one file of weights will do by any name, but no adapter, no shard and none
     ]);
 });
 
-test('what was found is named up to the eighth file', async () => {
+test('an error names the first eight files that are present', async () => {
   const names = Array.from({ length: 10 }, (_, i) => `f${i}`);
   const expected = 'expected weights called w.bin, found';
   const shown = names.slice(0, 8).join(', ');
@@ -106,7 +106,7 @@ test('what was found is named up to the eighth file', async () => {
   ]);
 });
 
-test('an index names 1 to 1000 files, and each of them is there', async () => {
+test('an index must name 1 to 1000 files, and each must be present', async () => {
   const name = 'model.safetensors.index.json';
   const withMap = (weight_map) => ({ texts: { [name]: JSON.stringify({ weight_map }) } });
   const names = Array.from({ length: 1001 }, (_, i) => `${i}.safetensors`);
@@ -169,7 +169,7 @@ test('a model that does not fit is refused with what it needs, and where it begi
   const large = await sized(4.5 * 2 ** 30);
   assert.equal(large.refusal, text('4.50'));
   assert.throws(() => modelFiles(large), { code: 'too_large', where: 'x', text: text('4.50') });
-  // Beside weights that are not in the core's own format, the run counts.
+  // If weights are not in the core's own format, the run counts.
   const config = JSON.stringify({ n_layer: 1, n_embd: 4, n_head: 1, vocab_size: 9 });
   const files = [
     { name: 'model.safetensors', bytes: 1000 },
@@ -205,7 +205,7 @@ test('sizes of a run are read by each of their names', () => {
       assert.equal(runBytes({ ...rest, [name]: null, [other]: value }), bytes, other);
       assert.equal(runBytes({ ...sizes, [other]: 3 }), bytes, `${name} before ${other}`);
     }
-  // Without them: as many keys as heads, of D / H numbers, and 4 D between.
+  // Without these keys: as many keys as heads, of D / H numbers, and an inner width of 4 D.
   const { num_key_value_heads: _, head_dim: __, intermediate_size: ___, ...few } = sizes;
   const usual = { num_key_value_heads: 2, head_dim: 4, intermediate_size: 32 };
   assert.equal(runBytes(few), runBytes({ ...few, ...usual }));

@@ -1,4 +1,4 @@
-// What .github/PROMISES.md promises is there: no name of tests/frozen/names.json is gone.
+// The package keeps the promises of .github/PROMISES.md: every name of tests/frozen/names.json exists.
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -8,7 +8,7 @@ import { root } from './helper.mjs';
 const promised = JSON.parse(readFileSync(FILE, 'utf8'));
 const gone = (names, now) => names.filter((name) => !now?.includes(name));
 
-test('every promised name is there', async () => {
+test('every promised name exists', async () => {
   const now = await promisedNames();
   for (const [group, names] of Object.entries(promised)) {
     assert.ok(names.length > 20, `${group} has names`);

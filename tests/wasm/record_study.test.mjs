@@ -1,4 +1,4 @@
-// A study that becomes a recording: what is measured, what is kept, what is said of it. The test plays the
+// A study that becomes a recording: its metrics, its tensors and its conditions. The test fakes the
 // model, so that every number is known.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -52,7 +52,7 @@ const architecture = {
 const FIRSTS = { 1: [0.5, 0.3, 0.1, 0.9], 2: [0.1, 0.2, 0.3, 0.4], 3: [NaN, 1, 1, 1] };
 const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
 
-/** What a model of such numbers is asked, and the model. */
+/** Returns a fake model with these numbers, and its calls. */
 function played() {
   const runs = [];
   const numberOf = ([first], { field, metric: name, eps }) => {
@@ -111,7 +111,7 @@ test('each prompt has its sinks, its first weight and its loss, and their means 
   assert.deepEqual(tensors['prompt.loss'], { shape: [2], numbers: [2, 4] });
   assert.deepEqual(tensors['mean.loss_mean'], { shape: [2], numbers: [3, 99] });
   assert.deepEqual(tensors['mean.sinks'], { shape: [2, 1], numbers: singles(1.8, 1.7) });
-  // What needs a field that is not usual, a second run, or has no mean is not measured.
+  // Metrics that need an unusual field or a second run, or that have no mean, are not measured.
   const means = Object.keys(tensors).filter((name) => name.startsWith('mean.'));
   assert.deepEqual(means.sort(), ['mean.alpha', 'mean.loss_mean', 'mean.sinks']);
   assert.equal(Object.keys(tensors).length, 2 * means.length + 3);
@@ -122,7 +122,7 @@ test('each prompt has its sinks, its first weight and its loss, and their means 
   );
 });
 
-test('a prompt of which a weight is undefined has no sinks, and one without a loss has none', async () => {
+test('a prompt with an undefined weight has no sinks, and one without a loss has no loss', async () => {
   const { model } = played();
   const { tensors } = opened(await recordStudy(model, [[3, 5]], { keep: 0, metrics: ['sinks'] }));
   assert.deepEqual(tensors['prompt.sink_1'], { shape: [1, 1], numbers: [NaN] });
@@ -194,15 +194,15 @@ test('under edits it is kept which keys are seen, and said what kind of model it
   }
 });
 
-test('progress is told, and a signal reaches every run', async () => {
+test('recordStudy reports progress and passes its signal to every run', async () => {
   const { model, runs } = played();
   const { signal } = new AbortController();
-  const told = [];
+  const reports = [];
   await recordStudy(model, two, {
     signal,
-    onProgress: ({ done, total }) => told.push(`${done}/${total}`),
+    onProgress: ({ done, total }) => reports.push(`${done}/${total}`),
   });
-  assert.deepEqual(told, ['1/2', '2/2']);
+  assert.deepEqual(reports, ['1/2', '2/2']);
   for (const { options } of runs) assert.equal(options.signal, signal);
 });
 

@@ -1,4 +1,4 @@
-// Recordings: what the engine records of its own runs, what other programs bring, and files that lie.
+// Recordings: of the engine's own runs, of other programs, and hostile files.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
@@ -38,14 +38,14 @@ const sequences = await cutText(tokenizer, text, { tokens: 16, sequences: 4 });
 const strings = (ids) => ids.map((id) => tokenizer.piece(id));
 const eps = [0.1, 0.2, 0.3];
 
-/** The JSON beside the tensors of a recording. */
+/** Returns the JSON of a recording. */
 function headerOf(bytes) {
   const file = Buffer.from(bytes);
   const length = Number(file.readBigUInt64LE(0));
   return JSON.parse(file.subarray(8, 8 + length).toString());
 }
 
-/** The same tensors under other metadata. */
+/** Returns the same tensors with other metadata. */
 function withMetadata(bytes, change) {
   const file = Buffer.from(bytes);
   const start = 8 + Number(file.readBigUInt64LE(0));
@@ -134,7 +134,7 @@ for (const build of builds)
     });
   });
 
-test('a recording that is closed is nobody’s: its memory is not freed again', async () => {
+test('the memory of a closed recording is not freed twice', async () => {
   const ones = new Float32Array([1, 0, 0.5, 0.5]);
   const bytes = recordMaps([{ att: [{ shape: [1, 2, 2], data: ones }] }]);
   const backend = new Backend(await loadModule(new URL('sinkscope.lab.wasm', binaries)), () => {});
@@ -172,7 +172,7 @@ test('maps in half precision are within their rounding, and alpha beside them is
     const { L, H } = model.architecture;
     const saved = 2 * L * H * 16 * 16;
     assert.ok(Math.abs(wide.length - bytes.length - saved) < 64);
-    // One run of all its prompts: its own numbers are the means.
+    // A recording of all its prompts: its numbers are the means.
     const { metrics, sequences: n } = await measure(recording);
     assert.equal(n, 1);
     same(metrics.sink_ratio.mean, (await run.metric('sink_ratio')).data);
@@ -287,7 +287,7 @@ test('what the writers write fits the schema, and what the schema refuses the co
   });
 });
 
-test('opening a recording reports what is read, and then that it is open', async () => {
+test('opening a recording reports the bytes read, and then that it is open', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const bytes = await recordStudy(model, sequences.slice(0, 2), { strings });
@@ -326,7 +326,7 @@ test('files that are no recording, or lie, are refused with a place and a senten
       /newer/,
     );
     const evil = JSON.parse(headerOf(bytes).__metadata__.sinkscope);
-    // To the core a text ends with its NUL: JavaScript must not see less than what was proved.
+    // For the core a text ends with its NUL: JavaScript must not read fewer bytes than were checked.
     const hidden = JSON.stringify(evil).replace('"model":', '"model\\u0000x":');
     await refused(
       withMetadata(bytes, (m) => ({ ...m, sinkscope: hidden })),

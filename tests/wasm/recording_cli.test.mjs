@@ -1,4 +1,4 @@
-// The command line makes recordings, prints them as it prints models, and compares them.
+// The command line makes recordings, prints them like models, and compares them.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ const run = (...args) =>
       done({ status: error ? error.code : 0, stdout, stderr }),
     );
   });
-/** All lines but the two that name the model and its conditions. */
+/** Returns all lines except the two that name the model and its conditions. */
 const table = ({ stdout }) => stdout.split('\n').slice(2).join('\n');
 
 test('a recording prints the digits of the model that it was made of', async () => {
@@ -78,7 +78,7 @@ test('a recording under edits prints the digits of the edited model, and says wh
     assert.deepEqual([made.status, made.stderr], [0, '']);
     const model = await run('measure', zoo('softmax'), ...size, ...edits);
     const read = await run('measure', out);
-    // What compares with the unedited model needs runs of it, and is not recorded.
+    // Comparisons with the unedited model need runs of it, and are not recorded.
     const own = table(model).replace(/^(KL|loss change) .*\n/gm, '');
     assert.notEqual(own, table(model));
     assert.equal(table(read), own);
@@ -96,7 +96,7 @@ test('a recording under edits prints the digits of the edited model, and says wh
       JSON.parse((await run('measure', zoo('softmax'), ...size, ...edits, '--json')).stdout).class,
     );
     assert.equal(conditions.model.operation, edits.length > 2 ? 'sigmoid' : 'softmax');
-    // The model is measured under the same edits where none are named.
+    // If no edits are named, the model is measured under the recording's.
     const alike = await run('compare', out, zoo('softmax'), '--text-file', text);
     assert.deepEqual([alike.status, alike.stderr], [0, '']);
     await run('record', zoo('softmax'), ...size, '--out', file);

@@ -37,7 +37,7 @@ const conditionsOf = ({
 });
 const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
 
-/** An engine whose worker can be replaced by another. */
+/** An engine with a replaceable worker. */
 function engine(tensors, conditions) {
   const calls = [];
   const broken = new Set();
@@ -82,7 +82,7 @@ function engine(tensors, conditions) {
   return { link, calls, broken, replace: () => (backend = backendOf('BCD'[count++])) };
 }
 
-/** An opened recording of some tensors, and what its engine was asked since. */
+/** Opens a recording of some tensors, and returns the engine's calls since. */
 async function opened(tensors = {}, change = {}) {
   const own = engine(tensors, conditionsOf(change));
   const recording = await new Recording(own.link, describe, () => 'source').open({ job: 3 });
@@ -131,7 +131,7 @@ test('means and deviations: their shapes by the sizes, their numbers by the thre
   assert.deepEqual(await recording.mean('inner'), tensor([2], [9, 8]));
   assert.deepEqual(await recording.mean('sinks'), tensor([2], [3, 4]));
   assert.deepEqual(await recording.mean('sinks', { eps: 0.1 }), tensor([2], [1, 2]));
-  // As a single has it, too.
+  // Compared in single precision.
   assert.deepEqual(
     await recording.deviation('sinks', { eps: Math.fround(0.2) }),
     tensor([2], [7, 8]),
@@ -159,12 +159,12 @@ test('means and deviations: their shapes by the sizes, their numbers by the thre
     'expected a number, got "a"',
   );
   assert.equal((await failure(recording.mean('x'))).where, 'metric');
-  // Where the usual threshold is not among them, the first is meant.
+  // If the default threshold is not recorded, the first one is used.
   const other = await opened({ 'mean.sinks': tensor([2, 2], [1, 2, 3, 4]) }, { eps: [0.4, 0.5] });
   assert.deepEqual(await other.recording.mean('sinks'), tensor([2], [1, 2]));
 });
 
-test('what is read of a kept prompt is read of one run, which is made once', async () => {
+test('all reads of a recorded prompt share one run, which is created once', async () => {
   const { recording, calls, broken, replace } = await opened();
   assert.deepEqual(await recording.metric('alpha', { layer: 1 }), tensor([1], [10]));
   await recording.field('att', { head: 2 });
@@ -176,7 +176,7 @@ test('what is read of a kept prompt is read of one run, which is made once', asy
     'A prompt 7 1',
     'A read 11 [{"metric":"alpha"},{"field":"q"}]',
   ]);
-  // Another worker opens the file again, and makes its own runs.
+  // Another worker opens the file again, with runs of its own.
   replace();
   broken.add('prompt 7 0');
   assert.match((await recording.field('att').catch((error) => error)).message, /failed/);
@@ -187,7 +187,7 @@ test('what is read of a kept prompt is read of one run, which is made once', asy
     'B prompt 7 0',
     'B read 10 [{"metric":"alpha"}]',
   ]);
-  // A file that could not be opened is opened by the next call.
+  // The next call opens a file again after a failure.
   replace();
   broken.add('open source 0');
   assert.match((await recording.field('att').catch((error) => error)).message, /failed/);
@@ -345,7 +345,7 @@ test('what is closed is closed once, where it was opened', async () => {
   assert.deepEqual([moved.calls, ended.calls, never.calls], [[], [], []]);
 });
 
-/** Something that compares like a recording. */
+/** A stand-in for a recording in comparisons. */
 function side(tensors, { model = {}, first = {}, prompts = {}, eps = [], edits = [] } = {}) {
   return {
     tensors: new Map(Object.entries(tensors)),
@@ -409,7 +409,7 @@ test('the largest difference has its place, and all beyond the tolerance are cou
     [[0, 0], [1, -1], 0, { index: [0], a: 0, b: 1, difference: 1, count: 2 }],
     [[0.5], [0.75], 0.25, null],
     [[0.5], [0.75], 0.125, { index: [0], a: 0.5, b: 0.75, difference: 0.25, count: 1 }],
-    // What is larger than 1 may differ by as many times more, whichever side it is on.
+    // Numbers above 1 may differ proportionally more, on either side.
     [[8, -8], [10, -10], 0.25, null],
     [[10, -10], [8, -8], 0.25, null],
     [[2], [4], 0.25, { index: [0], a: 2, b: 4, difference: 2, count: 1 }],

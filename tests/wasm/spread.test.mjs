@@ -80,7 +80,7 @@ test('a study over a pool stops when asked, and the pool goes on', async () => {
   });
 });
 
-test('results come in the order of the items, whoever is quicker', async () => {
+test('results have the order of the items, whichever worker is faster', async () => {
   const items = [30, 1, 20, 1, 1, 10, 1, 1, 1];
   const replicas = new Set();
   const found = [];

@@ -1,4 +1,4 @@
-// Runs that hold of keys and values only what an eviction keeps.
+// Runs that hold only the keys and values that an eviction keeps.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { measure } from '../../wasm/index.ts';

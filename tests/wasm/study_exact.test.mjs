@@ -23,7 +23,7 @@ import {
 import { drawSome, meanOf } from '../../wasm/study/tasks.ts';
 import { failure } from './helper.mjs';
 
-/** Each promise ends with an error whose place and sentence are these. */
+/** Each promise fails with this place and sentence. */
 async function refused(table) {
   for (const [work, sentence] of table) {
     const { code, where, text } = await failure((async () => work())());
@@ -59,7 +59,7 @@ const describe = {
   ],
 };
 
-/** A model that notes its runs; a metric is the first token, and ten times the threshold more. */
+/** A model that records its runs; a metric is the first token plus ten times the threshold. */
 function noting({ fails = () => false, context = 4, replicas } = {}) {
   const runs = [];
   let open = 0;
@@ -154,7 +154,7 @@ test('a run without what-ifs is made once where others begin from it or are comp
   }
 });
 
-test('means and deviations are those of a sample, for each threshold, and progress is told with its rate', async (t) => {
+test('means and deviations are those of a sample, for each threshold, and progress has a rate', async (t) => {
   let now = 0;
   t.mock.method(performance, 'now', () => 500 * now++);
   const { model } = noting();
@@ -176,7 +176,7 @@ test('means and deviations are those of a sample, for each threshold, and progre
   const { metrics, byEps, ...others } = found;
   assert.deepEqual(others, { eps: 0.5, T: 1, sequences: 2 });
   assert.deepEqual(Object.keys(metrics), ['loss', 'sink', 'rare']);
-  // Ten times eps is added where one is given, and all of these are given the first.
+  // Ten times eps is added if given, and all of these get the first.
   assert.deepEqual(close(metrics.loss), close(of(6, 8)));
   assert.deepEqual(close(metrics.sink), close(of(6, 8)));
   assert.deepEqual(metrics.rare, { shape: [1], mean: [null], deviation: [null] });
@@ -219,7 +219,7 @@ test('every run of a study is closed, also where one fails', async () => {
     const work = sweep(model, [[1]], [edits, edits], { metrics: ['kl'] });
     if (at === 0) await work;
     else await assert.rejects(work, /no read/);
-    // The first is the plain one, of which nothing is read here.
+    // The first run is the baseline; this test reads no metric of it.
     assert.deepEqual([open(), runs.length], [0, at === 1 ? 2 : 3]);
   }
   const { model, open } = noting({ fails: (i) => i === 1 });
@@ -250,7 +250,7 @@ test('a study of nothing, or of unequal lengths, is refused in a sentence', asyn
   ]);
 });
 
-test('the heads of few sequences are shared evenly, each run begins below its head, and all are told', async () => {
+test('workers share the heads of few sequences evenly, each run begins below its head, and all are reported', async () => {
   const edits = [{ kind: 'late' }];
   for (const [replicas, n, wanted] of [
     [1, 1, [[0, 1, 2, 3]]],
@@ -297,7 +297,7 @@ test('two items of each replica are under way, and twice as many wait; after the
   const first = results.next();
   await turn();
   assert.equal(begun, 6);
-  // All but the first end, and then those that took their places.
+  // All except the first end, and then their replacements.
   for (let i = 1; i < ends.length; i++) {
     ends[i]();
     await turn();
@@ -356,12 +356,12 @@ test('a text is cut as often as it fits, to the last token, and no further than 
     [['a bb ccc', 'x', 'x'], { tokens: 5, sequences: 1 }, [[100, 1, 2, 3, 101]], [3, 3, 0, 3]],
     ['a bb\r\n \ncc ddd e', { tokens: 4, sequences: 9, lines: true }, [[100, 1, 2, 101], [100, 2, 3, 101]], [2, 5, 0, 3]], // prettier-ignore
   ]) {
-    let told;
-    const onCut = (found) => (told = found);
+    let cuts;
+    const onCut = (counts) => (cuts = counts);
     assert.deepEqual(await cutText(words, text, { ...options, onCut }), sequences);
     const [room, read, short, longest] = cut;
     const asked = options.sequences;
-    assert.deepEqual(told, { asked, sequences: sequences.length, room, read, short, longest });
+    assert.deepEqual(cuts, { asked, sequences: sequences.length, room, read, short, longest });
   }
   const of = (text, options) => () => cutText(words, text, { tokens: 5, sequences: 1, ...options });
   await refused([
@@ -377,8 +377,8 @@ test('a text is cut as often as it fits, to the last token, and no further than 
   assert.deepEqual(await cutText(words, 'a', { tokens: 3, sequences: 1 }), [[100, 1, 101]]);
 });
 
-test('a threshold needs so many tokens that uniform attention does not exceed it', async () => {
-  // (1 + 1/2) / 2, and the share of the longest text that is looked at.
+test('a threshold needs enough tokens that uniform attention does not exceed it', async () => {
+  // (1 + 1/2) / 2, and the share for the longest text that is tried.
   let sum = 0;
   for (let t = 1; t <= 4096; t++) sum += 1 / t;
   for (const [eps, least] of [
@@ -410,7 +410,7 @@ test('a threshold needs so many tokens that uniform attention does not exceed it
   assert.equal(labelHead({ ...head, effect: 0.0099 }).dormant, true);
 });
 
-test('a label has 60 characters at most, and neither it nor its text has blanks around it', () => {
+test('a label has 60 characters at most, and label and text are trimmed', () => {
   const long = 'a'.repeat(60);
   assert.deepEqual(groupsOf([` ${long} \t one `, 'b\ttwo']), [
     { label: long, texts: ['one'] },
@@ -418,7 +418,7 @@ test('a label has 60 characters at most, and neither it nor its text has blanks 
   ]);
 });
 
-/** A model whose next token is always the one after it, but for a key that is hidden: then it is the same again. */
+/** A model whose next token is always the successor, unless a key is hidden: then it repeats. */
 function counting({ context = 12, V = 10, mask = { kind: 'causal' } } = {}) {
   const runs = [];
   let open = 0;
@@ -496,7 +496,7 @@ test('a model can do a task where it is right more often than by chance, by two 
   assert.deepEqual(meanOf([2]), { mean: 2, error: null });
 });
 
-test('what is drawn are different items, with the numbers of the generator', () => {
+test('draws distinct items by the numbers of the generator', () => {
   const low = () => 0;
   const high = () => 2 ** 32 - 1;
   const list = [...'abcd'];
@@ -506,7 +506,7 @@ test('what is drawn are different items, with the numbers of the generator', () 
   assert.deepEqual(list, [...'abcd']);
 });
 
-test('a task that nobody can do is refused in a sentence', async () => {
+test('measureTask rejects a task without answers in a sentence', async () => {
   const { model } = counting();
   const good = { ids: [9, 1, 2, 3], from: 3 };
   const of = (change, options) => () =>
@@ -603,7 +603,7 @@ test('texts are to be predicted from their middle on; copies have sizes of their
   }
 });
 
-/** Words with the blank before them, and marks, are tokens of their own; one id for each. */
+/** Words with the preceding blank, and marks, are separate tokens; one id for each. */
 const places = {
   known: [],
   encode: async (text, options = {}) => {
@@ -638,7 +638,7 @@ test('a name is read in one place, lost after it, and asked for at the end', asy
   const all = await recallTask(places);
   assert.deepEqual([all.prompts.length, all.chance, all.prompts[0].choices.length], [24, 1 / 8, 8]);
   assert.equal(await recallTask(places, { names: ['Mary'] }), undefined);
-  // Where the question is one token with the name, what holds the name is lost before the answer.
+  // If the question is one token with the name, its evidence is evicted before the answer.
   places.parts = / Mary\. My friend's name is| ?[\w']+|[.,]/g;
   const [one] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
   places.parts = / ?[\w']+|[.,]/g;
@@ -712,12 +712,12 @@ test('what cannot be unmasked or searched is refused in a sentence', async () =>
   const only = { never: [0, 1, 2, 3, 4, 5, 6, 7, 8] };
   const found = await search({ ...pair, prompt: Array(9).fill(1) }, only)();
   assert.deepEqual([found.suffix, found.score, found.others], [[9, 9], 11 / 4, null]);
-  // With one token fewer before it, every suffix moves the continuation: its loss is its place.
+  // Each suffix has one token fewer before it and moves the continuation: its loss is its position.
   assert.deepEqual([found.none, found.random.mean, found.shuffled], [9 / 4, 11 / 4, 11 / 4]);
   assert.equal(found.evaluated, 1);
 });
 
-test('of one step nothing moves; of equals the first is taken, the leftmost place and the lowest token', async () => {
+test('unmasking in one step moves nothing; ties go to the leftmost position, then the lowest token id', async () => {
   const described = {
     metrics: [{ name: 'alpha', fields: ['att'], arguments: [] }],
     fields: [{ name: 'logits' }],
@@ -750,7 +750,7 @@ test('of one step nothing moves; of equals the first is taken, the leftmost plac
   assert.deepEqual(found.moves, { mean: 0, error: null });
   assert.equal(found.baseline.accuracy.mean, 1 / 2);
   assert.ok(Math.abs(found.baseline.loss.mean - Math.log(3)) < 1e-6);
-  // One place of three, and at least one however small the share.
+  // One position of three, and at least one with any share.
   for (const [masked, predicted] of [
     [0.01, 1],
     [0.5, 2],

@@ -1,4 +1,4 @@
-// Tasks with the first key hidden: what the reference computes, the prompts, what is refused, the command line.
+// Tasks with the first key hidden: the reference's numbers, the prompts, the refusals, the command line.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -58,6 +58,16 @@ test('edits hold in every condition', () =>
     assert.equal(found.first.loss.change.mean, 0);
   }));
 
+test('without a seed the other key is the one of seed 0', () =>
+  withModel(async (model) => {
+    const task = { name: 'next', prompts: next.given, chance: 0 };
+    const found = await Promise.all(
+      [undefined, 0, 1].map((drawn) => measureTask(model, task, { seed: drawn })),
+    );
+    assert.deepEqual(found[0], found[1]);
+    assert.notDeepEqual(found[0].other, found[2].other);
+  }));
+
 test('one prompt has no standard error', () =>
   withModel(async (model) => {
     const { baseline } = await measureTask(model, { ...next, prompts: next.given.slice(0, 1) });
@@ -88,7 +98,7 @@ test('a name is stated and asked for, and its first token is the answer', async 
   const far = await recallTask(tokenizer, { between: 3, prompts: 12, names });
   assert.ok(far.distance > near.distance + 20);
   const start = (name) => tokenizer.encode(` ${name}`, { special: 'none' })[0].id;
-  // Of names that begin with the same token the first counts.
+  // Among names that begin with the same token the first counts.
   const distinct = [...new Set(names.map(start))];
   assert.ok(distinct.length >= 2 && distinct.length < 4);
   assert.equal(far.chance, 1 / distinct.length);

@@ -1,4 +1,4 @@
-// Threads on one memory: the bits of one, whatever becomes of them.
+// Threads on one memory: the bits of one thread, even after failures.
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -30,7 +30,7 @@ const { QUIET } = await import('../../wasm/engine/job.ts');
 const large = randomModel({ L: 2, D: 512, F: 2048, V: 2048, context: 512 });
 const ids = Array.from({ length: 200 }, (_, i) => (i * 37) % 2048);
 
-/** A backend whose threads share everything, however small. */
+/** A backend whose threads share every product, however small. */
 async function openBackend(threads, kind = 'simd') {
   const module = await loadModule(new URL(`sinkscope.threads.${kind}.wasm`, binaries), true);
   return new Backend(module, () => {}, new ThreadPool(module, threads, 0));

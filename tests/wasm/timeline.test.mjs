@@ -131,7 +131,7 @@ test('an index that is damaged is refused by its key', async () => {
     });
 });
 
-/** Replaces a file and its length, and the hash unless it is to be found out. */
+/** Replaces a file and its length, and the hash unless the test wants a mismatch. */
 function swap(made, i, packed, isHashed = true) {
   const one = made['index.json'].checkpoints[i];
   made[one.file] = packed;
@@ -205,7 +205,7 @@ test('a step that is not stored is refused with those that are', async () => {
   });
 });
 
-/** Serves a folder; counts what is asked for, and may hold answers back. */
+/** Serves a folder, records its requests, and may delay answers. */
 async function serve(folder, use, answer = (response, bytes) => response.end(bytes)) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -303,7 +303,7 @@ for (const id of PACKED)
     }
   });
 
-// PyTorch measured what the packer stored; the core measures what it decodes.
+// PyTorch measured the packer's weights; the core measures the decoded ones.
 for (const [id, step] of [
   ['softmax', 1400],
   ['sigmoid', 600],

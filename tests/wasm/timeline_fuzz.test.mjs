@@ -40,7 +40,7 @@ const JUNK = [
 ];
 const STRUCTURE = '{}[]",:0-eE\\';
 
-/** A copy in which one value somewhere is another, or gone, or there twice. */
+/** Returns a copy in which one value somewhere is changed, removed or repeated. */
 function mutated(value, below) {
   if (typeof value !== 'object' || value === null || below(9) === 0)
     return JUNK[below(JUNK.length)];
@@ -68,7 +68,7 @@ function misspelled(text, below) {
   return text.slice(0, at) + STRUCTURE[below(STRUCTURE.length)] + text.slice(at + 1);
 }
 
-/** Some of a checkpoint's bytes, before or after they are packed; the index may know of it or not. */
+/** Changes some bytes of a checkpoint, before or after packing; the index may match or not. */
 function spoil(made, below) {
   const one = made['index.json'].checkpoints[below(CHECKPOINTS.length)];
   const isInside = below(2) === 0;
@@ -88,7 +88,7 @@ const DAMAGES = [
   (made, below) => (made['index.json'] = misspelled(JSON.stringify(made['index.json']), below)),
 ];
 
-/** What opens is what the index says of it, to the bit. */
+/** A checkpoint that opens must match the index, to the bit. */
 async function check(address, content) {
   const timeline = await openTimeline(address);
   const index = JSON.parse(typeof content === 'string' ? content : JSON.stringify(content));

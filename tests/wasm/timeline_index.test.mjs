@@ -1,4 +1,4 @@
-/** What an index of a timeline may say, the borders behind which it is refused, and the file that is made of it. */
+/** The valid content of a timeline's index, the bounds beyond which it is refused, and the file that is made of it. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { toSafetensors } from '../../wasm/loading/timeline.ts';
@@ -8,7 +8,7 @@ import { fixture } from './timelines.mjs';
 
 const sha256 = 'f'.repeat(64);
 
-/** The index of a small timeline, of which one thing may be another. */
+/** Parses the index of a small timeline after `change` edited it. */
 function index(change = () => {}) {
   const { index } = fixture();
   for (const one of index.checkpoints) Object.assign(one, { bytes: 50, sha256 });
@@ -16,7 +16,7 @@ function index(change = () => {}) {
   return parseIndex(JSON.stringify(index), 'x');
 }
 
-test('an index is counted: numbers, and bytes of which steps take one and others four', () => {
+test('an index gives the numbers of parameters and bytes: one byte for a step, four for a whole number', () => {
   const { parameters, bytes, tensors, recipe, seed, config, checkpoints, log } = index();
   // [3, 2] and [2, 4] in steps, [5] in numbers.
   assert.deepEqual([parameters, bytes], [19, 14 + 4 * 5]);

@@ -25,7 +25,7 @@ const steps = (n, seed) =>
   Int8Array.from({ length: n }, (_, i) => ((i * 37 + seed * 101) % 255) - 127);
 const numbers = (n, seed) => Float32Array.from({ length: n }, (_, i) => Math.sin(i + seed));
 
-/** What a reader is to decode, in the plainest form. */
+/** Returns the values that a reader must decode, in the plainest form. */
 function expected() {
   const before = { a: new Float32Array(6), c: new Float32Array(8) };
   return CHECKPOINTS.map(({ scale, from_previous, seed }) => {
@@ -69,7 +69,7 @@ export function fixture() {
   return { raw, weights, index };
 }
 
-/** Writes a timeline; `change` may damage what is written. */
+/** Writes a timeline; `change` may damage it first. */
 export function write(folder, { index, raw }, change = () => {}) {
   const files = Object.fromEntries(
     index.checkpoints.map(({ file }, i) => [file, gzipSync(raw[i])]),
@@ -88,7 +88,7 @@ export function write(folder, { index, raw }, change = () => {}) {
   return new URL('index.json', `${pathToFileURL(folder).href}/`);
 }
 
-/** Gives a test a folder of its own. */
+/** Calls a test with a folder of its own. */
 export async function withFolder(use) {
   const folder = mkdtempSync(join(tmpdir(), 'timeline-'));
   try {
@@ -98,7 +98,7 @@ export async function withFolder(use) {
   }
 }
 
-/** The numbers behind the header of a safetensors file in memory. */
+/** Returns the numbers after the header of a safetensors file in memory. */
 export function numbersOf(file) {
   const start = 8 + Number(Buffer.from(file.buffer).readBigUInt64LE(0));
   return new Float32Array(file.slice(start).buffer);

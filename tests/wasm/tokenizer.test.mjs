@@ -76,7 +76,7 @@ test('a megabyte of text is done in seconds', () => {
   assert.ok(seconds < 30);
 });
 
-// Another kind of vocabulary: words with a block sign for the space, bytes for what is missing.
+// Another kind of vocabulary: words with a block sign for the space, bytes for missing characters.
 const llama = {
   added_tokens: [
     { id: 0, content: '<unk>', special: true },
@@ -112,7 +112,7 @@ const llama = {
   },
 };
 
-test('a SentencePiece vocabulary: block signs, byte tokens, a space put before the text', () => {
+test('a SentencePiece vocabulary: block signs, byte tokens, a space prepended to the text', () => {
   const tokenizer = openTokenizer(llama);
   const spans = (text) => tokenizer.encode(text).map(({ id, start, end }) => [id, start, end]);
   assert.equal(tokenizer.bos, 1);
@@ -160,7 +160,7 @@ test('what replaces several characters covers the last of them, as in the tokeni
 });
 
 test('an empty match counts unless it follows another, also at the end of the text', () => {
-  // What normalizers.Replace(Regex(pattern), '-').normalize_str(text) of tokenizers 0.23.3 gives.
+  // Results of normalizers.Replace(Regex(pattern), '-').normalize_str(text) in tokenizers 0.23.3.
   const cases = [
     ['x*', 'ab', '-a-b-'],
     ['x*', 'axb', '-a-b-'],

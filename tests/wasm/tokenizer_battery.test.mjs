@@ -16,7 +16,7 @@ const REFUSED = {
   'unigram Precompiled': ['unsupported', 'normalizer.type'],
 };
 
-/** Where the library's offsets are not those of the characters, and where it ends in an error. */
+/** Marks texts for which the library's offsets are wrong, or it fails. */
 const NOTHING = '--------';
 const ERROR = 'refused!';
 
@@ -29,7 +29,7 @@ function hashOf(numbers) {
 
 const own = (tokens) => tokens.filter((token) => !token.special);
 
-/** What is compared, by the name of the golden. */
+/** The compared columns, by the name of the golden. */
 const COLUMNS = {
   ids: (_, tokens) => tokens.map(({ id }) => id),
   spans: (_, tokens) => own(tokens).flatMap(({ start, end }) => [start, end]),

@@ -102,7 +102,7 @@ test('three thousand flipped bits', () => {
   assert.ok(flipped.good > 0 && flipped.bad_tokenizer > 0);
 });
 
-/** Values in a place where something else is expected. */
+/** Values of an unexpected type. */
 const STRANGE = [
   null,
   true,
@@ -162,7 +162,7 @@ function failure(open) {
   return ['none', '', ''];
 }
 
-/** What the host's own parser says of a text. */
+/** Returns the error of the host's own parser for a text. */
 function notJson(text) {
   try {
     return JSON.parse(text);
@@ -213,7 +213,7 @@ test('metadata of a GGUF that does not fit says which key', () => {
       { model: 'gpt2', pre: 'klingon' },
       'unsupported',
       'pre',
-      'expected one of gpt-2, default, phi-2, smollm, starcoder, refact, command-r, gpt-neox, olmo, mpt, qwen2, deepseek-r1-qwen, llama-bpe, llama3, llama-v3, dbrx, falcon, bloom, got "klingon"',
+      'expected one of gpt-2, default, phi-2, exaone4, smollm, starcoder, refact, codeshell, exaone, command-r, gpt-neox, olmo, mpt, qwen2, deepseek-r1-qwen, qwen35, stablelm2, hunyuan, seed-coder, llama-bpe, llama3, llama-v3, falcon3, falcon-h1, lfm2, dbrx, smaug-bpe, glm4, chatglm-bpe, gpt-4o, llama4, tekken, deepseek-v3, hunyuan-dense, falcon, bloom, got "klingon"',
     ],
     [
       { model: 'gpt2', pre: 'gpt-2' },

@@ -1,5 +1,5 @@
-// Tokenizers put together at random, against time: tokens or an error with a code, or an end by whoever
-// waits; never another error, an id out of range or a span outside of the text.
+// Random tokenizers under a time limit: each gives tokens or an error with a code, or is ended by the
+// caller; never another error, an id out of range or a span outside of the text.
 //
 //     FUZZ_ROUNDS=1000000 FUZZ_SECONDS=600 FUZZ_SEED=2 node --test tests/wasm/tokenizer_fuzz.test.mjs
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ import { Worker, isMainThread, parentPort, workerData } from 'node:worker_thread
 import { openTokenizer } from '../../wasm/index.ts';
 
 const { FUZZ_ROUNDS = 1500, FUZZ_SECONDS = 60, FUZZ_SEED = 1 } = process.env;
-/** Whoever does not answer for so long, in milliseconds, is ended. */
+/** A call without an answer for this long, in milliseconds, is ended. */
 const LIMIT = 1000;
 
 /** Draws from one seed, the same ones every time. */
@@ -63,7 +63,7 @@ function pattern(draw, depth = 0) {
   return [part(), ...draw.some(3, part)].join(draw.of(['', '', '|']));
 }
 
-/** One time in so many a place has something that is not expected there. */
+/** Draws a valid value, or an unexpected one every `times` times. */
 const mostly = (draw, times, make) => (draw.below(times) ? make(draw) : draw.of(STRANGE));
 const matching = (draw) =>
   mostly(draw, 20, () => draw.of([{ Regex: pattern(draw) }, { String: draw.of(WORDS) }]));
@@ -189,7 +189,7 @@ function checkTokens(text, tokens, size) {
   }
 }
 
-/** How often something came of it: one round, a tokenizer, its texts. */
+/** Counts the outcomes of one round, a tokenizer and its texts. */
 function execute(seed) {
   const draw = new Draw(seed);
   const file = tokenizer(draw);
@@ -213,7 +213,7 @@ function execute(seed) {
 }
 
 function work({ from, to }) {
-  // The library warns where it goes on without having understood.
+  // The library warns if it continues without having understood a setting.
   const warnings = [];
   console.warn = (...words) => warnings.push(words.join(' '));
   for (let seed = from; seed < to; seed++) {
@@ -255,7 +255,7 @@ function watch(range, tally, until) {
 }
 
 if (isMainThread) {
-  test('tokenizers put together at random give tokens or an error, or are ended', async () => {
+  test('random tokenizers give tokens or an error, or are ended', async () => {
     const tally = { rounds: 0, opened: 0, encoded: 0, ended: 0, failures: [] };
     const until = performance.now() + 1000 * FUZZ_SECONDS;
     const first = 1e6 * Number(FUZZ_SEED);
@@ -266,7 +266,7 @@ if (isMainThread) {
     const { failures, ...counts } = tally;
     console.log(JSON.stringify(counts));
     assert.deepEqual(failures, []);
-    // Some of each, or this tests nothing.
+    // Each outcome must occur, or this tests nothing.
     assert.ok(tally.opened > 9 && tally.encoded > 9, JSON.stringify(counts));
   });
 } else work(workerData);

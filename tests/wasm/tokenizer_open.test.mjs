@@ -1,4 +1,4 @@
-// A tokenizer that is small enough to be worked out by hand: its roles, its options, its refusals.
+// A tokenizer that is small enough to compute by hand: its roles, its options, its refusals.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { openTokenizer } from '../../wasm/index.ts';
@@ -20,7 +20,7 @@ const both = {
 const refuses = (use, code, where, sentence) =>
   assert.throws(use, { name: 'SinkscopeError', code, where, text: sentence });
 
-test('what the template puts around a text, and what a reader puts there', () => {
+test('special tokens come from the template or from the options', () => {
   const tokenizer = openTokenizer(both);
   const typed = [
     { id: 2, text: 'ab', start: 0, end: 2, special: false },
@@ -107,7 +107,7 @@ test('who begins a text: what the configuration names, else the template, else a
     [plain, { bos_token: { content: '<m>' } }, 5],
     [plain, { bos_token: 'lost' }, 3],
     [{ ...plain, post_processor: template(special('</s>'), text) }, {}, 4],
-    // A word that is typed is no token that begins a text.
+    // A typed word does not count as the token that begins a text.
     [{ ...plain, added_tokens: [] }, {}, null],
     [{ ...plain, post_processor: template(special('b'), text), added_tokens: [] }, {}, null],
     ...['<bos>', '<|begin_of_text|>', '<|startoftext|>', '[BOS]', '<|endoftext|>'].map((name) => [
@@ -149,7 +149,7 @@ test('special tokens are in the order of their ids, each with its kind', () => {
   }
 });
 
-// As tokenizers 0.23 has them, which refuses a file without the other fields.
+// The defaults of tokenizers 0.23, which refuses a file without the other fields.
 test('what a file may leave out: characters of a WordPiece, and of a piece of fixed length', () => {
   const model = {
     type: 'WordPiece',
@@ -287,7 +287,7 @@ test('what the library reads otherwise is mended when it is opened', () => {
     decoder: { type: 'ByteLevel' },
   };
   assert.equal(openTokenizer(bytes).piece(1), '\ufeffa');
-  // Bytes that are no UTF-8 are a sign each.
+  // Each byte of invalid UTF-8 is one replacement character.
   const fallback = {
     model: {
       type: 'BPE',

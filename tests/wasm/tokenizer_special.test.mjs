@@ -1,4 +1,4 @@
-// Which special tokens are put before and after a text, and how stages of all kinds are read.
+// Special tokens before and after a text, and the parsing of all kinds of stages.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -118,7 +118,7 @@ test('a GGUF of SentencePiece: BOS unless it says no, tokens of odd names, what 
   assert.deepEqual(ids(of({ [`${key}add_space_prefix`]: false }), 'a'), [1, 3]);
 });
 
-/** A tokenizer that shows the pieces its pre-tokenizer makes, as far as these are them. */
+/** A tokenizer that shows its pre-tokenizer's pieces, as far as they are tokens. */
 function splitter(stage) {
   const pieces = 'ab|cd|ab |ab, |cd | cd| |,|  |, |1|2|12|٣|a|b|c|d|?'.split('|');
   const vocab = Object.fromEntries(pieces.map((piece, id) => [piece, id]));

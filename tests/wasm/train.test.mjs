@@ -45,7 +45,7 @@ after(async () => {
 
 const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
-/** Log and weights after some steps, with the given kernels. */
+/** Returns log and weights after some steps, with the given kernels. */
 async function trained(kernels, config, recipe, options = {}) {
   const own = await createEngine({ kernels, lab: true, worker: false });
   const training = await own.train({ config, recipe, ...options });
@@ -104,7 +104,7 @@ for (const worker of [true, false]) {
       const [looked] = await Promise.all([training.look(), training.sample()]);
       assert.equal(looked.loss, log[0].loss);
       const steps = await training.step(2);
-      // What is asked in between waits for its turn.
+      // A call during a step waits for the step.
       const [more, at] = await Promise.all([training.step(4), training.look()]);
       assert.ok(Number.isFinite(at.loss));
       assert.deepEqual([...steps, ...more, await training.look()], log);
@@ -347,7 +347,7 @@ test('the command line prints the same digits, and writes what opens', async () 
   assert.equal(LAB_MODEL.operation, 'softmax');
 });
 
-/** What a folder holds that repeats and opens, by name. */
+/** Returns the contents of a folder that are needed to repeat and open it, by name. */
 const contents = (at) =>
   Object.fromEntries(readdirSync(at).map((name) => [name, hash(readFileSync(join(at, name)))]));
 
@@ -362,7 +362,7 @@ test('what the command line writes is a whole folder: it opens, is measured, goe
   ]);
   const { settings, steps_done: steps } = JSON.parse(readFileSync(join(out, 'recipe.json')));
   assert.deepEqual([settings.seed, settings.triggers, settings.beta1, steps], [7, 3, 0.9, 6]);
-  // The same digits, from the folder alone.
+  // The folder alone gives the same digits.
   await run('train', '--recipe', out, '--out', again);
   assert.deepEqual(contents(again), contents(out));
   // Its letters are its tokens.
@@ -371,7 +371,7 @@ test('what the command line writes is a whole folder: it opens, is measured, goe
   const measured = ['--text-file', text, '--tokens', 16, '--sequences', 2, '--json'];
   const { stdout } = await run('measure', out, '--special', '<s>', ...measured);
   assert.deepEqual(JSON.parse(stdout).architecture.V, 24);
-  // On from it, on a text, and this once more though the text has gone.
+  // Continues from it on a text, and then again after the text is deleted.
   const [onward, twice] = ['onward', 'twice'].map((name) => join(folder, name));
   const sizes = ['--batch', 1, '--length', 12, '--steps', 3];
   await run('train', '--from', out, '--text-file', text, ...sizes, '--out', onward);
@@ -379,7 +379,7 @@ test('what the command line writes is a whole folder: it opens, is measured, goe
   await run('train', '--recipe', onward, '--out', twice);
   assert.deepEqual(contents(twice), contents(onward));
   assert.equal(JSON.parse(readFileSync(join(twice, 'recipe.json'))).text.name, 'corpus.txt');
-  // Another model, or another text, is not what was repeated.
+  // Another model, or another text, gives another result.
   await assert.rejects(
     run('train', '--recipe', onward, '--from', onward),
     /--from .*onward: expected the bytes that the recipe names, sha256 [0-9a-f]{64}, found/,
@@ -443,7 +443,7 @@ test('a place that cannot be written to is refused before the first step, and a 
     assert.match(stderr, /--out: .*expected a folder that can be written to, found/, place);
   }
   const never = await openOut(join(folder, 'never'), [], 60_000);
-  // Only a regular file is replaced. No writer waits for the reader of a pipe, or follows a link.
+  // Only a regular file is replaced. A writer does not wait for the reader of a pipe, and follows no link.
   const kept = join(folder, 'kept');
   writeFileSync(kept, 'kept');
   const at = (name) => join(folder, 'never', name);
@@ -465,7 +465,7 @@ test('a place that cannot be written to is refused before the first step, and a 
   assert.equal(readFileSync(kept, 'utf8'), 'kept');
   assert.deepEqual(readdirSync(join(folder, 'never')).sort(), ['broken', 'folder', 'link', 'pipe']);
   writeFileSync(at('config.json'), 'old');
-  // A command that has written does not wait for the time that it allowed.
+  // A finished command does not wait for its timeout.
   const clear = t.mock.method(globalThis, 'clearTimeout');
   const set = t.mock.method(globalThis, 'setTimeout');
   await never.write([{ path: 'config.json', data: '{}' }]);
@@ -526,7 +526,7 @@ test('a text that never ends, is none, or is not there is refused in a sentence'
       );
 });
 
-test('a model to go on from that is not there is refused with its name', async () => {
+test('training that continues from a missing model is refused with its name', async () => {
   const model = fileURLToPath(new URL('models/zoo/softmax/', root));
   const file = join(folder, 'some.txt');
   writeFileSync(file, 'Once there was a king. '.repeat(20));
@@ -557,7 +557,7 @@ test('the loss of a text that is not learnt is the one that the reference measur
   const { loss } = zoo.find(({ id }) => id === 'softmax').measured;
   const [look] = await train('--steps', 0, '--batch', 1, '--held', 100, '--json');
   assert.ok(Math.abs(JSON.parse(look).loss_held - loss) < 6e-4, look);
-  // What is learnt is not what is held, and each line has the loss of its own weights.
+  // The training text differs from the held-out one, and each line has the loss of its own weights.
   const sizes = ['--batch', 2, '--length', 32, '--learning-rate', 0.01, '--held', 2];
   const lines = await train(...sizes, '--steps', 5, '--every', 2, '--json');
   const log = lines.map((line) => JSON.parse(line));

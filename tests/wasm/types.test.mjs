@@ -1,4 +1,5 @@
-// The types as an editor uses them: members complete with what they do, a program of all words checks, slips do not.
+// The types as an editor uses them: members complete with their documentation, a program with all words checks, errors
+// are found.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
@@ -20,7 +21,7 @@ model.generate('a', { });
 `;
 const file = fileURLToPath(new URL('sample.mts', root));
 
-/** An editor's service on a text that lies in no file. @param {string} text */
+/** A language service for a text that is in no file. @param {string} text */
 function editorOf(text) {
   const options = {
     ...{ strict: true, noEmit: true, types: [], lib: ['lib.es2022.d.ts', 'lib.dom.d.ts'] },

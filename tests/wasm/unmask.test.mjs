@@ -1,4 +1,4 @@
-// Unmasking: what is uncovered, in which order, what is reported of it, and what is refused.
+// Unmasking: the uncovered positions, their order, the reports, and the refusals.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -30,7 +30,7 @@ async function withModel(use) {
   await withEngine({}, async (engine) => use(await engine.open(files(bidirectional)), engine));
 }
 
-/** The probabilities of all tokens but the mask at each hidden place, by a run of its own. */
+/** Returns the probabilities of all tokens except the mask at each masked position, from a run of its own. */
 async function guesses(model, tokens) {
   const run = await model.run(tokens, { fields: ['att', 'logits'] });
   const logits = await run.field('logits');
@@ -87,7 +87,7 @@ test('alpha is the mean over all heads, of the tokens as they were before the st
       const most = Math.max(...alpha.data);
       assert.deepEqual(sink, { place: alpha.data.indexOf(most), alpha: most });
     }
-    // Every query sees every key: what one row gives away is shared among all of them.
+    // Every query sees every key, so a row's attention is shared among all of them.
     const total = steps[0].alpha.data.reduce((a, b) => a + b);
     assert.ok(Math.abs(total - 1) < 1e-5);
   }));
@@ -179,7 +179,7 @@ test('the mask token of an encoder is the one that is given: its guesses are tho
     assert.match(none.text, /got bidirectional attention and no mask token$/);
     assert.equal((await failure(unmask(model, tokens, { steps: 1, mask: V }))).where, 'mask');
     assert.equal((await failure(measureUnmasking(model, [tokens]))).where, 'model');
-    // [CLS] and [SEP] are never put in, and so never hidden.
+    // [CLS] and [SEP] are never predicted, and so never masked.
     const edges = [tokens[0], tokens.at(-1)];
     const inner = tokens.filter((id) => id !== mask && !edges.includes(id));
     const text = [edges[0], ...inner, edges[1]];

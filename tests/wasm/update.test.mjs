@@ -1,4 +1,4 @@
-// A run whose text changes, and one that begins where its edits begin: to the bits of new runs.
+// A run whose text changes, and a run that begins where its edits begin, have the bits of new runs.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -59,14 +59,14 @@ for (const worker of [false, true])
     });
   });
 
-/** Each edit of the table with each word of its first choice, such as the policies of an eviction. */
+/** Each edit of the table with each value of its first choice, such as the policies of an eviction. */
 const variants = ({ edits }) =>
   edits.flatMap((row) => {
     const choice = row.parameters.find(({ choices }) => choices);
     return choice ? choice.choices.map((word) => [row, { [choice.name]: word }]) : [[row, {}]];
   });
 
-/** An edit of a row with parameters that are given, and others drawn. */
+/** Draws an edit of a row with given parameters and random others. */
 function drawEdit([row, given], { operations }, random) {
   const values = row.parameters.map(({ name, type, required, choices, low = 0 }) => {
     if (name in given) return [name, given[name]];
@@ -79,7 +79,7 @@ function drawEdit([row, given], { operations }, random) {
   return { kind: row.name, ...Object.fromEntries(values) };
 }
 
-/** The same, drawn again until a model takes it. */
+/** Draws until a model accepts the edit. */
 async function takenEdit(variant, model, random) {
   for (let i = 0; i < 2000; i++) {
     const edit = drawEdit(variant, model.describe, random);
@@ -127,7 +127,7 @@ test('under any two edits, in both orders, an updated run is a new one', async (
   });
 });
 
-test('what is drawn after an update is what a new run draws', async () => {
+test('sampling after an update draws what a new run draws', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const drawn = async (run) => {
@@ -188,7 +188,7 @@ for (const worker of [false, true])
         if (i === 1) await run.field('loss');
       }
       assert.equal(await engine.memory(), memory);
-      // What was stopped can be updated at once; who reads meanwhile waits for the new text.
+      // A stopped run can be updated at once; reads during the update wait for the new text.
       await stopped();
       const shorter = text.slice(0, 7);
       const [, hidden] = await Promise.all([run.update(shorter), run.field('hidden')]);
@@ -235,10 +235,10 @@ test('a run that begins from a plain one, whole or closed, is as without it, and
       await same(await model.run([7, ...text], { edits }));
       await run.close();
     }
-    // A layer that is asked for, whatever the edits, gives a run of these tokens alone.
+    // An explicit layer, whatever the edits, requires a base with the same tokens.
     const from = await model.run(text, { from: { run: base, layer: 1 }, capacity: 20 });
     assert.equal((await failure(from.update([1, 2]))).code, 'unsupported');
-    // A base of another text is not begun from; with a layer it would change the numbers, and is refused.
+    // A base with another text is ignored; with an explicit layer it would change the numbers, and is refused.
     const others = text.map((id) => id + 1);
     const edits = [{ kind: 'silence', layer: 2, head: 1 }];
     const expected = await numbersOf(await model.run(others, { edits }), model);
@@ -246,7 +246,7 @@ test('a run that begins from a plain one, whole or closed, is as without it, and
     assert.deepEqual(await numbersOf(beside, model), expected);
     const layered = await failure(model.run(others, { edits, from: { run: base, layer: 1 } }));
     assert.equal(layered.code, 'bad_request');
-    // So is one that has been closed.
+    // So is a closed one.
     await base.close();
     const after = await model.run(others, { edits, from: { run: base } });
     assert.deepEqual(await numbersOf(after, model), expected);

@@ -1,4 +1,4 @@
-// One version: of the core, the packages, the page, the command line and the change log.
+// The same version in the core, the packages, the page, the command line and the change log.
 import { readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

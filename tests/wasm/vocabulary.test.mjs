@@ -111,7 +111,7 @@ test('an id is a whole number below 2^21, and of one token only', () => {
   refuses(() => checkVocab({}, 'x'), 'x', 'expected tokens, got an empty table');
 });
 
-test('an object comes as it is or as JSON', () => {
+test('an object is accepted parsed or as JSON', () => {
   const object = { a: 1 };
   assert.equal(parseObject(object, 'x'), object);
   assert.deepEqual(parseObject('{"a":1}', 'x'), object);
@@ -201,7 +201,7 @@ test('vocab.json with merges.txt: who begins and ends a text, and what is added'
   assert.deepEqual(both.json.post_processor, templateOf(special('<s>'), sequence, special('</s>')));
   assert.equal(both.json.pre_tokenizer.add_prefix_space, true);
   assert.deepEqual([both.config.bos_token, both.config.eos_token], ['<s>', '</s>']);
-  // tokenizer_config.json has the last word, and only what is true counts.
+  // tokenizer_config.json decides last, and only true counts.
   const last = of(
     { bos_token: '</s>', add_bos_token: 1, add_eos_token: 'yes', add_prefix_space: 1 },
     named,

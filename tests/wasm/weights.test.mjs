@@ -1,4 +1,4 @@
-/** Files on their way into the memory of the module: by streams and answers that the test gives. */
+/** Files on their way into the memory of the module, with fake streams and answers. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { getEventListeners } from 'node:events';
@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
 process.env.SINKSCOPE_CACHE = folder;
 after(() => rmSync(folder, { recursive: true }));
 
-/** A module of a hundred bytes, of which blocks begin at 10. */
+/** A module of a hundred bytes whose allocations begin at 10. */
 function memory({ size = 100 } = {}) {
   const all = new Uint8Array(100);
   const log = [];
@@ -89,7 +89,7 @@ test('reports say what is done of how much, from nothing to all', async (t) => {
     ],
   );
   assert.equal(found.reports.at(-1)[2].remaining, 0);
-  // Where nobody knows the size there is no total.
+  // Without a known size there is no total.
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   assert.deepEqual(counts(await load(new URL('https://a.example/w')))[0], [0, NaN]);
   // Thirty a second at most, and the last in any case.
@@ -108,7 +108,7 @@ test('reports say what is done of how much, from nothing to all', async (t) => {
   assert.ok(reports.length >= 3 && reports.length <= 5, `${reports.length}`);
 });
 
-test('a note about a pause passes with the next byte; that nothing is kept is said in all reports', async (t) => {
+test('the next byte clears a note about a pause; all reports say that the cache keeps nothing', async (t) => {
   const server = (...answers) =>
     t.mock.method(globalThis, 'fetch', async () => {
       const next = answers.shift();
@@ -126,7 +126,7 @@ test('a note about a pause passes with the next byte; that nothing is kept is sa
   assert.equal(passing[0], 'the server answered 503');
   assert.deepEqual(first.reports[0].slice(0, 2), [0, NaN]);
   assert.deepEqual(new Set(passing.slice(1)), new Set([undefined]));
-  // A server without a tag has nothing that could be kept.
+  // Without a tag from the server, the cache keeps nothing.
   server(new Response(streamOf(...halves())));
   const lasting = (await load({ url, cache: true })).reports.map(([, , { note }]) => note);
   assert.ok(lasting.length > 1);
@@ -160,7 +160,7 @@ test('what comes without a size is kept as far as there is room for it', async (
   assert.deepEqual(module.log, []);
 });
 
-test('a file that breaks off is told by where it comes from', async (t) => {
+test('an error about a truncated file names its source', async (t) => {
   const gone = Object.assign(new Error('it moved'), { name: 'NotReadableError' });
   const own =
     'expected a file that can be read to its end, found one that was moved, changed or removed since it ' +
@@ -254,7 +254,7 @@ test('a small file is one of at most 64 MiB', async () => {
   assert.deepEqual(await readConfig(streamed(12, ...halves()), signal), BYTES);
 });
 
-test('sizes are known of what lies here, and of what was listed with one', () => {
+test('sizes are known for local files, and for listed files with a size', () => {
   const url = new URL('https://a.example/w');
   for (const [source, size] of [
     [BYTES, 12],
@@ -271,7 +271,7 @@ test('a rate is an exponential mean over three seconds', () => {
   let time = 500;
   const measure = createMeter(() => time);
   assert.deepEqual(measure(0, 100), { rate: NaN, remaining: NaN });
-  // At the same moment, or without a byte, nothing is known.
+  // At the same moment, or without a byte, the rate is unknown.
   assert.ok(Number.isNaN(measure(10, 100).rate));
   time = 1500;
   assert.ok(Number.isNaN(measure(0, 100).rate));

@@ -1,4 +1,4 @@
-// What a recording is written of: numbers, the file around them, the conditions, maps of other programs.
+// Writing a recording: tensors, the file format, the conditions, maps of other programs.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { recordMaps } from '../../wasm/index.ts';
@@ -45,7 +45,7 @@ const architecture = {
 const model = { describe, architecture, arithmetic: 'float' };
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 
-/** The header of a file, the length it says and the JSON's own, and its tensors by their names. */
+/** Returns the header of a file, its declared length and the JSON's own, and its tensors by their names. */
 function opened(file) {
   const bytes = Buffer.from(file);
   const length = Number(bytes.readBigUInt64LE(0));
@@ -105,7 +105,7 @@ test('halves are rounded to the nearest, of two as near to the even one', () => 
 });
 
 test('every half is itself', () => {
-  // Exponent 0 is that of the subnormal ones, and the last of what is not finite.
+  // Exponent 0 is that of subnormal numbers, and the last that of infinity and NaN.
   for (let bits = 0; bits < 0x7c00; bits++) {
     const [exponent, mantissa] = [bits >>> 10, bits & 0x3ff];
     const number = exponent ? (1024 + mantissa) * 2 ** (exponent - 25) : mantissa * 2 ** -24;
@@ -128,7 +128,7 @@ test('a tensor as a part of the file: whole numbers, singles or halves', () => {
   });
 });
 
-test('a file: its header ends at a multiple of 8, wide numbers are first, nothing lies between', () => {
+test('a file: its header ends at a multiple of 8, wide numbers are first, without gaps', () => {
   const all = Float32Array.of(9, 1, 2, 9);
   const parts = (name) =>
     new Map([
@@ -157,7 +157,7 @@ test('a file: its header ends at a multiple of 8, wide numbers are first, nothin
   }
 });
 
-test('what is kept of a prompt: the fields that are asked for, small ones, and exact metrics', () => {
+test('a recorded prompt has the requested fields, the small ones, and exact metrics', () => {
   const of = (change, options = {}) =>
     keptOf({ describe, architecture: { ...architecture, ...change } }, options);
   assert.deepEqual(of({}), { fields: ['att'], small: ['loss'], exact: EXACT });
@@ -176,7 +176,7 @@ test('what is kept of a prompt: the fields that are asked for, small ones, and e
   });
 });
 
-/** A run of three tokens whose fields and metrics are numbers of their own. */
+/** A run of three tokens with distinct numbers in its fields and metrics. */
 function runOf(known) {
   const read = async (reads) =>
     reads.map(({ field, metric }) => {
@@ -208,7 +208,7 @@ test('a prompt is put among the parts under its number; what the run has not is 
   const single = new Map();
   await keep(single, 0, run, { fields: ['att'], small: [], exact: [] }, false);
   assert.deepEqual(single.get('0.att'), f32(1, 0.1));
-  // A small field that is asked for is kept as it is.
+  // A requested small field is kept in full precision.
   const asked = new Map();
   await keep(asked, 0, run, { fields: ['loss', 'att'], small: [], exact: [] }, true);
   assert.deepEqual([asked.get('0.loss').dtype, asked.get('0.att').dtype], ['F32', 'F16']);
@@ -244,7 +244,7 @@ test('means have thresholds as their first dimension, where they count', () => {
   });
 });
 
-test('conditions: what is measured, what is given, and what is known of the model', () => {
+test('conditions: metrics, inputs, and facts of the model', () => {
   const measured = {
     ids: [
       [4, 5],
@@ -309,7 +309,7 @@ test('conditions: what is measured, what is given, and what is known of the mode
     [none.first, none.tokens, none.prompts.kept],
     [{ token: null, id: null, position: 0 }, [], 0],
   );
-  // Only an edit of every head of every layer makes it the operation of the model.
+  // Only an edit of every head of every layer changes the recorded operation of the model.
   const to = (operation, where) => ({ kind: 'operation', operation, ...where });
   for (const [edits, wanted] of [
     [[to('linear')], 'linear'],

@@ -1,4 +1,4 @@
-// Every model of the zoo, its own tokenizer included, against what the reference computes of it.
+// Compares every model of the zoo, its own tokenizer included, with the reference's numbers.
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -33,7 +33,7 @@ test('every model has its recipe and its row of the table', () => {
     assert.ok(row, `no row of ${id}`);
     assert.equal(Number(/\*\*([\d.]+)\*\*/.exec(row)[1]), measured.sink_1, id);
     if (!differs) continue;
-    // Claimed from several seeds, and by the interval: all of it on one side of 0, or nothing is seen.
+    // A claim needs several seeds and an interval on one side of 0.
     assert.ok(differs.seeds >= 3 && differs.step >= 4000, id);
     const reported = page.split('\n').find((line) => line.endsWith(`| ${differs.says} |`));
     assert.ok(reported?.startsWith(`| \`${id}\` | ${differs.seeds} |`), `${id}: ${differs.says}`);
@@ -53,7 +53,7 @@ test('weights are small, and what rounding them changed is, too', () => {
     assert.equal(sizeOf(new URL('model.safetensors', folder)), bytes, id);
     assert.ok(bytes <= 4e6, `${id} has ${bytes} bytes`);
     weights += bytes;
-    // Of elu1 the run's own was measured with a reference that lost small weights, and is not kept.
+    // The number of elu1's own run was measured with a reference that lost small weights, and is not kept.
     const change = id === 'elu1' ? 0 : Math.abs(measured.sink_1 - exact.sink_1);
     assert.ok(change < 1, `${id}: Sink_1 changed by ${change} points`);
     if (quick) {
@@ -128,7 +128,7 @@ for (const id of ids) {
     const mean = expected[`${id}.sink`].data.map((_, k) =>
       sinks.reduce((sum, of) => sum + (of[k] * 100) / N, 0),
     );
-    // a head that lies within rounding of eps is half a point of 8 passages and 24 heads
+    // a head within rounding of eps changes half a point of 8 passages and 24 heads
     assert.ok(worst([...mean], [...expected[`${id}.sink`].data]) < 0.6, `Sink_k ${mean}`);
     t.diagnostic(`largest errors: ${JSON.stringify(off)}`);
   });

@@ -1,7 +1,7 @@
 /** Decodes values of a GGUF file's metadata, whose bounds the core has checked. */
 import { SinkscopeError } from './errors.ts';
 
-/** `type` is that of the value or of its elements, of which there are `count`. */
+/** `type` is the type of the value or of its `count` elements. */
 export type Raw = { bytes: Uint8Array; type: number; count: number; isArray: boolean };
 type Value = string | number | boolean | readonly string[] | readonly boolean[] | readonly number[];
 

@@ -1,6 +1,6 @@
 /**
  * The binary in memory: this module instantiates and calls it, writes bytes into it and copies
- * views out. It knows the shape of the ABI but nothing of models or runs.
+ * views out. It knows the shape of the ABI, not models or runs.
  */
 import { request } from '#host';
 import { readRenewing } from '../host/renew.ts';
@@ -58,11 +58,11 @@ async function instantiate(address: URL, memory?: WebAssembly.Memory) {
         address.href,
         "expected a page that may run WebAssembly, found a Content-Security-Policy without 'wasm-unsafe-eval' in script-src",
       );
-    const where = '`base` of createEngine names the folder of the binaries';
+    const description = '`base` of createEngine names the folder of the binaries';
     throw new SinkscopeError(
       'read',
       address.href,
-      `could not be loaded (${String(error)}); ${where}`,
+      `could not be loaded (${String(error)}); ${description}`,
     );
   }
 }
@@ -243,9 +243,9 @@ function copyDimension(
     return at + n;
   }
   for (let i = 0; i < n; i++) {
-    const there = address + 4 * i * strides[axis];
-    if (innermost) out[at++] = new Numbers(memory, there, 1)[0];
-    else at = copyDimension(memory, there, shape, strides, axis + 1, out, at);
+    const offset = address + 4 * i * strides[axis];
+    if (innermost) out[at++] = new Numbers(memory, offset, 1)[0];
+    else at = copyDimension(memory, offset, shape, strides, axis + 1, out, at);
   }
   return at;
 }

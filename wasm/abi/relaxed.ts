@@ -21,7 +21,7 @@ const probes: Partial<Record<Purpose, { module: string; answer: number }>> = {
 };
 
 /**
- * Tells whether this host has relaxed SIMD with the expected results. Without the instruction the
+ * Returns whether this host has relaxed SIMD with the expected results. Without the instruction the
  * module does not validate.
  */
 export function canRelax(purpose: Purpose) {

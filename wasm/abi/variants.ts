@@ -33,7 +33,7 @@ export const sharedBinary = (binary: string) =>
 export type Purpose = keyof typeof files;
 
 /**
- * Tells whether this host has relaxed SIMD with the expected results. Lazy import: exact arithmetic
+ * Returns whether this host has relaxed SIMD with the expected results. Lazy import: exact arithmetic
  * does not need it.
  */
 const canRelax = async (purpose: Purpose) => (await import('./relaxed.ts')).canRelax(purpose);
@@ -56,6 +56,7 @@ export async function chooseBinary(kernels: string, purpose: Purpose = 'run') {
       ? binaries.relaxed
       : binaries.simd;
   if (binaries.base) return binaries.base;
-  const why = 'expected a host with SIMD, and kernels that use it: eight bits gain nothing without';
-  throw new SinkscopeError('unsupported', 'arithmetic', why);
+  const requirement =
+    'expected a host with SIMD, and kernels that use it: eight bits gain nothing without';
+  throw new SinkscopeError('unsupported', 'arithmetic', requirement);
 }

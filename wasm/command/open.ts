@@ -153,8 +153,8 @@ export async function textsOf({
     const starts = Array.from({ length: count }, (_, i) => i * each);
     return { text: starts.map((from) => list.slice(from, from + each).join('\n\n')) };
   }
-  const where = `--text-file: ${path}`;
-  throw new SinkscopeError('read', where, 'expected a JSON list of texts, found none');
+  const place = `--text-file: ${path}`;
+  throw new SinkscopeError('read', place, 'expected a JSON list of texts, found none');
 }
 
 /**
@@ -182,7 +182,7 @@ async function checkpointOf(name: string) {
   return (await checkpointFolder(name)) ? sourceOf(name, 'MODEL') : undefined;
 }
 
-/** Tells whether a name is FOLDER@STEP of an existing folder and not itself a path. */
+/** Returns whether a name is FOLDER@STEP of an existing folder and not itself a path. */
 async function checkpointFolder(name: string) {
   const at = name.lastIndexOf('@');
   const isFolder = await stat(name.slice(0, Math.max(0, at))).catch(() => undefined);

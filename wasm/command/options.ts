@@ -531,9 +531,9 @@ export function readArguments(args: readonly string[], describe: Describe) {
   }
   if (!values.help) {
     const { names: positionals, takes } = COMMANDS[command];
-    const where = positionals.join(' ') || command;
-    if (names.length === 0 && positionals.length > 0) throw missing(where, takes);
-    expect(names.length === positionals.length, where, takes, names.length);
+    const place = positionals.join(' ') || command;
+    if (names.length === 0 && positionals.length > 0) throw missing(place, takes);
+    expect(names.length === positionals.length, place, takes, names.length);
   }
   return { command, given: values, names };
 }

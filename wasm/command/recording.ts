@@ -19,7 +19,7 @@ const HEADER_BYTES_MAX = 1e8;
 /** Larger weights are not hashed, because that would read them twice. */
 const HASHED_BYTES_MAX = 2 ** 29;
 
-/** Tells whether a path is a safetensors file whose header declares a recording. */
+/** Returns whether a path is a safetensors file whose header declares a recording. */
 export async function isRecording(path: string) {
   const stats = await stat(path).catch(() => undefined);
   if (!stats?.isFile()) return false;

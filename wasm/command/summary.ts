@@ -140,8 +140,8 @@ export function figure(
   if (at < 0) return '-';
   const sum = values.reduce((a: number, b) => a + Number(b), 0);
   const layer = Math.floor(at / heads);
-  const where = `L${layers?.[layer] ?? layer}H${at % heads}`;
-  return `mean ${digits(sum / values.length)}, largest ${digits(values[at])} (${where})`;
+  const place = `L${layers?.[layer] ?? layer}H${at % heads}`;
+  return `mean ${digits(sum / values.length)}, largest ${digits(values[at])} (${place})`;
 }
 
 /** Rounds numbers as a recording stores them, so that model and recording print the same digits. */

@@ -226,15 +226,15 @@ async function repeatTraining(
   const step = from?.step;
   const source =
     from && (values.from ?? `${from.model}${Number.isInteger(step) ? `@${step}` : ''}`);
-  const begin = source ? await beginOf(source) : undefined;
-  if (begin) await checkSame(`--from ${source}`, begin, from?.sha256);
+  const start = source ? await beginOf(source) : undefined;
+  if (start) await checkSame(`--from ${source}`, start, from?.sha256);
   const reads = text ? await tokenizerOf(join(folder, 'tokenizer.json')) : undefined;
   const files = values['text-file'] ?? [join(folder, 'text.txt')];
   const taskText = reads && (await textOf(files, reads));
   if (taskText)
     await checkSame(`--text-file ${files.join(' --text-file ')}`, taskText.words, text?.sha256);
   return {
-    ...{ config, recipe: settings, steps, begin, reads },
+    ...{ config, recipe: settings, steps, begin: start, reads },
     text: taskText && text ? { ...taskText, name: text.name } : undefined,
     from: from && { model: from.model, step: from.step ?? null },
   };

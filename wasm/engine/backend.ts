@@ -307,8 +307,8 @@ export class Backend {
   #start(modelId: number, { from, ...wanted }: RunRequest, words?: Int32Array) {
     const { architecture, runs } = this.#model(modelId);
     const mask = this.#mask(wanted);
-    const begin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
-    const address = this.#callWithRun('start', modelId, wanted, words, ...begin);
+    const origin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
+    const address = this.#callWithRun('start', modelId, wanted, words, ...origin);
     const id = ++this.#last;
     const recordsAtt = !wanted.measuring && (mask & (1 << this.#fieldIndex('att'))) !== 0;
     this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
@@ -332,9 +332,9 @@ export class Backend {
     const mask = this.#mask(wanted);
     // The core takes 0 for its own budget; no map fits into one byte.
     const budget = maps === undefined ? 0 : Math.max(1, Math.min(maps, MEMORY_BYTES - 1));
-    const begin = (list: number) =>
+    const start = (list: number) =>
       this.#module.handle(call, address, capacity, mask, budget, list, edits.length, ...more);
-    return words ? this.#module.lend(words, begin) : begin(0);
+    return words ? this.#module.lend(words, start) : start(0);
   }
 
   async runBytes(modelId: number, wanted: RunRequest) {
@@ -419,20 +419,20 @@ export class Backend {
   #field(run: OpenRun, { field, layer, head, rows, block }: { field: string } & FieldWhere) {
     const index = this.#fieldIndex(field);
     checkWhere(run.architecture, layer, head);
-    const where = [run.address, index, layer ?? -1, head ?? -1];
+    const indices = [run.address, index, layer ?? -1, head ?? -1];
     if (block !== undefined) {
       expectInteger(block, 1, run.T, 'block');
       expect(rows === undefined, 'rows', 'none beside blocks', rows);
-      const { shape, data } = this.#module.tensor('blocks', ...where, block);
+      const { shape, data } = this.#module.tensor('blocks', ...indices, block);
       const [side] = shape.slice(-1);
       return { shape: [...shape.slice(0, -2), 2, side, side], data };
     }
-    if (rows === undefined) return this.#module.tensor('field', ...where, 0, -1);
+    if (rows === undefined) return this.#module.tensor('field', ...indices, 0, -1);
     expect(Array.isArray(rows), 'rows', 'a pair of positions', rows);
     const [from, to] = rows;
     expectInteger(from, 0, run.T, 'rows[0]');
     expectInteger(to, from, run.T, 'rows[1]');
-    return this.#module.tensor('field', ...where, from, to - from);
+    return this.#module.tensor('field', ...indices, from, to - from);
   }
 
   #metric(
@@ -444,8 +444,8 @@ export class Backend {
     if (tokens !== undefined) expectInteger(tokens, 1, run.T, 'tokens');
     checkWhere(run.architecture, layer, head);
     const other = base === undefined ? 0 : this.#run(base).address;
-    const where = [layer ?? -1, head ?? -1, other];
-    return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...where);
+    const indices = [layer ?? -1, head ?? -1, other];
+    return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...indices);
   }
 
   #mask({ fields, streaming = false, measuring = false }: RunRequest) {

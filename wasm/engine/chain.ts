@@ -50,12 +50,12 @@ export function inTurn<T>(
     return act();
   };
   if (before.length) signal?.addEventListener('abort', stop);
-  const done = before.length ? Promise.all(before).then(begin) : act();
-  const over = done.then(
+  const result = before.length ? Promise.all(before).then(begin) : act();
+  const over = result.then(
     () => {},
     () => {},
   );
   changes?.add(over, true);
   for (const chain of read) chain.add(over, false);
-  return before.length ? Promise.race([done, aborted]) : done;
+  return before.length ? Promise.race([result, aborted]) : result;
 }

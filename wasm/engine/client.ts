@@ -343,9 +343,9 @@ class Model implements ModelShape {
     checkOptions(options, { ...JOB, ...WANTED, from: 'object' });
     const { from } = options;
     if (from) checkFrom(from, this.#copy, this.architecture);
-    const wanted = this.#wanted(tokens.length, options);
+    const runDesc = this.#wanted(tokens.length, options);
     const ids = idsBelow(V, tokens);
-    const run = new Run(this.#copy, ids, wanted, this, from);
+    const run = new Run(this.#copy, ids, runDesc, this, from);
     await run.begin(options);
     await dropIfAborted(options.signal, run);
     return run;
@@ -358,11 +358,11 @@ class Model implements ModelShape {
   ) {
     const { context } = this.architecture;
     // Some edits lead beyond the context; the core knows which.
-    const most = edits.length > 0 ? this.describe.limits.tokens : context;
-    expectInteger(n, 1, most, 'tokens.length');
+    const limit = edits.length > 0 ? this.describe.limits.tokens : context;
+    expectInteger(n, 1, limit, 'tokens.length');
     const spare = from?.layer === undefined ? SPARE_TOKENS : 0;
     const { capacity = Math.max(n, Math.min(context, n + spare)) } = options;
-    expectInteger(capacity, n, most, 'capacity');
+    expectInteger(capacity, n, limit, 'capacity');
     if (maps !== undefined) expectInteger(maps, 0, MEMORY_BYTES, 'maps');
     return { fields, edits, capacity, streaming, measuring, maps };
   }
@@ -370,9 +370,9 @@ class Model implements ModelShape {
   async runBytes(tokens: number, options: RunOptions = {}) {
     this.#copy.checkOpen();
     checkOptions(options, WANTED);
-    const wanted = this.#wanted(tokens, options);
+    const runDesc = this.#wanted(tokens, options);
     return this.#copy.link.ask(async (backend) =>
-      backend.runBytes((await this.#copy.at(backend)).model, wanted),
+      backend.runBytes((await this.#copy.at(backend)).model, runDesc),
     );
   }
 
@@ -484,16 +484,16 @@ class Run implements RunShape {
     if (this.#isReleased) throw runClosed();
     const last = this.#made?.backend === backend ? this.#made : undefined;
     if (last && !last.isPartial) return last.id;
-    const made = {
+    const run = {
       backend,
       id: this.#make(backend, last?.id, job, signal),
       isPartial: false,
     };
-    this.#made = made;
-    made.id.catch(() => {
-      if (this.#made === made) this.#made = undefined;
+    this.#made = run;
+    run.id.catch(() => {
+      if (this.#made === run) this.#made = undefined;
     });
-    return made.id;
+    return run.id;
   }
 
   /** @param partial run of a stopped update, whose memory is needed */
@@ -534,16 +534,16 @@ class Run implements RunShape {
     await this.#act({ changes: true, signal }, () =>
       link.job(options, async (backend, job) => {
         if (this.#made?.backend !== backend) await this.#at(backend, job, signal);
-        const made = this.#made as Made;
-        const id = await made.id;
+        const handle = this.#made as Made;
+        const id = await handle.id;
         signal?.throwIfAborted();
         try {
           await backend.update(job, id, Int32Array.from(ids));
           this.#tokens = ids;
-          made.isPartial = false;
+          handle.isPartial = false;
         } catch (error) {
           // A refused update changes nothing; a stopped one leaves a partial run.
-          if (signal?.aborted) made.isPartial = true;
+          if (signal?.aborted) handle.isPartial = true;
           throw error;
         }
       }),
@@ -587,7 +587,7 @@ class Run implements RunShape {
     });
   }
 
-  /** Tells whether the run belongs to this copy: same model, same backend. */
+  /** Returns whether the run belongs to this copy: same model, same backend. */
   isOf(copy: Copy) {
     return this.#copy === copy;
   }
@@ -628,13 +628,13 @@ class Run implements RunShape {
   async close(): Promise<void> {
     const { link } = this.#copy;
     const closing = this.#act({ changes: true }, async () => {
-      const made = this.#made;
+      const handle = this.#made;
       this.#isReleased = true;
       this.#made = undefined;
       this.#from = undefined;
-      if (!made || !link.isOpen) return;
+      if (!handle || !link.isOpen) return;
       await link.ask(async (backend) => {
-        if (backend === made.backend) await backend.closeRun(await made.id);
+        if (backend === handle.backend) await backend.closeRun(await handle.id);
       });
     });
     this.#closed = true;

@@ -25,7 +25,7 @@ export function encodeEdits(edits: unknown, describe: Describe) {
   return words;
 }
 
-/** NaN stands for an absent parameter; the core fills in defaults and checks ranges. */
+/** NaN encodes an absent parameter; the core fills in defaults and checks ranges. */
 function encodeEdit(edit: unknown, where: string, describe: Describe) {
   const isObject = typeof edit === 'object' && edit !== null;
   expect(isObject, where, 'an object with a kind', edit);
@@ -167,11 +167,11 @@ export function editLabel(edit: Edit, describe: Describe): string {
   checkList(describe.edits, 'object', 'describe.edits');
   const { kind, parameters, ...fields } = edit as Given;
   const row = describe.edits[find(describe.edits, kind, 'edit.kind')];
-  const given = { ...fields, ...parameters };
-  const labelled = { row, given, describe };
+  const values = { ...fields, ...parameters };
+  const labelled = { row, given: values, describe };
   const texts = row.label.split('|').map((text) => /^(?:(\w+)=(\w+)\?)?(.*)$/s.exec(text) ?? []);
   const value = (name: string) =>
-    given[name] ?? row.parameters.find((one) => one.name === name)?.default;
+    values[name] ?? row.parameters.find((one) => one.name === name)?.default;
   const [, , , text = row.name] =
     texts.find(([, name, wanted]) => name === undefined || String(value(name)) === wanted) ?? [];
   return filled(text, labelled);

@@ -1,4 +1,4 @@
-/** A call that can be stopped; `reports` tells whether it reports progress. */
+/** A call that can be stopped; `reports` is true if it reports progress. */
 export type Job = { id: number; reports: boolean };
 
 /** A job that is never stopped and reports nothing. */

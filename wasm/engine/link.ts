@@ -95,9 +95,9 @@ export class Link {
         stop = () => {
           void backend.cancel(job.id).catch(() => {});
           const seconds = (STOPPING.wait * (STOPPING.pings + 1)) / 1000;
-          const why = `it did not stop within ${seconds} s, nor answer`;
+          const reason = `it did not stop within ${seconds} s, nor answer`;
           if (this.isAside)
-            endWatch = watch(backend, STOPPING, () => this.#lose(generation, gone(why)));
+            endWatch = watch(backend, STOPPING, () => this.#lose(generation, lostError(reason)));
         };
         signal?.addEventListener('abort', stop);
         return use(backend, job);
@@ -139,14 +139,14 @@ export class Link {
     try {
       worker = startWorker();
       this.#end = worker.terminate;
-      const lost: Promise<never> = worker.ended.then((text) => Promise.reject(gone(text)));
+      const failure: Promise<never> = worker.ended.then((text) => Promise.reject(lostError(text)));
       const calls = callThrough(worker.port, this.#report);
       const door = calls as unknown as Door;
       const lock = `sinkscope-${generation}-${Math.random()}`;
       const starting = Promise.all([door.holdLock(lock), door.start(this.#address, this.#shared)]);
-      const [isHeld] = await Promise.race([starting, lost]);
+      const [isHeld] = await Promise.race([starting, failure]);
       const backend = calls as unknown as BackendApi;
-      lost.catch((error) => this.#lose(generation, error));
+      failure.catch((error) => this.#lose(generation, error));
       if (isHeld) worker.watch(lock);
       else this.#watchAlways(generation, backend, worker.terminate);
       return backend;
@@ -168,8 +168,8 @@ export class Link {
 
   /** Pings the worker while calls are pending. */
   #watchAlways(generation: number, backend: BackendApi, terminate: () => void) {
-    const why = `it has not answered for ${(ALWAYS.wait * ALWAYS.pings) / 1000} s`;
-    const lose = () => this.#lose(generation, gone(why));
+    const reason = `it has not answered for ${(ALWAYS.wait * ALWAYS.pings) / 1000} s`;
+    const lose = () => this.#lose(generation, lostError(reason));
     const endWatch = watch(backend, ALWAYS, lose, () => this.#waiting.size > 0);
     this.#end = () => {
       endWatch();
@@ -223,7 +223,7 @@ function asError(thrown: unknown, where: string = '') {
   return new SinkscopeError('internal', where, String(thrown));
 }
 
-function gone(why: string) {
+function lostError(why: string) {
   const next = 'the next call starts it again and reopens the model';
   return new SinkscopeError('lost', 'worker', `it ended (${why}); ${next}`);
 }

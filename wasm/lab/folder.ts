@@ -131,35 +131,35 @@ export function checkLabRecipe(json: unknown): LabRecipe {
     text = null,
     resumed = [],
   } = json as Record<string, unknown>;
-  const where = (name: string) => `recipe.json: ${name}`;
-  check(settings, 'object', where('settings'));
-  expect(!Array.isArray(settings), where('settings'), 'an object', settings);
+  const place = (name: string) => `recipe.json: ${name}`;
+  check(settings, 'object', place('settings'));
+  expect(!Array.isArray(settings), place('settings'), 'an object', settings);
   for (const [name, value] of Object.entries(settings as object))
     expect(
       typeof value === 'number' || typeof value === 'string',
-      where(`settings.${name}`),
+      place(`settings.${name}`),
       'a number or a word',
       value,
     );
-  expectInteger(steps_done, 0, 2 ** 31 - 1, where('steps_done'));
-  expect(Array.isArray(resumed), where('resumed'), 'a list of steps', resumed);
+  expectInteger(steps_done, 0, 2 ** 31 - 1, place('steps_done'));
+  expect(Array.isArray(resumed), place('resumed'), 'a list of steps', resumed);
   if ((resumed as unknown[]).length)
     throw unlike(
-      where('resumed'),
+      place('resumed'),
       'a training in one go, which alone can be repeated',
       `one that lost its optimizer state after step ${(resumed as unknown[]).join(', ')}`,
     );
   if (from !== null) {
-    check(from, 'object', where('from'));
+    check(from, 'object', place('from'));
     const { model, step = null, sha256: hash = null } = from as Record<string, unknown>;
-    check(model, 'text', where('from.model'));
-    if (step !== null) expectInteger(step, 0, 2 ** 31 - 1, where('from.step'));
-    if (hash !== null) check(hash, 'text', where('from.sha256'));
+    check(model, 'text', place('from.model'));
+    if (step !== null) expectInteger(step, 0, 2 ** 31 - 1, place('from.step'));
+    if (hash !== null) check(hash, 'text', place('from.sha256'));
   }
   if (text !== null) {
-    check(text, 'object', where('text'));
+    check(text, 'object', place('text'));
     const { sha256: hash = null } = text as Record<string, unknown>;
-    if (hash !== null) check(hash, 'text', where('text.sha256'));
+    if (hash !== null) check(hash, 'text', place('text.sha256'));
   }
   return { settings, steps_done, from, text } as LabRecipe;
 }

@@ -20,8 +20,7 @@ const SLICE_MS = 100;
 const queues: WeakMap<readonly Link[], Link[]> = new WeakMap();
 
 /**
- * Selects links for a training, of which the first leads. Two trainings get different workers if
- * possible.
+ * Selects links for a training; the first leads. Two trainings get different workers if possible.
  */
 function seatsAt(links: readonly Link[], n: number) {
   const queue = queues.get(links) ?? [...links];
@@ -35,8 +34,8 @@ function seatsAt(links: readonly Link[], n: number) {
 
 function checkLab(describe: Describe): asserts describe is Described {
   if (describe.training) return;
-  const how = 'only an engine made by createEngine({ lab: true }) trains models';
-  throw new SinkscopeError('unsupported', 'train', how);
+  const requirement = 'only an engine made by createEngine({ lab: true }) trains models';
+  throw new SinkscopeError('unsupported', 'train', requirement);
 }
 
 /** @param all links of the engine */

@@ -59,7 +59,7 @@ export interface Training {
    */
   step(count?: number): Promise<LogEntry[]>;
   /**
-   * Yields entries one by one while the worker continues to train; it answers ten times a second.
+   * Yields each entry while the worker continues to train; it answers ten times a second.
    */
   run(steps: number, options?: Options): AsyncGenerator<LogEntry, void, void>;
   /** Returns the entry that the next step would begin with. */

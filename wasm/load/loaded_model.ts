@@ -69,8 +69,14 @@ export class LoadedModel {
       const [alpha, uniform, sink, sinkRaw, loss] = await run.read(reads);
       const [L, H, T] = alpha.shape;
       const first = Float32Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
-      const even = uniform.data[0];
-      const quantities = { eps, even, normalises, sink: sink.data[0], sinkRaw: sinkRaw.data[0] };
+      const uniformShare = uniform.data[0];
+      const quantities = {
+        eps,
+        even: uniformShare,
+        normalises,
+        sink: sink.data[0],
+        sinkRaw: sinkRaw.data[0],
+      };
       const strongest = first.reduce((most, x, i) => (x > first[most] ? i : most), 0);
       const at = this.#place(options, Math.floor(strongest / H), strongest % H);
       const verdict = judge(quantities);
@@ -80,7 +86,7 @@ export class LoadedModel {
         T,
         eps,
         sink: verdict.sink,
-        uniform: even,
+        uniform: uniformShare,
         conclusive: verdict.conclusive,
         loss: architecture.mask.kind === 'bidirectional' ? null : finite(loss.data[0]),
         alpha: { shape: [L, H], data: first },

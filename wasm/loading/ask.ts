@@ -161,29 +161,29 @@ export function reasonOf(error: unknown) {
 }
 
 function refusal(address: URL, answer: Response | Error, hasToken: boolean) {
-  const where = placeOf(address);
+  const place = placeOf(address);
   if (!(answer instanceof Response)) {
     const error = isOffline()
-      ? new SinkscopeError('offline', where, 'expected a network, this machine is offline')
-      : new SinkscopeError('read', where, `${noAnswer(address)}: ${sentence(answer)}`);
+      ? new SinkscopeError('offline', place, 'expected a network, this machine is offline')
+      : new SinkscopeError('read', place, `${noAnswer(address)}: ${sentence(answer)}`);
     return Object.assign(error, { cause: answer });
   }
   const { status } = answer;
   const answered = sentence(answer);
   if (status === 401 || status === 403) {
-    return new SinkscopeError('access', where, `${noAccess(status, hasToken)}; ${answered}`);
+    return new SinkscopeError('access', place, `${noAccess(status, hasToken)}; ${answered}`);
   }
   if (status === 429) {
     const delay = givenWait(answer);
     const isDate = delay !== undefined && !/^\d+$/.test(delay);
     const when = delay ? `; try again ${isDate ? `after ${delay}` : `in ${delay} s`}` : '';
-    return new SinkscopeError('busy', where, `too many requests from here; ${answered}${when}`);
+    return new SinkscopeError('busy', place, `too many requests from here; ${answered}${when}`);
   }
   const reported = answer.headers.get('x-error-code') ?? '';
   const meaning = Object.hasOwn(MEANINGS, reported) && MEANINGS[reported];
   return meaning
-    ? new SinkscopeError('not_found', where, `${meaning}; ${answered}`)
-    : new SinkscopeError('read', where, answered);
+    ? new SinkscopeError('not_found', place, `${meaning}; ${answered}`)
+    : new SinkscopeError('read', place, answered);
 }
 
 /** Suggests what to check when no answer came. */

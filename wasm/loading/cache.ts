@@ -37,7 +37,7 @@ let opening: Promise<Store | undefined> | undefined;
 const store = () => (opening ??= openStore());
 
 /**
- * Tells where downloads are stored: in the origin private file system (OPFS) or in a folder
+ * Returns where downloads are stored: in the origin private file system (OPFS) or in a folder
  * (Node.js).
  * @example const keeps = (await cacheKind()) !== 'none';
  */
@@ -108,8 +108,8 @@ export async function rememberPlan(address: string, plan: Plan) {
 }
 
 export async function recallPlan(address: string): Promise<Plan | undefined> {
-  const kept = await store();
-  return kept && readPlan(kept, `${await keyOf(address, 'plan')}.plan`);
+  const files = await store();
+  return files && readPlan(files, `${await keyOf(address, 'plan')}.plan`);
 }
 
 async function readPlan(kept: Store, name: string): Promise<Plan | undefined> {

@@ -145,7 +145,7 @@ export async function filesOfDrop(transfer: {
 }
 
 /** Names the file and a remedy, which a browser's own message lacks. */
-const gone = (entry: FileSystemEntry) => (error: unknown) => {
+const missingError = (entry: FileSystemEntry) => (error: unknown) => {
   const text = `expected a file or folder that can be read, found none (${reasonOf(error)})`;
   throw new SinkscopeError('read', entry.fullPath, `${text}; drop it again`);
 };
@@ -161,7 +161,7 @@ async function walk(entry: FileSystemEntry, dropped: DiskFile[], depth: number) 
   }
   if (isFile(entry)) {
     const reading: Promise<File> = new Promise((resolve, reject) => entry.file(resolve, reject));
-    const file = await reading.catch(gone(entry));
+    const file = await reading.catch(missingError(entry));
     dropped.push({ path: entry.fullPath.replace(/^\//, ''), file });
     return;
   }
@@ -172,7 +172,7 @@ async function walk(entry: FileSystemEntry, dropped: DiskFile[], depth: number) 
     const reading: Promise<FileSystemEntry[]> = new Promise((resolve, reject) =>
       reader.readEntries(resolve, reject),
     );
-    const entries = await reading.catch(gone(entry));
+    const entries = await reading.catch(missingError(entry));
     if (entries.length === 0) return;
     for (const inside of entries) await walk(inside, dropped, depth + 1);
   }

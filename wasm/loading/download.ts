@@ -287,7 +287,7 @@ function lengthOf(headers: Headers) {
   return encoded || !Number.isSafeInteger(length) ? undefined : length;
 }
 
-/** Tells whether a browser hides if the response was compressed, as it does for other sites. */
+/** Returns whether a browser hides if the response was compressed, as it does for other sites. */
 function isBlind({ type, status, headers }: Response) {
   return type === 'cors' && status === 200 && !headers.has('content-encoding') && !MAY_ASK_PLAIN;
 }

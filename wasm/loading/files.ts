@@ -40,18 +40,14 @@ export async function readAll(
 ): Promise<Uint8Array> {
   if (source instanceof Uint8Array) return source;
   const { stream } = await openSource(source, signal, () => {});
-  const where = nameOf(source);
+  const name = nameOf(source);
   const isLocal = isOfDisk(source);
   const parts = [];
   let bytes = 0;
-  for await (const chunk of chunks(stream, where, signal, { isLocal })) {
+  for await (const chunk of chunks(stream, name, signal, { isLocal })) {
     bytes += chunk.length;
     if (bytes > TEXT_BYTES_MAX) {
-      throw new SinkscopeError(
-        'read',
-        where,
-        `expected at most ${TEXT_BYTES_MAX} bytes, more came`,
-      );
+      throw new SinkscopeError('read', name, `expected at most ${TEXT_BYTES_MAX} bytes, more came`);
     }
     parts.push(chunk.slice());
   }
@@ -80,7 +76,7 @@ export async function readWeights(
     report(weights.length, weights.length);
     return { address, bytes: weights.length };
   }
-  const where = nameOf(weights);
+  const name = nameOf(weights);
   const reporter = makeReporter(report);
   const opened = await openSource(weights, signal, reporter.note);
   const { bytes, stream } = opened;
@@ -88,16 +84,16 @@ export async function readWeights(
   // Without an expected hash nothing is compared, even if an earlier visit compared the file.
   const mustHash = expected !== undefined && expected !== opened.sha256;
   const hash = mustHash ? await createSha256() : undefined;
-  const pieces = chunks(stream, where, signal, { isLocal: isOfDisk(weights), hash });
+  const pieces = chunks(stream, name, signal, { isLocal: isOfDisk(weights), hash });
   reporter.progress(0, bytes ?? NaN);
   const block =
     bytes === undefined
-      ? await gather(module, pieces, where, reporter.progress)
-      : await fill(module, pieces, bytes, where, reporter.progress);
+      ? await gather(module, pieces, name, reporter.progress)
+      : await fill(module, pieces, bytes, name, reporter.progress);
   if (!hash || isOfDisk(weights)) return block;
   try {
     const digest = hash.digest();
-    await compare(digest, remote(weights), where);
+    await compare(digest, remote(weights), name);
     await opened.approve?.(digest);
   } catch (error) {
     module.release(block.address);
@@ -166,7 +162,7 @@ function remote(source: URL | RemoteFile): RemoteFile {
 const isOfDisk = (source: Source) => source instanceof Blob || 'stream' in source;
 
 /** @param error was raised by a file that existed when it was chosen */
-function lost(error: unknown) {
+function readError(error: unknown) {
   const name = error instanceof Error ? error.name : String(error);
   const actual = 'one that was moved, changed or removed since it was chosen';
   return `expected a file that can be read to its end, found ${actual} (${name})`;
@@ -189,17 +185,17 @@ async function fill(
 ) {
   const address = module.reserve(Math.max(length, 1));
   const isDue = clock();
-  let done = 0;
+  let count = 0;
   try {
     for await (const chunk of pieces) {
-      if (done + chunk.length > length) {
+      if (count + chunk.length > length) {
         throw new SinkscopeError('read', where, `${length} bytes were announced, more came`);
       }
-      module.bytes(address + done, chunk.length).set(chunk);
-      done += chunk.length;
-      if (done === length || isDue()) report(done, length);
+      module.bytes(address + count, chunk.length).set(chunk);
+      count += chunk.length;
+      if (count === length || isDue()) report(count, length);
     }
-    return { address, bytes: done };
+    return { address, bytes: count };
   } catch (error) {
     module.release(address);
     throw error;
@@ -269,7 +265,7 @@ async function* chunks(
         throw new SinkscopeError(
           'read',
           where,
-          isLocal ? lost(error) : `broke off: ${reasonOf(error)}`,
+          isLocal ? readError(error) : `broke off: ${reasonOf(error)}`,
         );
       });
       signal.throwIfAborted();

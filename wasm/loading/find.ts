@@ -66,8 +66,8 @@ async function planAddress(address: URL, options: HubOptions): Promise<Plan> {
   const folder = new URL(address);
   if (!folder.pathname.endsWith('/')) folder.pathname += '/';
   const urlOf = (file: string) => new URL(file, folder).href;
-  const found = await usualFiles(urlOf, patience);
-  const files = found.map(({ file, bytes }) => ({ name: file, bytes, url: urlOf(file) }));
+  const plan = await usualFiles(urlOf, patience);
+  const files = plan.map(({ file, bytes }) => ({ name: file, bytes, url: urlOf(file) }));
   return makePlan(files, {
     id,
     readText: async ({ url, bytes }) =>

@@ -144,7 +144,7 @@ async function list(endpoint: URL, name: Name, options: HubOptions): Promise<Lis
   try {
     return await listing(endpoint, name, options);
   } catch (error) {
-    // A mirror may have the files but no list of them; a refusal of the hub itself stands.
+    // A mirror may have the files but no list of them; a refusal of the hub itself is final.
     if (!(error instanceof SinkscopeError) || error.code !== 'read') throw error;
     const plan = await probe(endpoint, name, options);
     if (plan.files.length > 0) return plan;

@@ -123,13 +123,13 @@ export function checksumOf(bytes: Uint8Array) {
   const aligned = bytes.byteOffset % 4 ? bytes.slice() : bytes;
   const words = new Int32Array(aligned.buffer, aligned.byteOffset, (aligned.length >> 3) * 2);
   const rest = aligned.subarray(words.byteLength);
-  let even = rest.reduce((sum, byte) => Math.imul(sum ^ byte, PRIME), aligned.length);
-  let odd = ~even;
+  let checksum = rest.reduce((sum, byte) => Math.imul(sum ^ byte, PRIME), aligned.length);
+  let odd = ~checksum;
   for (let i = 0; i < words.length; i += 2) {
-    even = Math.imul(even ^ words[i], PRIME);
+    checksum = Math.imul(checksum ^ words[i], PRIME);
     odd = Math.imul(odd ^ words[i + 1], PRIME);
   }
-  return [even, odd].map((one) => (one >>> 0).toString(16).padStart(8, '0')).join('');
+  return [checksum, odd].map((one) => (one >>> 0).toString(16).padStart(8, '0')).join('');
 }
 
 export const keyOf = (address: string, version: string) => hashOf(`${address}\n${version}`);

@@ -128,11 +128,11 @@ class Timeline implements TimelineShape {
     // The loop below reports the first failure; the others must not count as unhandled.
     for (const file of files) file.catch(() => {});
     const total = remaining.reduce((sum, { bytes }) => sum + bytes, 0);
-    let done = 0;
+    let count = 0;
     for (const [i, packed] of remaining.entries()) {
       addSteps(weights, await files[i], packed, tensors);
-      done += packed.bytes;
-      onProgress?.({ stage: 'read', done, total });
+      count += packed.bytes;
+      onProgress?.({ stage: 'read', done: count, total });
       // Going far back takes a tenth of a second, so each step yields to keep the page smooth.
       await pause();
       signal?.throwIfAborted();
@@ -179,15 +179,15 @@ class Timeline implements TimelineShape {
 
   async #unpack(at: number, address: URL, signal: AbortSignal) {
     const packed = this.#index.checkpoints[at];
-    const where = this.#where(packed.file);
+    const place = this.#where(packed.file);
     const bytes = await readAll(address, signal);
     // Some servers unpack .gz files themselves; then the weights' hash identifies the file.
     const isInflated = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
     if (isInflated) return bytes;
     if (bytes.length !== packed.bytes)
-      throw damaged(where, `expected ${packed.bytes} bytes, found ${bytes.length}`);
-    await checkHash(bytes, packed.sha256, where);
-    return gunzip(bytes, this.#index.bytes, where);
+      throw damaged(place, `expected ${packed.bytes} bytes, found ${bytes.length}`);
+    await checkHash(bytes, packed.sha256, place);
+    return gunzip(bytes, this.#index.bytes, place);
   }
 }
 
@@ -260,7 +260,7 @@ function addScaled(part: Float32Array, steps: Int8Array, scale: number) {
 /** @param length bytes of the unpacked file; unpacking stops if there are more */
 async function gunzip(bytes: Uint8Array, length: number, where: string) {
   const out = roomFor(Uint8Array, length, where);
-  let done = 0;
+  let count = 0;
   const source = new Blob([bytes as BlobPart]).stream();
   const reader = source.pipeThrough(new DecompressionStream('gzip')).getReader();
   for (;;) {
@@ -268,14 +268,14 @@ async function gunzip(bytes: Uint8Array, length: number, where: string) {
       throw damaged(where, `expected a gzip file: ${String(error)}`);
     });
     if (isEnd) break;
-    if (done + value.length > length) {
+    if (count + value.length > length) {
       void reader.cancel().catch(() => {});
       throw damaged(where, `expected ${length} bytes in it, found more`);
     }
-    out.set(value, done);
-    done += value.length;
+    out.set(value, count);
+    count += value.length;
   }
-  if (done < length) throw damaged(where, `expected ${length} bytes in it, found ${done}`);
+  if (count < length) throw damaged(where, `expected ${length} bytes in it, found ${count}`);
   return out;
 }
 

@@ -3,10 +3,10 @@
 /** The twins, and one model of each other way to do without a sink on the first token. */
 export const ZOO = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
 
-/** Of both packages, which are released together. A version never changes, so a name means the same weights for ever. */
+/** The version of both packages, which are released together. A version never changes, so a name always means the same weights. */
 const VERSION = '0.2.0';
 
-/** A site that serves npm's packages as they are. */
+/** A site that serves the files of npm's packages. */
 const PLACE = `https://cdn.jsdelivr.net/npm/sinkscope-page@${VERSION}/zoo/`;
 
 /**

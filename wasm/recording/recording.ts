@@ -115,8 +115,8 @@ export class Recording implements RecordingShape {
   /** Returns the index of a threshold among the measured ones. */
   #threshold(eps?: number) {
     const { eps: measuredEps } = this.conditions;
-    const wanted = eps ?? this.describe.defaults.eps;
-    const at = measuredEps.findIndex((one) => Math.fround(one) === Math.fround(wanted));
+    const threshold = eps ?? this.describe.defaults.eps;
+    const at = measuredEps.findIndex((one) => Math.fround(one) === Math.fround(threshold));
     if (eps !== undefined)
       expect(at >= 0, 'eps', `one of ${measuredEps.join(', ')}, at which it was recorded`, eps);
     return Math.max(at, 0);

@@ -50,7 +50,7 @@ export interface Conditions {
     readonly sha256: string | null;
     /** Number of measured prompts. */
     readonly count: number;
-    /** Number of prompts of which fields were recorded. */
+    /** Number of prompts whose fields were recorded. */
     readonly kept: number;
     /** Tokens per measured prompt. */
     readonly T: number;

@@ -98,7 +98,7 @@ export function part(
   };
 }
 
-/* ---- what is kept ------------------------------------------------------------------------- */
+/* ---- recorded fields ---------------------------------------------------------------------- */
 
 /** Lists the metrics that replace fields which are too large to record. */
 function exactOf({ operations }: Describe, { attention }: Pick<Architecture, 'attention'>) {
@@ -106,7 +106,7 @@ function exactOf({ operations }: Describe, { attention }: Pick<Architecture, 'at
   return proxy === 'weights' ? EXACT : [...EXACT, RAW];
 }
 
-/** Lists what is read from a run that is recorded: fields, and those that a run may lack. */
+/** Lists the fields that a recording reads from a run, and those that a run may lack. */
 export function keptOf(
   { describe, architecture }: Recordable,
   { fields = ['att'] }: RecordOptions,

@@ -26,7 +26,7 @@ export async function headEffects(
   const { L, H } = model.architecture;
   const T = lengthOf(sequences);
   const total = sequences.length * L * H;
-  let done = 0;
+  let count = 0;
   const sums: Sums = new Map();
   // With few sequences, workers share the heads of each, evenly over the layers: low layers cost
   // most.
@@ -49,7 +49,7 @@ export async function headEffects(
         const run = await replica.run(ids, { ...shared, edits: ablated, fields: ['loss'], from });
         const change = run.metric('loss_change', { base }).finally(() => run.close());
         data[i] = (await change).data[0];
-        onProgress?.({ stage: 'measure', done: ++done, total });
+        onProgress?.({ stage: 'measure', done: ++count, total });
       }
     } finally {
       await base.close();

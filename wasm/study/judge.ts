@@ -31,7 +31,7 @@ export function leastTokens(eps: number): number {
 }
 
 /**
- * Tells whether Sink_1 can be interpreted; it is defined at any length.
+ * Returns whether Sink_1 can be interpreted; it is defined at any length.
  * @example judge({ eps: 0.3, even: 0.46, normalises: true, sink: 1, sinkRaw: 1 }).conclusive; // false: 5 tokens
  */
 export function judge(known: Judged): Judgement {

@@ -11,7 +11,7 @@ import type { AnyTokenizer, Token } from '../text/types.ts';
 /** A plain run pays off when more cases than this begin from it. */
 const SHARED_BY = 2;
 
-/** The fields of which a run that measures keeps sums. */
+/** The fields whose sums a measuring run keeps. */
 const SUMMED = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
 
 /**
@@ -34,7 +34,7 @@ export function fieldsFor(describe: Describe, reads: readonly Read[]): string[] 
 
 /**
  * Cuts a text into sequences of equal length and drops the rest. Each text of an array yields one
- * sequence, its beginning. Each sequence includes the special tokens that the tokenizer adds around
+ * sequence, its beginning. Each sequence includes the special tokens that the tokenizer adds to
  * a text.
  * @throws SinkscopeError 'argument' if no text is long enough
  * @example const sequences = await cutText(tokenizer, text, { tokens: 64, sequences: 100 });
@@ -76,7 +76,7 @@ export async function cutText(
   throw new SinkscopeError('argument', 'text', expected);
 }
 
-/** Splits the ids of an encoded text into its own and the special tokens around it. */
+/** Splits the ids of an encoded text into its own and the special tokens before and after it. */
 function splitSpecial(tokens: readonly Token[]) {
   const ids = tokens.map(({ id }) => id);
   const first = tokens.findIndex(({ special }) => !special);
@@ -160,14 +160,15 @@ export async function sweep(
   const fields = fieldsFor(describe, reads);
   const T = lengthOf(sequences);
   // Edited runs reuse the first tokens or lower layers of the plain run where these are equal.
-  const waits = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
+  const delayed = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
   const isAbove = (edit: Edit) => typeof edit?.layer === 'number' && edit.layer > 0;
   const derived =
     T > model.architecture.context || streaming
       ? []
       : cases.filter(
           (edits) =>
-            edits.length && (edits.every((edit) => waits.has(edit?.kind)) || edits.every(isAbove)),
+            edits.length &&
+            (edits.every((edit) => delayed.has(edit?.kind)) || edits.every(isAbove)),
         );
   // One extra plain run pays off when several runs begin from it.
   const isShared = derived.length > (comparisons.length ? 0 : SHARED_BY);
@@ -179,7 +180,7 @@ export async function sweep(
   const plainFields = [...new Set([...fieldsFor(describe, comparisons), ...baseFields])];
   const total = sequences.length * cases.length;
   const began = performance.now();
-  let done = 0;
+  let count = 0;
   /** Sums by case, then by threshold. */
   const sums: Sums[][] = cases.map(() => thresholds.map(() => new Map()));
   const look = async (replica: Replica, ids: readonly number[]) => {
@@ -197,8 +198,8 @@ export async function sweep(
           comparisons.includes(read) ? { ...read, base: plain } : read,
         );
         results.push(await run.read(readsWithBase).finally(() => run.close()));
-        const rate = (1000 * ++done) / (performance.now() - began);
-        onProgress?.({ stage: 'measure', done, total, rate });
+        const rate = (1000 * ++count) / (performance.now() - began);
+        onProgress?.({ stage: 'measure', done: count, total, rate });
       }
     } finally {
       await plain?.close();

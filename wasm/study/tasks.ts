@@ -119,8 +119,8 @@ export async function recallTask(
       return start < end && stop > end - name.length;
     });
     // A key is evicted once the model has read the name.
-    const lost = Math.min(from - 1, Math.max(...needs) + 1);
-    return { ids, from, needs, lost };
+    const evictedAt = Math.min(from - 1, Math.max(...needs) + 1);
+    return { ids, from, needs, lost: evictedAt };
   };
   /** Names by their first token; later names with the same one are dropped. */
   const nameByToken: Map<number, string> = new Map();
@@ -174,13 +174,13 @@ export async function measureTask(
     return { prompt, cases };
   });
   const total = CONDITIONS.length * items.length;
-  let done = 0;
+  let count = 0;
   const look = async (replica: Replica, item: (typeof items)[number]) => {
     const scores = [];
     for (const conditionEdits of item.cases) {
       const runOptions = { edits: [...Array.from(edits), ...conditionEdits], signal };
       scores.push(await scoresOf(replica, item.prompt, runOptions));
-      onProgress?.({ stage: 'measure', done: ++done, total });
+      onProgress?.({ stage: 'measure', done: ++count, total });
     }
     return scores;
   };

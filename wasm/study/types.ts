@@ -10,7 +10,7 @@ export interface CutOptions {
   readonly tokens: number;
   /** Largest number of sequences. */
   readonly sequences: number;
-  /** Special tokens around each sequence, as in `encode`. Default: the tokenizer's own. */
+  /** Special tokens before and after each sequence, as in `encode`. Default: the tokenizer's own. */
   readonly special?: 'auto' | 'none' | readonly string[];
   /**
    * Takes one sequence from the beginning of each line; default: consecutive sequences of the whole
@@ -129,7 +129,7 @@ export interface UnmaskStep {
 }
 
 export interface UnmaskOptions extends Pick<Options, 'signal'> {
-  /** Number of steps, each of which unmasks the same number of positions if possible. */
+  /** Number of steps; each unmasks the same number of positions if possible. */
   readonly steps: number;
   /**
    * Id of the mask token. Default: `architecture.mask_token`; for BERT the tokenizer's special

@@ -94,10 +94,10 @@ function createSplitter(wanted: readonly Wanted[]): (text: Aligned) => Section[]
   };
 }
 
-/** Tells whether no word character precedes or follows. */
+/** Returns whether no word character precedes or follows. */
 function standsAlone(text: string, start: number, end: number) {
-  const before = start > 1 && widthAt(text, start - 2) === 2 ? start - 2 : start - 1;
-  const sides = [text.slice(Math.max(before, 0), start), text.slice(end, end + widthAt(text, end))];
+  const before = Math.max(start - widthAt(text, start - 2), 0);
+  const sides = [text.slice(before, start), text.slice(end, end + widthAt(text, end))];
   return !sides.some(isWord);
 }
 

@@ -28,17 +28,42 @@ const BLOCK = '\u2581';
  */
 const PIECE_LENGTH_MAX = 256;
 
+/** English endings, in capital letters too. */
+const ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
+const LINE_ENDS = '|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
+
 /**
  * A newer pattern that separates line ends and attaches a sign to the following word.
  * @param numbers pattern of the digits that form a piece
+ * @param letters characters of a word
+ * @param lines pattern of the line ends that a run of signs takes with it
  */
-const laterWords = (numbers: string) =>
-  `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${numbers}` +
-  '| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
+const laterWords = (numbers: string, letters = '\\p{L}', lines = '[\\r\\n]*') =>
+  `${ENDINGS}|[^\\r\\n\\p{L}\\p{N}]?[${letters}]+|${numbers}` +
+  `| ?[^\\s${letters}\\p{N}]+${lines}${LINE_ENDS}`;
 
 /**
- * Splitting rules of byte-level vocabularies by tokenizer.ggml.pre. The normal forms come from the
- * models' own tokenizer.json, because a GGUF file does not hold them.
+ * A pattern that begins a word at a capital letter.
+ * @param ending pattern of what a word takes with it
+ */
+function casedWords(numbers: string, ending: string) {
+  const other = '\\p{Lm}\\p{Lo}\\p{M}';
+  const [upper, lower] = [`[\\p{Lu}\\p{Lt}${other}]`, `[\\p{Ll}${other}]`];
+  const sign = '[^\\r\\n\\p{L}\\p{N}]?';
+  return (
+    `${sign}${upper}*${lower}+${ending}|${sign}${upper}+${lower}*${ending}|${numbers}` +
+    `| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*${LINE_ENDS}`
+  );
+}
+
+/** The pattern of DeepSeek V3, which attaches a sign to Latin letters. */
+const SIGNED_WORDS =
+  '[!"#$%&\'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+' +
+  `| ?[\\p{P}\\p{S}]+[\\r\\n]*${LINE_ENDS}`;
+
+/**
+ * Splitting rules of byte-level vocabularies by tokenizer.ggml.pre, as llama.cpp names them. The
+ * normal forms come from the models' own tokenizer.json, because a GGUF file does not hold them.
  */
 type Pre = {
   split: object[];
@@ -48,9 +73,9 @@ type Pre = {
   bos?: boolean;
 };
 const PRE_TOKENIZERS = [
-  { names: ['gpt-2', 'default', 'phi-2'], pre: { split: [isolate(WORDS)] } },
+  { names: ['gpt-2', 'default', 'phi-2', 'exaone4'], pre: { split: [isolate(WORDS)] } },
   {
-    names: ['smollm', 'starcoder', 'refact'],
+    names: ['smollm', 'starcoder', 'refact', 'codeshell', 'exaone'],
     pre: { split: [isolate('\\p{N}'), isolate(WORDS)] },
   },
   {
@@ -63,10 +88,33 @@ const PRE_TOKENIZERS = [
     pre: { split: [isolate(laterWords('\\p{N}'))], form: 'NFC' },
   },
   {
-    names: ['llama-bpe', 'llama3', 'llama-v3'],
+    names: ['qwen35'],
+    pre: { split: [isolate(laterWords('\\p{N}', '\\p{L}\\p{M}'))], form: 'NFC' },
+  },
+  { names: ['stablelm2', 'hunyuan'], pre: { split: [isolate(laterWords('\\p{N}'))] } },
+  { names: ['seed-coder'], pre: { split: [isolate(laterWords('\\p{N}', '\\p{L}', ''))] } },
+  {
+    names: ['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'falcon-h1', 'lfm2'],
     pre: { split: [isolate(laterWords('\\p{N}{1,3}'))], ignoreMerges: true, bos: true },
   },
-  { names: ['dbrx'], pre: { split: [isolate(laterWords('\\p{N}{1,3}'))] } },
+  {
+    names: ['dbrx', 'smaug-bpe', 'glm4', 'chatglm-bpe'],
+    pre: { split: [isolate(laterWords('\\p{N}{1,3}'))] },
+  },
+  {
+    names: ['gpt-4o', 'llama4'],
+    pre: { split: [isolate(casedWords('\\p{N}{1,3}', `${ENDINGS}?`))] },
+  },
+  {
+    names: ['tekken'],
+    pre: { split: [isolate(casedWords('\\p{N}', ''))], ignoreMerges: true, bos: true },
+  },
+  {
+    names: ['deepseek-v3', 'hunyuan-dense'],
+    pre: {
+      split: [isolate('\\p{N}{1,3}'), isolate('[一-龥぀-ゟ゠-ヿ]+'), isolate(SIGNED_WORDS)],
+    },
+  },
   {
     names: ['falcon'],
     pre: {

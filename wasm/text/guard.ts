@@ -100,8 +100,8 @@ function tooSlow(where: string, limit: number, slowness: number) {
   const expected = `expected an answer within ${(limit / 1000).toFixed(1)} s, none came, and the worker was ended`;
   const pace = slowness > 1 ? ` (it works at 1/${slowness.toFixed(1)} of its usual speed)` : '';
   const causes = `This machine may be busy${pace}, or the tokenizer may never end`;
-  const what = where === 'text' ? ', or try a shorter text' : '';
-  return new SinkscopeError('too_slow', where, `${expected}. ${causes}: wait longer${what}`);
+  const advice = where === 'text' ? ', or try a shorter text' : '';
+  return new SinkscopeError('too_slow', where, `${expected}. ${causes}: wait longer${advice}`);
 }
 
 function failed(where: string, reason: string | undefined) {
@@ -157,12 +157,12 @@ class Line {
   }
 
   #queue(work: () => Promise<unknown>) {
-    const done = this.#last.then(() => {
+    const result = this.#last.then(() => {
       if (this.#closed) throw this.#closed.reason;
       return work();
     });
-    this.#last = done.catch(() => {});
-    return done;
+    this.#last = result.catch(() => {});
+    return result;
   }
 
   #begin() {
@@ -174,7 +174,7 @@ class Line {
 
   #send(question: Question, isLoaded: boolean): Promise<unknown> {
     const worker = this.#worker as Worker;
-    const where = question.method === 'open' ? 'tokenizer' : 'text';
+    const place = question.method === 'open' ? 'tokenizer' : 'text';
     const share = 'text' in question ? question.text.length / LONG_TEXT : this.#size / LONG_FILES;
     return new Promise((resolve, reject) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
@@ -182,9 +182,9 @@ class Line {
         const limit = this.#limit * this.#slowness * (1 + share);
         clearTimeout(timer);
         timer = setTimeout(() => {
-          // A caller who asks again is willing to wait longer.
+          // A caller that retries is willing to wait longer.
           this.#limit *= 2;
-          this.#fail(tooSlow(where, limit, this.#slowness));
+          this.#fail(tooSlow(place, limit, this.#slowness));
         }, limit);
       };
       this.#fail = (reason) => {
@@ -199,7 +199,7 @@ class Line {
         if (error) reject(unpackError(error));
         else resolve(value);
       };
-      worker.onerror = ({ message }) => this.#fail(failed(where, message));
+      worker.onerror = ({ message }) => this.#fail(failed(place, message));
       if (isLoaded) wait();
       worker.postMessage(question);
     });

@@ -1,5 +1,5 @@
 /**
- * Stores the merges of a BPE model: pairs of tokens with ranks, of which the lowest merges first.
+ * Stores the merges of a BPE model: pairs of tokens with ranks; the lowest rank merges first.
  * Large vocabularies have half a million merges, so a table holds each pair as two ids instead of a
  * string.
  */

@@ -104,13 +104,13 @@ function nmt(character: string) {
 
 /** Returns a function that finds a character's first unused entry in a list. */
 function takeFrom(list: readonly Change[]) {
-  const taken = new Uint8Array(list.length);
+  const used = new Uint8Array(list.length);
   let first = 0;
   return (character: string) => {
     let i = first;
-    while (taken[i] || list[i][0] !== character) i++;
-    taken[i] = 1;
-    while (taken[first]) first++;
+    while (used[i] || list[i][0] !== character) i++;
+    used[i] = 1;
+    while (used[first]) first++;
     return list[i][1];
   };
 }

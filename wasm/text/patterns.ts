@@ -57,7 +57,7 @@ export function matcher(regex: RegExp): Pattern {
   };
 }
 
-/** Tells whether an index is inside a surrogate pair, where V8 also matches an empty (?! ). */
+/** Returns whether an index is inside a surrogate pair, where V8 also matches an empty (?! ). */
 function isInside(text: string, at: number) {
   return at > 0 && widthAt(text, at - 1) === 2;
 }

@@ -88,5 +88,5 @@ export interface TokenizerFile {
   readonly decoder?: Stage | null;
 }
 
-/** tokenizer_config.json, of which only the names of tokens are read. */
+/** tokenizer_config.json; only its names of tokens are read. */
 export type Settings = Readonly<Record<string, unknown>>;

@@ -1,8 +1,8 @@
-/** Converts between a vocabulary's tokens and what they stand for: bytes or text. */
+/** Converts between a vocabulary's tokens and the bytes or text that they encode. */
 import type { TokenizerFile, Stage } from './shapes.ts';
 
 /**
- * The 256 letters that byte-level vocabularies use for bytes: printable ones stand for themselves.
+ * The 256 letters that byte-level vocabularies use for bytes: printable ones represent themselves.
  */
 export const letters = byteLetters();
 
@@ -50,13 +50,13 @@ export function createSurface(
   return (token) => (names.has(token) ? token : read(token));
 }
 
-/** Tells whether tokens consist of bytes written as letters. */
+/** Returns whether tokens consist of bytes written as letters. */
 export function isByteLevel(file: Pick<TokenizerFile, 'pre_tokenizer' | 'decoder'>) {
   const parts = [...stages(file.pre_tokenizer), ...stages(file.decoder)];
   return parts.some((part) => part?.type === 'ByteLevel');
 }
 
-/** Tells whether tokens write a space as U+2581, as SentencePiece does. */
+/** Returns whether tokens write a space as U+2581, as SentencePiece does. */
 export function hasBlocks(file: Pick<TokenizerFile, 'model' | 'pre_tokenizer' | 'decoder'>) {
   return !isByteLevel(file) && file.model.type !== 'WordPiece';
 }

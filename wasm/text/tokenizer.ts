@@ -114,11 +114,11 @@ class Tokenizer implements TokenizerShape {
   #findBos(settings: Settings) {
     // The file states that there is none, so the code does not guess.
     if (settings.bos_token === null) return null;
-    const named = nameOf(settings, 'bos_token');
+    const bosName = nameOf(settings, 'bos_token');
     // Guesses must be added tokens: an ordinary word "<s>" does not begin sequences.
     const candidates = [this.#names[this.#template.before[0]], ...BOS_NAMES];
     const added = candidates.filter((name) => this.#addedIds.has(name));
-    const ids = [named, ...added].map((name) => this.#id(name));
+    const ids = [bosName, ...added].map((name) => this.#id(name));
     return ids.find((id) => id !== undefined) ?? null;
   }
 

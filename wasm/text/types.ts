@@ -25,7 +25,7 @@ export interface SpecialToken {
 
 export interface EncodeOptions {
   /**
-   * Special tokens around the text: 'auto' follows the tokenizer's own post-processor, 'none' adds
+   * Special tokens before and after the text: 'auto' follows the tokenizer's own post-processor, 'none' adds
    * none, and a list prepends these tokens and appends none.
    */
   readonly special?: 'auto' | 'none' | readonly string[];

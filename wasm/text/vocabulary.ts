@@ -128,8 +128,8 @@ function addedTokens(
   const added = new Map();
   for (const [id, token] of Object.entries(settings.added_tokens_decoder ?? {})) {
     const content = token?.content;
-    const where = `tokenizer_config.json added_tokens_decoder ${id}`;
-    if (typeof content !== 'string' || content === '') refuse(where, 'expected content');
+    const place = `tokenizer_config.json added_tokens_decoder ${id}`;
+    if (typeof content !== 'string' || content === '') refuse(place, 'expected content');
     added.set(content, { ...token, id: Number(id) });
   }
   const names = [...ROLES.map(([key]) => nameOf(settings, key)), ...more];
@@ -175,7 +175,7 @@ export function byteLevelFile(parts: {
   };
 }
 
-/** Makes a post-processor that adds tokens around a text; null if it would add none. */
+/** Makes a post-processor that adds tokens before and after a text; null if it would add none. */
 export function template(bos: string | null, eos: string | null) {
   if (bos === null && eos === null) return null;
   const special = (id: string) => ({ SpecialToken: { id, type_id: 0 } });

@@ -1,9 +1,7 @@
 /**
- * Draws the pictures that previews of shared links show, one for each room and lesson: its title, its sentence and a
- * figure of lessons/pictures. Start's is also what the page shows where its program cannot run. Run it after a change of
- * any of them; web/test/cards.test.ts says when.
- *
- *     node web/cards/draw.mjs [NAME]
+ * Draws the pictures for previews of shared links, one for each room and lesson: its title, its sentence and a figure
+ * of lessons/pictures. The page also shows Start's where its program cannot run. Run it after a change of any of them;
+ * web/test/cards.test.ts fails until then. node web/cards/draw.mjs [NAME]
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -31,7 +31,7 @@ const PHONE = 324;
 const stage = await openStage();
 const page = await stage.open('', { file: 'learn/glossary/index.html', waits: false });
 
-/** Puts a figure on the page; what it publishes. */
+/** Adds a figure to the page and returns its event. */
 async function show(attributes) {
   await page.evaluate(
     ([all, width]) => {
@@ -43,7 +43,7 @@ async function show(attributes) {
       element.addEventListener('run', ({ detail }) => {
         const plain = (number) => ({ ...number, data: Array.from(number.data) });
         const results = detail.results.map((one, i) => ({
-          // The lab says one thing of both models.
+          // The lab's sentence covers both models.
           ...(detail.says && i === 0 ? { says: detail.says } : {}),
           ...{ ...one, numbers: one.numbers.map(plain) },
         }));
@@ -141,7 +141,7 @@ for (const { writes } of lessons)
     ]);
     written[id] = {
       ...{ id, model, prompt },
-      // Of the seed that the element begins with.
+      // The texts of the element's first seed.
       rows: texts[2].map((one, i) => ({
         ...{ cache: caches[i], text: one.text, distinct: percent(distinct(one)) },
       })),

@@ -1,7 +1,7 @@
 /**
- * Records what SmolLM2-135M-Instruct writes with its first key, without it, and with it put back. Start and lesson 4
- * show the texts, which take the likeliest token each time; the numbers beside them are means over sampled texts, so
- * that they do not rest on one continuation. Beside them is the loss on the page's first text. It takes some minutes:
+ * Records the texts that SmolLM2-135M-Instruct generates with its first key, without it, and with it restored, and the
+ * loss on the page's first text. Start and lesson 4 show these greedy texts; the numbers beside them are means over
+ * sampled texts, so that they do not rest on one continuation. It takes some minutes:
  *
  *     models/fetch/smollm2 && node web/lessons/without_first.mjs
  */

@@ -1,4 +1,4 @@
-/** What the builds of the page and of the package sinkscope-page have in common. */
+/** Settings that the builds of the page and of the package sinkscope-page share. */
 import { resolve } from 'node:path';
 import type { BuildOptions, UserConfig } from 'vite';
 
@@ -33,7 +33,7 @@ export function buildInto(out: string, codeSplitting: object, pages: object = {}
     modulePreload: { polyfill: false },
     license: { fileName: 'NOTICES.page.md' },
     rollupOptions: {
-      // The worker fetches the cache when a model is kept; the page has it from the start.
+      // The worker imports the cache lazily; the page imports it at once.
       checks: { ineffectiveDynamicImport: false },
       input: { ...pages, ...ENTRIES },
       preserveEntrySignatures: 'exports-only',

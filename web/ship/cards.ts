@@ -1,6 +1,6 @@
 /**
- * What a preview of a shared link shows: a title, a sentence and a picture for each room and each lesson. The rooms
- * are states of one page, which a preview cannot distinguish: each has a page of its own, which leads there.
+ * Previews of shared links: a title, a sentence and a picture for each room and each lesson. The rooms are states of
+ * one page, which a preview cannot distinguish: each has a page of its own, which redirects there.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -10,13 +10,13 @@ import { ROOMS, type RoomName } from '../src/rooms/names.ts';
 import { escaped, lessons } from './lessons.ts';
 import { POLICY_TAGS } from './policy.ts';
 
-/** Of every picture, in pixels: what the large cards of previews take. */
+/** The size of every picture in pixels, as large previews need it. */
 export const SIZE = { width: 1200, height: 630 } as const;
 
 export interface Card {
   /** The page below the page's own address: `explore/index.html`. */
   readonly page: string;
-  /** Of the picture's file. */
+  /** The name of the picture's file. */
   readonly name: string;
   readonly heading: string;
   readonly description: string;
@@ -37,7 +37,7 @@ const FIGURES: Readonly<Record<RoomName, readonly string[]>> = {
 
 const [start, ...others] = ROOMS;
 
-/** Of every page that a link may lead to, embeds left out. */
+/** Returns a card for every page that a link may lead to, except embeds. */
 export function cards(): readonly Card[] {
   return [
     ...ROOMS.map((room) => ({
@@ -64,7 +64,7 @@ export const figuresOf = ({ figures }: Card): readonly string[] =>
     readFileSync(join(import.meta.dirname, '../lessons/pictures', `${name}.svg`), 'utf8'),
   );
 
-/** A fingerprint of what the picture shows, by which a test finds pictures that must be drawn again. */
+/** Returns a fingerprint of the picture's contents, by which a test finds outdated pictures. */
 export function drawnFrom(card: Card): string {
   const hash = createHash('sha256').update(JSON.stringify([card.heading, card.description]));
   for (const svg of figuresOf(card)) hash.update(svg);
@@ -73,7 +73,7 @@ export function drawnFrom(card: Card): string {
 
 export const pictureOf = ({ name }: Card) => `cards/${name}.png`;
 
-/** The tags of a page. @param home the address of the page's own folder, absolute where it is known */
+/** Returns the tags of a page. @param home the address of the page's own folder, absolute if known */
 export function tagsOf(card: Card, home: string): readonly Readonly<Record<string, string>>[] {
   return [
     { property: 'og:site_name', content: 'Sinkscope' },
@@ -89,11 +89,11 @@ export function tagsOf(card: Card, home: string): readonly Readonly<Record<strin
   ];
 }
 
-/** In the words of browsers that know no modules: the hash of a link names its state. */
+/** A script for old browsers without modules: the hash of a link names its state. */
 const GOES = `location.replace('../index.html' + (location.hash || document.currentScript.getAttribute('data-hash')));
 `;
 
-/** The page of a room, whose picture is shown where scripts do not run. */
+/** Returns the page of a room, whose picture is visible without scripts. */
 function roomPage(card: Card, home: string): string {
   const tags = [...POLICY_TAGS, ...tagsOf(card, home)].map(
     (attributes) =>
@@ -124,7 +124,7 @@ ${tags.join('\n')}
 `;
 }
 
-/** @param home the absolute address of the built page; '' where it is not known */
+/** @param home the absolute address of the built page; '' if unknown */
 export function shareable(home: string): Plugin {
   const all = new Map(cards().map((card) => [card.page, card]));
   const homeOf = (page: string) => home || '../'.repeat(page.split('/').length - 1) || './';

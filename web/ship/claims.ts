@@ -1,4 +1,4 @@
-/** The claims of papers beside our tests, as lesson tables: a row for each section, which a reader unfolds. */
+/** The claims of papers and our tests, as lesson tables: a row for each section, which a reader unfolds. */
 import { chance, claims, type Claim } from './facts.ts';
 import { make, minus, table, text, type Node } from './nodes.ts';
 
@@ -22,7 +22,7 @@ function sinksOf(sinks: readonly number[]): string {
   return `; Sink₁ ${least === most ? least : `${least} to ${most}`}%`;
 }
 
-/** Each effect: which recipe against which, the difference with its interval, how many seeds, by which protocol. */
+/** Returns each effect: the compared recipes, the difference with its interval, the number of seeds, the protocol. */
 function effectsOf({ effects }: Claim): Node {
   const all = effects.flatMap(
     ({ recipe, against, outcome, name, protocol, seeds, mean, low, high, by_shares, sinks }) => {
@@ -49,7 +49,7 @@ function effectsOf({ effects }: Claim): Node {
 const verdictOf = ({ verdict, survives, two_seeds }: Claim) =>
   `${verdict}${survives ? ' †' : ''}${two_seeds ? ', on two seeds' : ''}`;
 
-/** Why a claim has no verdict: what nothing here can test, or the runs that are missing. */
+/** Explains why a claim has no verdict: it cannot be tested here, or runs are missing. */
 function whyNot({ hours, why }: Claim): string {
   const runs = hours && `Its runs are not trained yet: ${hours.join(' to ')} core hours.`;
   return [runs, why && typeset(why)].filter(Boolean).join(' ');
@@ -64,7 +64,7 @@ const typeset = (said: string) =>
     .replace(/\balpha\b/g, 'α₁')
     .replace(/\beps\b/g, 'ε');
 
-/** Where a claim is made, as coarsely as the table folds: a paper's section, or all of a paper that makes few. */
+/** Returns the row of a claim: a paper's section, or the whole paper if it makes few claims. */
 function placeOf({ source, section }: Claim): string {
   const paper = source.replace(/ \(.*/, '');
   const [part] = /^(?:section \d+|appendix)/.exec(section) ?? [];
@@ -87,7 +87,7 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   );
   const span = (words: string, className?: string) =>
     make('span', className ? { className: [className] } : {}, [text(words)]);
-  /** A count; its column's head names the verdict to those who see, and words after it to those who listen. */
+  /** Returns a count; the column's heading shows the verdict, and hidden words name it for screen readers. */
   const counted = (own: readonly Claim[], verdict: string) => {
     const found = count(own, verdict);
     return make('span', found ? {} : { className: ['none'] }, [

@@ -1,8 +1,8 @@
-/** Each seed of a recipe as a dot, and their mean: a table that is read without JavaScript. */
+/** A dot for each seed of a recipe, and their mean, as a table that needs no JavaScript. */
 import { longRuns, meanOf, modelsOfZoo } from './facts.ts';
 import { fixed, make, table, text, type Node } from './nodes.ts';
 
-/** The outcomes that can be drawn, with the places of their digits. */
+/** The outcomes that can be drawn, with their decimals. */
 const OUTCOMES: Readonly<Record<string, { readonly title: string; readonly digits: number }>> = {
   alpha: { title: 'α₁ above uniform attention', digits: 2 },
   loss: { title: 'loss (nats)', digits: 2 },
@@ -14,7 +14,7 @@ export interface Dots {
   readonly mean: number;
 }
 
-/** What the long runs of the recipes have at a step, the largest mean first. */
+/** Draws the outcome of the recipes' long runs at a step, the largest mean first. */
 export function seedDots(recipes: readonly string[], step: number, outcome: string): Dots[] {
   const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));
   return recipes

@@ -14,7 +14,7 @@ interface Named {
   readonly seed?: number;
 }
 
-/** By the rows' names where they have some, else by their index. */
+/** Indexes rows by their names, if they have some. */
 function byName(rows: readonly Named[]): Record<string, unknown> {
   return Object.fromEntries(
     rows.map((row, i) => [
@@ -54,7 +54,7 @@ const rangeOf = (values: readonly number[]) => ({
   max: Math.max(...values),
 });
 
-/** The first step from which on α₁ stays at 0.1 above uniform attention or more: protocol A's onset. */
+/** Returns the first step from which α₁ stays at least 0.1 above uniform attention: protocol A's onset. */
 function onsetOf({ points }: Log): number {
   const last = points.findLastIndex(({ alpha }) => !(alpha! >= 0.1));
   return points[last + 1]?.step ?? NaN;
@@ -103,7 +103,7 @@ function ofPairs(id: string, step: number): Record<string, unknown> {
   return { [step]: intervalOfPairs(differences) };
 }
 
-/** How the onset of the sink goes with α₁ at a step, over the long runs of a recipe. */
+/** Returns how the onset of the sink correlates with α₁ at a step, over the long runs of a recipe. */
 function ofOnsets(id: string, step: number): Record<string, unknown> {
   const runs = longRuns(id);
   const alphas = runs.map((run) => alphaAt(run, step) ?? NaN);
@@ -187,7 +187,7 @@ export function fact(place: string): number {
   return found;
 }
 
-/** What is done to a number before it is stated. */
+/** Transformations of a number before the text states it. */
 const FORMS: Readonly<Record<string, (value: number) => number>> = {
   '': (value) => value,
   percent: (value) => 100 * value,
@@ -195,8 +195,8 @@ const FORMS: Readonly<Record<string, (value: number) => number>> = {
 };
 
 /**
- * Whether a text states the number of a table, rounded to the digits that the text has.
- * @returns undefined, or what is wrong
+ * Checks whether a text states the number of a table, rounded to the text's digits.
+ * @returns undefined, or the error
  */
 export function wrongly(stated: string, place: string, as = ''): string | undefined {
   const form = Object.hasOwn(FORMS, as) && FORMS[as];
@@ -208,7 +208,7 @@ export function wrongly(stated: string, place: string, as = ''): string | undefi
   return Number(actual) === Number(digits) ? undefined : `“${stated}”: ${place} is ${actual}`;
 }
 
-/** One claim of the paper beside our test: models/train/claims.py writes them. */
+/** One claim of the paper and our test; models/train/claims.py writes them. */
 export interface Claim {
   readonly id: string;
   readonly claim: string;
@@ -220,34 +220,34 @@ export interface Claim {
     /** A recipe, or the number that the mean over seeds is compared with. */
     readonly against: string | number;
     readonly outcome: string;
-    /** The outcome in words, where its column says too little. */
+    /** The outcome in words, if its column is not clear enough. */
     readonly name: string | null;
-    /** Of the runs that were compared; null: shipped models, seeds of the lab, searches. */
+    /** The protocol of the compared runs; null: shipped models, seeds of the lab, searches. */
     readonly protocol: 'a' | 'b' | null;
     readonly seeds: number;
     readonly mean: number | null;
     readonly low: number | null;
     readonly high: number | null;
-    /** Where a source says that there is no sink: alpha on rows divided by their sums. */
+    /** For claims that a sink is absent: alpha on rows divided by their sums. */
     readonly by_shares: readonly [number, number, number] | null;
     /** Sink_1^0.3 of each seed or model, in percent. */
     readonly sinks: readonly number[];
   }[];
   readonly verdict: string;
-  /** By the first version of the rules. */
+  /** The verdict by the first version of the rules. */
   readonly before: string | null;
   /** Whether the verdict rests on two seeds of a recipe. */
   readonly two_seeds: boolean;
   /** Whether its verdicts on a direction survive Benjamini and Hochberg's procedure; null without one. */
   readonly survives: boolean | null;
   readonly why: string | null;
-  /** From how many to how many core hours the runs take that are left. */
+  /** The range of core hours that the missing runs take. */
   readonly hours: readonly [number, number] | null;
   /** A state of the page. */
   readonly seen: string | null;
 }
 
-/** How many verdicts on a direction there are, and how many chance alone would give. */
+/** The number of verdicts on a direction, and the number that chance alone would give. */
 export interface Chance {
   readonly comparisons: number;
   readonly directions: number;

@@ -20,7 +20,7 @@ export function lessons(): Lesson[] {
   return ORDER.map((slug) => lessonOf(slug, readFileSync(join(folder, `${slug}.md`), 'utf8')));
 }
 
-/** What the page lists of a lesson. */
+/** The facts about a lesson that the page lists. */
 export const listed = ({ slug, number, title, description, minutes }: Lesson) => ({
   ...{ slug, number, title, description, minutes },
 });
@@ -100,7 +100,7 @@ export function pages(): Readonly<Record<string, string>> {
   const problems = all.flatMap(({ slug, problems: own }) =>
     own.map((one) => `web/lessons/${slug}.md, ${one}`),
   );
-  // Its own figures are drawn on a page of the build: lessons/draw.mjs.
+  // The build for lessons/draw.mjs allows problems, since that program mends the pictures.
   if (problems.length && !process.env.SINKSCOPE_DRAWS) throw new Error(problems.join('\n'));
   return {
     ...Object.fromEntries(

@@ -57,7 +57,7 @@ import { groupsOf, runsOf } from './runs.ts';
 import { fact, longRuns, meanOf, modelsOfZoo, wrongly, type Model } from './facts.ts';
 
 export interface FigureOf {
-  /** With the name of its lesson's pictures: `1-map`. */
+  /** The name of the figure's picture: `1-map`. */
   readonly id: string;
   /** Attributes of the element. */
   readonly state: Readonly<Record<string, string>>;
@@ -75,7 +75,7 @@ export interface Picture {
   readonly phone: number;
 }
 
-/** Texts that lessons/draw.mjs let a model write. */
+/** Texts that lessons/draw.mjs let a model generate. */
 export interface Writing {
   readonly id: string;
   readonly model: string;
@@ -89,14 +89,14 @@ export interface Writing {
   readonly values: Readonly<Record<string, string>>;
 }
 
-/** What lessons/without_first.mjs recorded. */
+/** The texts that lessons/without_first.mjs recorded. */
 interface Deleted {
   readonly prompt: string;
   readonly texts: Readonly<Record<Name, string>>;
   readonly trials: readonly Readonly<Record<Name, Measures>>[];
 }
 
-/** A sentence that a lesson says while a condition is true of a figure's run. */
+/** A sentence that a lesson shows while a condition holds for a figure's run. */
 interface When {
   readonly figure: string;
   readonly condition: string;
@@ -106,9 +106,9 @@ interface When {
 }
 
 export interface Lesson {
-  /** Its address below `learn/`, which is the name of its file and stays when lessons come before it. */
+  /** Its address below `learn/`: the name of its file, which stays when lessons are inserted. */
   readonly slug: string;
-  /** Its place in lessons/order.json, from 1; 0 where it is not there. */
+  /** Its place in lessons/order.json, from 1; 0 if it is not listed. */
   readonly number: number;
   readonly title: string;
   readonly description: string;
@@ -127,11 +127,11 @@ export interface Lesson {
     readonly stated: string;
   }[];
   readonly whens: readonly When[];
-  /** What is wrong with it, a sentence each. */
+  /** Its problems, a sentence each. */
   readonly problems: readonly string[];
 }
 
-/** What each directive may have; of a figure, those attributes of <sink-scope> that lessons use. */
+/** The attributes of each directive; for a figure, those attributes of <sink-scope> that lessons use. */
 export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   figure: [
     ...['id', 'view', 'shown', 'controls', 'hide', 'input', 'prompt', 'seed', 'first', 't', 'n'],
@@ -155,7 +155,7 @@ export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   paper: ['of', 'as'],
 };
 
-/** Where links and pictures may lead: to addresses of these schemes, and to the page's own files. */
+/** Links and pictures may have these schemes, or lead to the page's own files. */
 const SCHEMES = ['https:', 'http:', 'mailto:'];
 
 /**
@@ -164,7 +164,7 @@ const SCHEMES = ['https:', 'http:', 'mailto:'];
  */
 const MOST = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
 
-/** What a lesson has too much of, a sentence each. */
+/** Checks the bounds of a lesson; returns a sentence for each that it exceeds. */
 function excessOf(source: string): string[] {
   if (source.length > MOST.characters)
     return [`line 1: ${source.length} characters: expected at most ${MOST.characters} in a lesson`];
@@ -197,10 +197,10 @@ export const ORDER = JSON.parse(
 ) as readonly string[];
 const placeOf = (slug: string) => ORDER.indexOf(slug) + 1;
 
-/** How the pictures of a lesson begin: lessons of the first edition have a number there. */
+/** Returns the prefix of a lesson's pictures: for lessons of the first edition, a number. */
 export const picturesPrefix = (slug: string) => /^\d+/.exec(slug)?.[0] ?? slug;
 
-/** Where the page lies, from a lesson. */
+/** The address of the page, relative to a lesson. */
 const PAGE = '../../index.html';
 const WORDS_A_MINUTE = 110;
 
@@ -215,7 +215,7 @@ const { version: VERSION } = JSON.parse(
   readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'),
 ) as { readonly version: string };
 
-/** What is wrong with the stamp of a figure's picture: it was drawn by another version of the page. */
+/** Explains what is wrong with the stamp of a figure's picture: another version of the page drew it. */
 export function staleWords(name: string, svg: string): string | undefined {
   const stamp = /Sinkscope (\d[\d.]*)/.exec(svg)?.[1];
   return stamp === VERSION
@@ -230,9 +230,9 @@ export function writings(): Readonly<Record<string, Writing>> {
     : {};
 }
 
-/** What of a text reads as a measured number: it must have a source. */
+/** A number in a text that reads as a measurement must have a source. */
 const MEASURED = /\d(?:[\d,.]*\d)?(?:%| nats?\b|×)/;
-/** What is so by definition: a whole, and the level of an interval. */
+/** Numbers that hold by definition: a whole, and the level of an interval. */
 const DEFINED = /\b100%|\b95% intervals?/g;
 
 /** A map of one model fits on a screen with its text; several, and charts, take the whole column. */
@@ -240,7 +240,7 @@ export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, stri
   ['attention', 'heads', 'gives', 'bias', 'gate', 'effects'].includes(view) &&
   !/,(?![^(]*\))/.test(shown);
 
-/** Sink beside loss, of three or more seeds at one step of training. */
+/** The sink and the loss of recipes with three or more seeds at one step of training. */
 function costs(ids: readonly string[]): Node {
   const all = new Map(modelsOfZoo().map((one) => [one.id, one]));
   const BASE = 'softmax';
@@ -284,14 +284,14 @@ const mathOf = ([tag, ...children]: MathNode): Node =>
     children.map((one) => (typeof one === 'string' ? text(one) : mathOf(one))),
   );
 
-/** A word that a directive gives, and what it could be. */
+/** Checks a word of a directive against the known ones. */
 function oneOf(given: string, what: string, known: object): string {
   if (!Object.hasOwn(known, given))
     throw new Error(`The ${what} “${given}”: expected one of ${Object.keys(known).join(', ')}.`);
   return given;
 }
 
-/** A row at its start, as a formula and a table: what a page without JavaScript shows. */
+/** A row in its initial state, as a formula and a table, which pages without JavaScript show. */
 function rowOf({ switches = '', beside = '', ...set }: Record<string, string>): Node[] {
   const words = (all: string) => all.split(/\s+/).filter(Boolean);
   for (const name of words(switches)) oneOf(name, 'switch', SWITCHES);
@@ -338,13 +338,15 @@ function labelOf(node: Node): readonly Node[] {
   return first.children ?? [];
 }
 
-/** Where a sentence of prose ends. */
+/** The end of a sentence of prose. */
 const SENTENCE = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
 
-/** The sentences of a paragraph: the figures whose numbers each states outside of a condition, and its words. */
+/**
+ * Splits a paragraph into its sentences, each with its words and the figures whose numbers it states unconditionally.
+ */
 function sentencesOf(node: Node): { readonly said: string; readonly figures: readonly string[] }[] {
   const figures: string[] = [];
-  // A private sign stands for each number: the sentence that holds it is found by it.
+  // A private-use character replaces each number, so that the sentence with it can be found.
   const plain = (one: Node): string => {
     if (one.name === 'when') return ' ';
     if (one.name === 'live') {
@@ -360,15 +362,15 @@ function sentencesOf(node: Node): { readonly said: string; readonly figures: rea
   }));
 }
 
-/** What names the text that a sentence speaks of, so that its numbers may be those of any text. */
+/** Words with which a sentence names its text, so that its numbers need not hold for other texts. */
 const NAMES_ITS_TEXT = /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b/i;
 
 function directives(slug: string, read: Read) {
   const prefix = picturesPrefix(slug);
-  /** Figures whose text or step the reader changes. */
+  /** Figures whose text or step the reader can change. */
   const changing = new Set<string>();
   let group = 0;
-  /** All cases, and those that follow another one. */
+  /** All cases, and cases that follow another one. */
   const cases = new WeakSet<Node>();
   const further = new WeakSet<Node>();
   const pictures = picturesOf();
@@ -382,7 +384,7 @@ function directives(slug: string, read: Read) {
     node.data = made.data!;
     node.children = made.children!;
   };
-  /** A number of the run behind a figure, as its picture was taken. */
+  /** A number of the run behind a figure, when its picture was drawn. */
   const valueIn = (figure: string, value: string): string | undefined => {
     const name = `${prefix}-${figure}`;
     const values = (pictures[name] ?? writings()[name])?.values ?? {};
@@ -618,7 +620,7 @@ function headOf(tree: Root): { title: string; description: string } {
   return { title: toString(title), description: toString(description as Paragraph) };
 }
 
-/** How long a reader takes: for all words that are shown before the reader unfolds a table. */
+/** Estimates the reading time of all words outside of folded tables. */
 export function minutesOf(html: string): number {
   const shown = html
     .replace(/<(?:svg|math|sink-row|sink-write)\b[^]*?<\/(?:svg|math|sink-row|sink-write)>/g, ' ')

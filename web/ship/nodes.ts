@@ -38,7 +38,7 @@ export function table(
   );
 }
 
-/** A number with so many decimals, and no sign where it rounds to 0. */
+/** Formats a number with `digits` decimals, without a sign if it rounds to 0. */
 export const fixed = (value: number, digits: number) =>
   (Math.abs(value) < 0.5 / 10 ** digits ? 0 : value).toFixed(digits).replace('-', '−');
 

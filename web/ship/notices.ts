@@ -1,11 +1,11 @@
 /**
- * The notices of what others wrote and what is built holds: of npm's packages as Vite finds them in
- * the bundles, of what is compiled into the binaries as the C build wrote them beside these.
+ * Writes the notices about other authors' code in the build: npm's packages, as Vite finds them in the bundles, and
+ * code in the binaries, whose notices the C build writes.
  */
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Joins the notices of several bundles in `out` into one; `binaries` is a notice of its own. */
+/** Joins the notices of several bundles in `out` into one; `binaries` has further notices. */
 export function writeNotices(out: string, bundles: readonly string[], binaries: string): void {
   // "# Licenses", a sentence, then "## name, version - ..." for each package.
   const [head = '', ...first] = sections(join(out, bundles[0]!));

@@ -1,4 +1,4 @@
-/** Builds the service worker, once everything else lies in its place. */
+/** Builds the service worker, after all other files. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,10 +17,7 @@ const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards|plates)\/.*)$/;
 const ON_DEMAND =
   /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/([^/]*\.svg|remedies-[^/]*\.js))$/;
 
-/**
- * @param out the built page
- * @param zoo where its models lie, below `out`; of these only `first` are fetched ahead
- */
+/** @param out the built page @param zoo the folder of its models, below `out`; only `first` of these are precached */
 export async function buildServiceWorker(
   out: string,
   zoo: string,
@@ -32,7 +29,7 @@ export async function buildServiceWorker(
     .filter((file) => !NOT_LOADED.test(file))
     .map((path) => {
       const bytes = readFileSync(join(out, path));
-      // Some servers unpack what ends in .gz by themselves.
+      // Some servers unpack .gz files on their own.
       const contents = path.endsWith('.gz') ? [bytes, gunzipSync(bytes)] : [bytes];
       return { path, ahead: isAhead(path), hashes: contents.map(hashOf) };
     });

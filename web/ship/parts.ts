@@ -1,6 +1,6 @@
 /**
- * The engine's binaries and the zoo lie beside the page as they are, under addresses that carry a
- * hash of what is in them: a page never reads the engine or the models of another build.
+ * Copies the engine's binaries and the zoo next to the page, under addresses with a hash of their
+ * contents, so that a page never reads the engine or the models of another build.
  */
 import { createHash } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ function digest(folder: string, files: readonly string[]): string {
   return hash.digest('hex').slice(0, 10);
 }
 
-/** A folder that is shipped beside the page. */
+/** A folder that is shipped with the page. */
 export class Part {
   readonly path: string;
   readonly files: readonly string[];

@@ -1,7 +1,7 @@
 /**
- * The content of the page until its program runs: the picture of Start's preview, and why it may be all there is. Without
- * JavaScript it is shown at once, from a disk or a broken host after a moment; the program takes it away.
- * A script that needs no module says which of the reasons it is, where it may run.
+ * The content of the page until its program runs: the picture of Start's preview, and the reason why there may be no
+ * more. Without JavaScript it is visible at once, from a disk or a broken host after a moment; the program removes it.
+ * A script without modules states the reason, where it can run.
  */
 import type { Plugin } from 'vite';
 import { cards, pictureOf, SIZE } from './cards.ts';
@@ -25,7 +25,7 @@ const REASONS = {
     '<code>Access-Control-Allow-Origin</code>.',
   host: 'Its scripts could not be fetched, or this browser is older than they are. Try again.',
 };
-/** In the words of browsers that know no modules. */
+/** A script for old browsers without modules. */
 const SHOWS_REASON = `(function () {
   var why = location.protocol === 'file:' ? 'file' : self.origin === 'null' ? 'sandbox' : 'host';
   var all = ['file', 'sandbox', 'host'];
@@ -35,7 +35,7 @@ const SHOWS_REASON = `(function () {
 const STYLE =
   '#plain{max-width:60rem;margin:1rem auto;padding:0 1rem;animation:plain-waits 3s step-end}' +
   '#plain img{max-width:100%;height:auto}' +
-  // So far off the screen, its picture is not fetched either.
+  // Far off the screen, so that browsers do not fetch the picture either.
   '@keyframes plain-waits{from{position:absolute;left:-9999px;visibility:hidden}}';
 
 export function plain(): Plugin {
@@ -58,7 +58,7 @@ export function plain(): Plugin {
               children:
                 `<p>${SAID}</p><noscript><p>${WITHOUT}</p></noscript>` +
                 Object.entries(REASONS)
-                  // Where not even that script may run, it is a file or a frame.
+                  // Where that script cannot run either, the page is a local file or a frame.
                   .map(
                     ([name, text]) =>
                       `<p id="plain-${name}"${name === 'host' ? ' hidden' : ''}>${text}</p>`,

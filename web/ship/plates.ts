@@ -1,6 +1,6 @@
 /**
- * Plates: a figure of the course on a sheet of paper, with what it shows, a question, space to write and the address of
- * the live figure. plates/draw.mjs makes PDF files of them.
+ * Plates: a figure of the course on a sheet of paper, with an explanation, a question, space to write and the address
+ * of the live figure. plates/draw.mjs makes PDF files of them.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,19 +12,19 @@ import { picturesOf } from './markdown.ts';
 const web = join(import.meta.dirname, '..');
 
 interface Plate {
-  /** As lessons/pictures names it. */
+  /** The figure's name in lessons/pictures. */
   readonly figure: string;
   readonly title: string;
   readonly sentences: readonly string[];
   readonly question: string;
-  /** What was measured how, a line for each model. */
+  /** The conditions of the measurement, a line for each model. */
   readonly conditions: readonly string[];
   readonly svg: string;
-  /** Of the live figure, below the page's address. */
+  /** The path of the live figure, below the page's address. */
   readonly link: string;
 }
 
-/** `{alpha}` is the number that the picture has under that name, `{says}` the sentence that it computes. */
+/** Replaces `{alpha}` by the picture's number of that name, and `{says}` by its computed sentence. */
 function filled(text: string, of: Readonly<Record<string, string>>): string {
   return text.replace(/\{(\w+)\}/g, (_, name: string) => {
     if (!(name in of)) throw new Error(`plates.json: no number “${name}” in the picture: ${text}`);
@@ -57,7 +57,7 @@ function untitled(svg: string): string {
       `viewBox="0 ${LINE} ${width} ${Number(height) - LINE}"`,
     );
 }
-/** What that line takes, in units of the figure. */
+/** The height of that line, in units of the figure. */
 const LINE = 26;
 
 export function plates(): readonly Plate[] {
@@ -74,7 +74,7 @@ export function plates(): readonly Plate[] {
     return {
       ...{ figure, title, question, svg: untitled(svg) },
       sentences: sentences.map((one) => filled(one, numbers)),
-      // As the picture has them, in which they are escaped already.
+      // The picture's own conditions, which are escaped already.
       conditions: described.split('\n').filter((line) => line.includes(' · ε = ')),
       link: `embed.html#${hashOf(picture.state)}`,
     };

@@ -1,32 +1,31 @@
 /**
- * What the page may load and whom it may ask, written once: as <meta> into both pages, for hosts
- * that send no headers, and as `_headers`, which Netlify, Cloudflare Pages and others read and
- * tests/browser/stage.mjs sends.
+ * The page's policy on loading and connecting, written once: as <meta> in both pages, for hosts that send no headers,
+ * and as `_headers`, which Netlify, Cloudflare Pages and others read and tests/browser/stage.mjs sends.
  */
 import type { HtmlTagDescriptor, Plugin } from 'vite';
 
 const POLICY = {
   'default-src': "'self'",
   'script-src': "'self' 'wasm-unsafe-eval'",
-  // Observable Plot puts a <style> into each figure. Styles run nothing, and what they could ask
-  // for is bounded by the lines below.
+  // Templates set style attributes, such as the colors of legends. Styles run no code, and the lines
+  // below bound what they can load.
   'style-src': "'self' 'unsafe-inline'",
-  // Figures are saved through pictures made here.
+  // Figures are saved through images that the page creates.
   'img-src': "'self' data: blob:",
-  // Models come from the hub that the reader names.
+  // Models come from a hub that the reader chooses.
   'connect-src': "'self' https:",
   'object-src': "'none'",
   'base-uri': "'self'",
   'form-action': "'none'",
-  // No text becomes markup or a script's address but by these two: Lit's templates, and trust.ts.
+  // Only these two policies turn text into markup or a script's address: Lit's templates, and trust.ts.
   'require-trusted-types-for': "'script'",
   'trusted-types': 'lit-html default',
 };
 
 /**
- * Memory that threads can share is given to a document that is set apart from other sites; of the ways to
- * ask for it this one leaves frames, in other people's pages and in ours, and what is fetched as they are.
- * What browsers do not know it for, sw/sw.ts does.
+ * Browsers give shared memory only to isolated documents. Unlike the other headers for isolation, this one does not
+ * affect frames, on other sites and here, or the page's requests. For browsers that do not know it, sw/sw.ts isolates
+ * the page.
  */
 export const APART = { 'Document-Isolation-Policy': 'isolate-and-credentialless' };
 
@@ -38,7 +37,7 @@ const HEADERS = {
   'Referrer-Policy': 'no-referrer',
 };
 
-/** What bears a hash of its content in its address never changes. */
+/** An address with a hash of its content never changes. */
 const FOR_EVER = ['/assets/*', '/engine/*', '/zoo/*', '/recordings/*'];
 
 /** For hosts that send no headers. */
@@ -58,7 +57,7 @@ export function policy(): Plugin {
         injectTo: 'head-prepend',
       })),
     generateBundle() {
-      // Other sites may load the element, its engine and the models; nothing here is anybody's own.
+      // Other sites may load the element, its engine and the models: no response depends on cookies or users.
       const open = { 'Access-Control-Allow-Origin': '*', 'X-Content-Type-Options': 'nosniff' };
       const everywhere = { ...HEADERS, ...open };
       const lines = (path: string, headers: Readonly<Record<string, string>>) =>

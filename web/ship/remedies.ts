@@ -1,4 +1,4 @@
-/** What production models do about their sinks, as a lesson's table (src/remedies.ts). */
+/** Remedies of production models for their sinks, as a lesson's table (src/remedies.ts). */
 import { COMPARED, HEADS, hubAddress, NOT_HERE, REMEDIES, twinWords } from '../src/remedies.ts';
 import { modelsOfZoo } from './facts.ts';
 import { make, table, text, type Node } from './nodes.ts';

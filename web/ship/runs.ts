@@ -10,7 +10,7 @@ type Outcome = keyof typeof OUTCOMES;
 
 export interface Group {
   readonly title: string;
-  /** The recipes in the order of the line through their means; those that have no run are left out of it. */
+  /** The recipes in the order of the line through their means; the line omits recipes without runs. */
   readonly recipes: readonly string[];
 }
 
@@ -26,11 +26,11 @@ const WIDTH = 440;
 const HEIGHT = 290;
 const EDGE = { left: 46, right: 84, top: 12, bottom: 40 };
 const TICKS = 5;
-// Of a name in the figure's units, roughly.
+// The approximate width of a letter in the figure's units.
 const CHARACTER = 7;
 const LINE = 14;
 
-/** Multiples of a round step that lie in an interval. */
+/** Returns the multiples of a round step inside an interval. */
 function ticksOf([low, high]: readonly [number, number]): number[] {
   const raw = (high - low) / TICKS;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -46,7 +46,7 @@ const rangeOf = (all: readonly number[]) =>
     ? words(all[0]!)
     : `${words(meanOf(all))} (${words(Math.min(...all))} to ${words(Math.max(...all))})`;
 
-/** An interval that holds all values, with some room. */
+/** Returns an interval that holds all values, with some margin. */
 function domainOf(values: readonly number[]): readonly [number, number] {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const room = (high - low || 1) * 0.06;
@@ -54,9 +54,9 @@ function domainOf(values: readonly number[]): readonly [number, number] {
 }
 
 /**
- * A figure of all runs of some recipes: a dot for each run, a ring for each recipe's mean, and a line through the
- * means of a group; then the same as a table.
- * @throws Error where a group has no run at all
+ * A figure of all runs of some recipes: a dot for each run, a ring for each recipe's mean, and a line through the means
+ * of a group; then the same as a table.
+ * @throws Error if a group has no run at all
  */
 export function runsOf(
   groups: readonly Group[],
@@ -127,7 +127,7 @@ export function runsOf(
   const places = found.map(({ recipes }) =>
     recipes.map(({ runs }) => [x(meanOf(runs[across])), y(meanOf(runs[up]))] as const),
   );
-  // A name is placed beside the last mean of its group, or in the nearest free line above or below it.
+  // A name is next to the last mean of its group, or on the nearest free line above or below it.
   const names: { readonly x: number; readonly y: number; readonly width: number }[] = [];
   for (const [g, { title }] of found.entries()) {
     const [lastX, lastY] = places[g]!.at(-1)!;

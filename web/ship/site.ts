@@ -1,6 +1,6 @@
 /**
- * Gives a folder of releases, each in a folder of its version, the addresses around them: `latest/` and the root lead
- * to the newest release. A release never changes, so a link into its folder shows the same numbers for ever.
+ * Adds addresses to a folder of releases, each in a folder of its version: `latest/` and the root lead to the newest
+ * release. A release never changes, so a link into its folder always shows the same numbers.
  *
  *     node web/ship/site.ts FOLDER        FOLDER holds 0.2.0/, 0.3.0/ ... and, of the main branch, next/
  */
@@ -12,10 +12,10 @@ import { filesOf } from './parts.ts';
 const NEXT = 'next';
 const LATEST = 'latest';
 const VERSION = /^(\d+)\.(\d+)\.(\d+)(-[\w.]+)?$/;
-/** What GitHub Pages publishes at most. */
+/** The size limit of GitHub Pages. */
 const MOST_BYTES = 1e9;
 
-/** Older first; a pre-release comes before its release. */
+/** Orders versions, older first; a pre-release precedes its release. */
 function compare(a: string, b: string): number {
   const [one, other] = [a, b].map((version) => VERSION.exec(version)!);
   for (const i of [1, 2, 3]) if (one![i] !== other![i]) return Number(one![i]) - Number(other![i]);
@@ -23,7 +23,7 @@ function compare(a: string, b: string): number {
   return one![4].localeCompare(other![4], 'en', { numeric: true });
 }
 
-/** A link's hash names its state, and a query may name who sent it: both go along. */
+/** A link's hash names its state, and a query may name its sender: the redirect keeps both. */
 const GOES = `location.replace(document.currentScript.getAttribute('data-to') + location.search + location.hash);
 `;
 
@@ -85,17 +85,17 @@ function lead(site: string, folder: string, release: string): void {
       write(path, leading(readFileSync(join(from, path), 'utf8'), to, `${up(depth)}goes.js`));
   }
   write('sink-scope.js', `import '${up(below)}${release}/sink-scope.js';\n`);
-  // A host copies this one to its own site, where it must import nothing.
+  // A host copies this file to its own site, so it has no imports.
   copyFileSync(join(from, 'sink-widget.js'), join(site, folder, 'sink-widget.js'));
   write('sw.js', ENDS);
 }
 
-/** The rules of each release, whose paths begin at its folder. */
+/** Prefixes the rules of each release with its folder. */
 function headersOf(site: string, releases: readonly string[]): string {
   const rules = releases.map((release) =>
     readFileSync(join(site, release, '_headers'), 'utf8').replace(/^\//gm, `/${release}/`),
   );
-  // Other sites load these, too. A rule for all paths would give a release's files the header twice.
+  // Other sites load these as well. A rule for all paths would send the header twice for a release's files.
   const open = [`/${LATEST}/*`, '/sink-scope.js', '/sink-widget.js'];
   return [...open.map((path) => `${path}\n  Access-Control-Allow-Origin: *\n`), ...rules].join('');
 }

@@ -3,7 +3,7 @@ import type { Root } from 'mdast';
 import { TERMS } from '../src/page/glossary.ts';
 import { make, text, type Node } from './nodes.ts';
 
-/** Where a term lies in the page of the glossary. */
+/** Returns the anchor of a term on the glossary's page. */
 export const anchorOf = (term: string) =>
   `term-${term
     .replace('α', 'alpha')
@@ -17,7 +17,7 @@ const PATTERNS = TERMS.map((one) => ({
   whole: RegExp(`(?<![\\w“])(?:${one.pattern.source})(?![\\w”₁])`, 'u'),
 }));
 
-/** Elements whose words are no prose: a term in them stays a word. */
+/** Elements whose words are no prose: a term in them stays plain. */
 const NO_PROSE = [
   'a',
   'table',
@@ -39,7 +39,7 @@ export const linkTerms = () => (tree: Root) => {
         const match = one.whole.exec(said);
         return match ? [{ ...one, at: match.index, word: match[0] }] : [];
       })
-      // Of two that begin at one place the longer one holds the other.
+      // Of two terms that begin at the same place, the longer one contains the other.
       .sort((a, b) => a.at - b.at || b.word.length - a.word.length)[0];
     if (!found) return said ? [text(said)] : [];
     const { term, meaning, word, at } = found;

@@ -26,7 +26,7 @@ function allHeads(frame: Frame): string {
   return `${who} of the heads ${who === 'None' ? 'has' : 'have'} a sink at the first token.`;
 }
 
-/** Whether another key is a sink, of those that enough queries see. */
+/** Answers whether another key is a sink, among keys that enough queries see. */
 function others(frame: Frame): string {
   const verdict = judged(frame);
   const { sink_ratio } = frame.tensors;
@@ -57,12 +57,12 @@ function write(frame: Frame, at: Head): string {
   if (!Number.isFinite(gets) || !Number.isFinite(writes)) return '';
   const much = gets > 0.5 ? 'Most' : gets > frame.eps ? 'Much' : 'Little';
   const part = writes > 0.5 ? 'most' : writes > 0.25 ? 'some' : 'little';
-  // A sink is a place where the two differ.
+  // The two differ only where a key is a sink.
   const link = gets > frame.eps === writes > 0.25 ? 'and' : 'and yet';
   return `${much} of the attention goes to the first token, ${link} ${part} of what the head writes comes from it.`;
 }
 
-/** Below this a change of the loss, in nats per token, is small. */
+/** A change of the loss below this, in nats per token, is small. */
 const SMALL = 0.01;
 
 const predicts = ({ sequences }: Frame, rise: number, verb = 'predicts'): string =>
@@ -73,7 +73,7 @@ const predicts = ({ sequences }: Frame, rise: number, verb = 'predicts'): string
 const wholeOutput = (frame: Frame, at: Head): string =>
   frame.tensors.mixed ? littleWords(writtenOf(frame, at)) : '';
 
-/** @param rise of the loss with the first token hidden, once it is measured */
+/** @param rise rise of the loss with the first token hidden, once it is measured */
 function whatIf(frame: Frame, rise: number | undefined): string {
   const { base, T, edits } = frame;
   if (!edits.length)
@@ -93,7 +93,7 @@ function matter(frame: Frame, { layer, head }: Head, _: State, hidden = NaN): st
   return `Without this one head ${predicts(frame, rise)}`;
 }
 
-/** What follows the answer where several changes are measured at once. */
+/** The clause after the answer if several changes are measured together. */
 export function togetherWords(frame: Frame, count: number, rise: number | undefined): string {
   const dormant = `${count} heads are dormant: each has a sink, and without any one of them the model predicts about as well.`;
   if (rise === undefined) return `${dormant} Without all of them at once …`;
@@ -113,7 +113,7 @@ function when(frame: Frame): string {
     : `${begin} at first, and training does not give more heads one.`;
 }
 
-/** The numbers of that answer. */
+/** Returns the numbers behind that answer. */
 export function emergenceWords(frame: Frame): string {
   const found = emergence(frame);
   if (!found || found.isNone || found.last <= found.from) return '';
@@ -125,7 +125,7 @@ export function emergenceWords(frame: Frame): string {
 const against = (ratio: number, than: string, alike: string): string =>
   ratio > 1.25 ? `larger ${than}` : ratio < 0.8 ? `smaller ${than}` : alike;
 
-/** The first token's vectors beside the mean of the others, where the hidden state is most unlike them. */
+/** Compares the first token's vectors with the mean of the others, in the layer where the hidden states differ most. */
 function vectors({ tensors: { hidden_norm, value_norm } }: Frame): string {
   if (!hidden_norm || !value_norm) return '';
   const ratios = [hidden_norm, value_norm].map((tensor) => {
@@ -141,7 +141,7 @@ function guess({ next: [first] }: Frame): string {
   return first ? `The model’s first guess for the next token is “${word(first.text)}”.` : '';
 }
 
-/** Whether the second half of the text is predicted better than the first. */
+/** Answers whether the model predicts the second half of the text better than the first. */
 function predicted(frame: Frame): string {
   const losses = Array.from(frame.tensors.loss_at?.data ?? []).filter(Number.isFinite);
   if (losses.length < 8) return '';
@@ -188,21 +188,21 @@ export function answerOf(
   rise?: number,
 ): string {
   const { name } = view!;
-  // Before an edit, what if is asked over the map.
+  // The map's sentence asks "what if" until the reader sets an edit.
   const isIf = name === 'change' || (question.name === 'if' && name === 'attention');
   return (isIf ? whatIf(frame, rise) : ANSWERS[name]?.(frame, at, state, rise)) || view!.question;
 }
 
-/** What the first token is, said in full once a screen. */
+/** The full name of the first token; a screen has it once. */
 export function firstInFull(frame: Frame): string {
   const name = firstBare(frame);
   if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
-  // Other prompts, which numbers are means over, have another.
+  // Other prompts have another first token, and means cover all prompts.
   const whose = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
   return `the first token${whose} is ${name}`;
 }
 
-/** Which of several models have a sink; empty where heads cannot be counted. */
+/** Names the models that have a sink; empty if heads cannot be counted. */
 export function comparedAnswer(frames: readonly Frame[]): string {
   const all = frames.map((frame) => ({ name: frame.title, verdict: judged(frame) }));
   if (all.length < 2 || all.some(({ verdict }) => !verdict.conclusive)) return '';

@@ -1,5 +1,5 @@
-/** Where the page lies, whoever's page this runs in: every part of the program is in a folder of it. */
+/** The address of the program's folder, on whichever page it runs: all its parts are below it. */
 export const base = new URL('../', import.meta.url);
 
-/** A page of Sinkscope's own: it lies there too, but for the npm package, which holds no page. */
+/** The address of Sinkscope's page: the same folder, except in the npm package, which has no page. */
 export const pageAt = (path: string) => new URL(path, HOME || base).href;

@@ -1,7 +1,7 @@
 /**
- * What may be said of a head's attention map. A claim is computed from the cells that are drawn and from
- * nothing else, so it is true of the picture on any text, at any step, with rows normalized or not. Every
- * sentence about the map is made from one claim: lead, caption, remark, label, and the picture to share.
+ * Claims about a head's attention map. A claim is computed only from the cells that are drawn, so it is true of the
+ * picture on any text, at any step, with rows normalized or not. Every sentence about the map is made from one claim:
+ * lead, caption, remark, label, and the picture to share.
  */
 import {
   cellsOf,
@@ -14,14 +14,14 @@ import {
   type Head,
 } from './frame';
 
-/** The first column of a drawn map. */
+/** Measurements of the first column of a drawn map. */
 export interface Column {
-  /** Rows after the first one, and those whose first cell has more than half of the full scale. */
+  /** The number of rows after the first one, and of those whose first cell has more than half of the full scale. */
   readonly rows: number;
   readonly strong: number;
   /** Mean of the column's cells in these rows. */
   readonly mean: number;
-  /** Mean that the column would have there if each row gave all of its cells the same. */
+  /** The mean of these cells if each row spread its sum evenly. */
   readonly uniform: number;
   /** Mean over all rows, the first one included, as alpha_1 has it. */
   readonly given: number;
@@ -59,10 +59,10 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
   };
 }
 
-/** `all` and `many`: of the rows; `weak`: above twice uniform, and large enough to be seen; else `none`. */
+/** `all` and `many` count rows; `weak` is above twice uniform and large enough to be visible; else `none`. */
 export type Kind = 'all' | 'many' | 'weak' | 'none';
 
-/** What each of them says of where attention goes, in words without a number. */
+/** The clause for each of them, without a number. */
 export const WHERE: Readonly<Record<Kind, string>> = {
   all: 'Almost every token attends to the first one.',
   many: 'Many tokens attend mostly to the first one.',
@@ -70,7 +70,7 @@ export const WHERE: Readonly<Record<Kind, string>> = {
   none: 'This head does not single out the first token.',
 };
 
-/** A column below it is hardly darker than paper. */
+/** A column below this value is hardly darker than the paper. */
 const SEEN = 0.05;
 
 export function kindOf({
@@ -86,14 +86,20 @@ export function kindOf({
 
 export interface Claim {
   readonly at: Head;
-  /** The first column of the picture; undefined without one, of a single token, and of means over blocks. */
+  /**
+   * Measures the first column of the picture; undefined without a picture, for a single token, and for means over
+   * blocks.
+   */
   readonly column: Column | undefined;
   readonly kind: Kind | undefined;
-  /** What the head gives the first token: the mean of the column over all rows, over the prompts where there are several. */
+  /**
+   * The head's attention on the first token: the mean of the column over all rows, and over the prompts if there are
+   * several.
+   */
   readonly given: number;
-  /** What spreading each row evenly would give it, where rows sum to 1. */
+  /** The same under uniform attention, if rows sum to 1. */
   readonly even: number;
-  /** Whether the numbers are shares of the row, by the operation or because the reader normalizes rows. */
+  /** Whether the numbers are shares of the row, because of the operation or of normalized rows. */
   readonly isShare: boolean;
   /** Mean sum of the rows, and the smallest and largest of them. */
   readonly rowSum: number;
@@ -132,7 +138,7 @@ export function claimOf(
   };
 }
 
-/** Whether the numbers are those of a quantized preview, which the exact weights may change in the last digit. */
+/** Whether the numbers are those of a quantized preview; the exact weights may change their last digit. */
 export const isAbout = ({ model }: Frame): boolean => Boolean(model.bits && !model.step);
 
 /** Mean, smallest and largest sum of a head's rows, as the model computes them. */

@@ -1,30 +1,29 @@
 /**
  * A frame: the immutable answer of one subject to one question, with everything that the views draw:
- * means with their spread over the prompts, and what was read of the first prompt. Views get frames and
- * nothing else of the engine.
+ * means with their spread over the prompts, and tensors of the first prompt. Views get frames and
+ * have no other access to the engine.
  */
 import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 'sinkscope';
 import type { Question, SpecialWords } from './ask/question';
 
 /**
- * Where weights come from: trained for this page, published on a hub, the reader's own; or a recording, which
- * has none.
+ * The origin of the weights: trained for this page, published on a hub, from the reader's disk; a recording has none.
  */
 export type Source = 'zoo' | 'hub' | 'disk' | 'recording';
 
-/** What is known of a checkpoint beside its weights. */
+/** Facts about a checkpoint besides its weights. */
 export interface StepFacts {
   readonly step: number;
   /** The last step of the run. */
   readonly of: number;
-  /** In which a weight is stored, on average. */
+  /** The average number of bits per weight. */
   readonly bits: number;
-  /** Of the run's exact weights, and of these, over the same sequences. */
+  /** Metrics of the run's exact weights and of these, over the same sequences. */
   readonly measured: Readonly<Record<string, number>>;
   readonly stored: Readonly<Record<string, number>>;
 }
 
-/** How far a number can be trusted to say something about a model. */
+/** How well a number represents the model. */
 export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual' | 'edited';
 
 /** A place among the heads, from 0 on. */
@@ -33,7 +32,7 @@ export interface Head {
   readonly head: number;
 }
 
-/** Exact rows of a long map, which is otherwise read in blocks: of some queries, and where the shown keys begin. */
+/** Exact cells of a long map, which is otherwise pooled into blocks: from one query and one key on. */
 interface Rows {
   readonly query: number;
   readonly key: number;
@@ -41,7 +40,7 @@ interface Rows {
   readonly att: Tensor;
 }
 
-/** What was read of one head of the first prompt, by the names in describe. */
+/** The tensors of one head of the first prompt, by the names in describe. */
 interface HeadFrame extends Head {
   readonly tensors: Readonly<Record<string, Tensor>>;
   readonly rows?: Rows;
@@ -58,36 +57,36 @@ export interface Frame {
     readonly source: Source;
     readonly commit?: string;
     readonly sha256?: string;
-    /** Of a checkpoint of its training. */
+    /** For a checkpoint of the training: its facts. */
     readonly step?: StepFacts;
-    /** How many a weight is kept in, where that is not as it was trained. */
+    /** Bits per weight, if fewer than in training. */
     readonly bits?: number;
   };
-  /** Of a recording: under which conditions it was made. */
+  /** For a recording: the conditions under which it was made. */
   readonly recording?: Conditions;
-  /** Of a recording: the key that counts as the first token, and whether all prompts have the same token there. */
+  /** For a recording: the key that counts as the first token, and whether all prompts have the same token there. */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
-  /** Names that a recording does not hold, or that are not drawn of a long text, each with the reason. */
+  /** Names that a recording lacks, or that are not drawn for a long text, each with the reason. */
   readonly lacks?: Readonly<Record<string, string>>;
-  /** Of a long text: rows, and columns, of its maps, which hold means of blocks of tokens. */
+  /** For a long text: the side of its maps, whose cells are means over blocks of tokens. */
   readonly pooled?: number;
   readonly class: NumberClass;
   readonly architecture: Architecture;
-  /** What the heads compute: the model's own operation, or the edit's. */
+  /** The attention operation: the model's own, or the edit's. */
   readonly operation: Operation;
   readonly edits: readonly Edit[];
-  /** What each edit is called, as editLabel of the package says. */
+  /** The label of each edit, from the package's editLabel. */
   readonly labels: readonly string[];
   /** The labels of the choices that each edit makes, by the parameter. */
   readonly choices: readonly Readonly<Record<string, string>>[];
-  /** The answer of the same model without them, where it was asked for. */
+  /** The answer of the same model without the edits, if requested. */
   readonly base?: Frame;
   readonly question: Question;
-  /** Of the first prompt. */
+  /** The tokens of the first prompt. */
   readonly tokens: readonly Token[];
   readonly T: number;
   readonly eps: number;
-  /** The ids of all prompts, as they were run. */
+  /** The token ids of all prompts. */
   readonly ids: readonly (readonly number[])[];
   /** Tokens of the first prompt that were left out because T or the context is shorter. */
   readonly dropped: number;
@@ -95,25 +94,25 @@ export interface Frame {
   /** The text of the special tokens before the prompt. */
   readonly first: readonly string[];
   readonly special: SpecialWords;
-  /** The id that hides a token, of a model that fills in what is hidden and whose description or tokenizer names one. */
+  /** The id of the mask token, for a masked model whose description or tokenizer names one. */
   readonly maskToken?: number;
-  /** The label of each prompt, where they have some. */
+  /** The label of each prompt, if prompts have labels. */
   readonly groups?: readonly string[];
   /** Prompts that were measured. */
   readonly sequences: number;
-  /** Metrics and fields by their names in describe: means over the prompts where `spread` has them. */
+  /** Metrics and fields by their names in describe: means over the prompts if `spread` has the name. */
   readonly tensors: Readonly<Record<string, Tensor>>;
-  /** Standard deviations over the prompts (n - 1) of what was averaged; of one prompt, NaN. */
+  /** Standard deviations over the prompts (n - 1) of the means; NaN for one prompt. */
   readonly spread: Readonly<Record<string, Float32Array>>;
-  /** One number of each prompt, by the names of metrics. */
+  /** One number per prompt, by the names of metrics. */
   readonly perPrompt: Readonly<Record<string, readonly number[]>>;
   readonly head?: HeadFrame;
   /** The next token's likeliest candidates, in falling order. */
   readonly next: readonly { readonly text: string; readonly probability: number }[];
   readonly milliseconds: number;
-  /** What a figure's numbers depend on, in words, where they are not of the question. */
+  /** Conditions of a figure's numbers besides the question, in words. */
   readonly setting?: string;
-  /** Where nothing but what a cache keeps was held: bytes of a run, and of one that keeps all. */
+  /** If the run kept only what its cache holds: the bytes of that run, and of one that keeps everything. */
   readonly bytes?: { readonly held: number; readonly all: number };
 }
 
@@ -139,12 +138,12 @@ export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): 
   return architecture.mask.kind === 'bidirectional';
 }
 
-/** Whether it fills in what is hidden. */
+/** Whether the model predicts masked tokens. */
 export function isMasked(frame: Pick<Frame, 'architecture' | 'maskToken'>): boolean {
   return isBidirectional(frame) && frame.maskToken !== undefined;
 }
 
-/** Where the keys end that a query sees, among those that come after it too. */
+/** Returns the end of the keys that a query sees, keys after it included. */
 export function seenBy(
   { architecture: { mask }, T }: Pick<Frame, 'architecture' | 'T'>,
   query: number,
@@ -154,7 +153,7 @@ export function seenBy(
   return Math.min(T, end);
 }
 
-/** Rows, and columns, of a map with at most so many; undefined where it has one for each token. */
+/** The side of a map that is pooled to at most `cells` cells a side; undefined if it has a cell for each token. */
 export function pooledSide(T: number, cells: number): number | undefined {
   return T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 }
@@ -179,7 +178,7 @@ export function masked(
   return map;
 }
 
-/** The first query of each key that the head's cache had lost by then; undefined where it keeps all. */
+/** Returns for each key the first query after its eviction from the head's cache; undefined if the cache keeps all. */
 function goneIn({ T, tensors, architecture, head }: Frame): ArrayLike<number> | undefined {
   return tensors.evicted?.data.subarray((head!.layer * architecture.H + head!.head) * T);
 }
@@ -197,20 +196,20 @@ function visibleRows(frame: Frame, weights: ArrayLike<number>, query: number): F
   return rows;
 }
 
-/** What block `place` of a pooled map covers: "8-11". */
+/** Names the tokens of block `place` of a pooled map: "8-11". */
 export function blockWords(frame: Pick<Frame, 'pooled' | 'T'>, place: number): string {
   const { block } = gridOf(frame);
   const [from, to] = [place * block, Math.min(frame.T, (place + 1) * block) - 1];
   return from === to ? String(from) : `${from}-${to}`;
 }
 
-/** What a query attends in all, in a [T, T] map. */
+/** Returns the attention row sum of a query, in a [T, T] map. */
 export function massOfRow(map: Float32Array, T: number, query: number): number {
   const row = map.subarray(query * T, (query + 1) * T);
   return row.reduce((sum, weight) => sum + (Number.isNaN(weight) ? 0 : weight), 0);
 }
 
-/** The same map with every row divided by what it carries; signed weights by what they carry in all. */
+/** Returns the map with every row divided by its sum; signed rows by the sum of magnitudes. */
 export function sharesOf(map: Float32Array, T: number): Float32Array {
   const shares = map.slice();
   for (let t = 0; t * T < map.length; t++) {
@@ -221,14 +220,14 @@ export function sharesOf(map: Float32Array, T: number): Float32Array {
   return shares;
 }
 
-/** The weights as they are, and as shares of their rows where those need not sum to 1; [side, side]. */
+/** The raw weights, and the shares of rows if these need not sum to 1; [side, side]. */
 export interface Maps {
   readonly weights: Float32Array;
   readonly shares: Float32Array;
   readonly side: number;
-  /** Tokens of a row, and of a column: 1, and more where the maps of a long text are pooled. */
+  /** Tokens per cell of a row or column: 1, or more in pooled maps of a long text. */
   readonly block: number;
-  /** The largest cell of each block, where the model is at hand. */
+  /** The largest cell of each block, if the run is available. */
   readonly largest?: Float32Array;
 }
 
@@ -262,7 +261,7 @@ export const EXACT = 40;
 export interface Exact extends Pick<Maps, 'weights' | 'shares' | 'side'> {
   readonly query: number;
   readonly key: number;
-  /** What each of the queries attends in all. */
+  /** The row sum of each query. */
   readonly sums: readonly number[];
 }
 
@@ -292,7 +291,7 @@ export function exactOf(frame: Frame): Exact | undefined {
   return exact;
 }
 
-/** The cells of the picture: raw weights, or shares of each row where the reader normalizes rows. */
+/** Returns the cells of the picture: raw weights, or shares of each row if the reader normalizes rows. */
 export function cellsOf(
   { weights, shares }: Pick<Maps, 'weights' | 'shares'>,
   { normalize }: { readonly normalize: 'no' | 'yes' },
@@ -300,7 +299,9 @@ export function cellsOf(
   return normalize === 'yes' ? shares : weights;
 }
 
-/** The same cells, [T, T], for captions that are computed from them. Cells that are means prove no claim. */
+/**
+ * Returns the same cells, [T, T], for captions that are computed from them. Means over prompts support no such claim.
+ */
 export function drawnMap(
   frame: Frame,
   state: Parameters<typeof cellsOf>[1],
@@ -317,8 +318,8 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
 }
 
 /**
- * Mean weight of the first token in every head, [L, H], as the model uses it. Where rows need not sum to 1, a row that
- * carries next to nothing may give all of it to one token: shares would select that head.
+ * Mean weight of the first token in every head, [L, H], as the model uses it. If rows need not sum to 1, a row with a
+ * tiny sum may give all of it to one token, and shares would select that head.
  */
 export function firstWeights(frame: Frame): Float32Array {
   const raw = !frame.operation.normalises && frame.tensors.alpha_raw;
@@ -335,7 +336,7 @@ export function keysOf(frame: Pick<Frame, 'T' | 'architecture'>): number {
   return isBidirectional(frame) ? frame.T : Math.max(1, frame.T - QUERIES + 1);
 }
 
-/** The place of the largest finite value; 0 where there is none. */
+/** Returns the index of the largest finite value; 0 if there is none. */
 export function indexOfMost(values: ArrayLike<number>): number {
   let best = 0;
   for (let i = 1; i < values.length; i++)
@@ -348,17 +349,20 @@ export function headAt(i: number, H: number): Head {
   return { layer: Math.floor(i / H), head: i % H };
 }
 
-/** The head that is asked for, or the one that gives the first token the largest weight. */
+/** Returns the requested head, or the one that gives the first token the largest weight. */
 export function selectedHead(frame: Frame, { layer, head }: Head): Head {
   const { L, H } = frame.architecture;
   if (layer >= 0 && head >= 0)
     return { layer: Math.min(layer, L - 1), head: Math.min(head, H - 1) };
-  // A study of other numbers has none.
+  // A study with other metrics lacks alpha.
   const best = frame.tensors.alpha ? indexOfMost(firstWeights(frame)) : 0;
   return headAt(best, H);
 }
 
-/** Number of layers before the chosen hidden state, else before the one whose largest value exceeds the median most. */
+/**
+ * Returns the number of layers before the chosen hidden state, else before the one whose largest value exceeds the
+ * median most.
+ */
 export function hiddenLayer(
   { tensors, architecture }: Pick<Frame, 'tensors' | 'architecture'>,
   layer = -1,
@@ -371,7 +375,7 @@ export function hiddenLayer(
   );
 }
 
-/** The largest number of the residual stream, of the first layer that has it; undefined where it was not read. */
+/** Returns the largest number of the residual stream, in the first layer that has it; undefined if it was not read. */
 export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'tensors'>):
   | {
       readonly layer: number;
@@ -394,13 +398,13 @@ export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'ten
   };
 }
 
-/** A number of a layer's down projection, and what it writes there. */
+/** A weight of a layer's down projection, and the number that it writes. */
 interface SuperWeight {
   readonly layer: number;
   readonly row: number;
   readonly column: number;
   readonly token: number;
-  /** Which part of the layer's largest number it makes alone. */
+  /** The share of the layer's largest number that this weight alone writes. */
   readonly share: number;
 }
 

@@ -1,10 +1,10 @@
-/** Written by the build: where the engine and the models lie, below the page. */
+/** Addresses of the engine and the models below the page, which the build writes. */
 declare const ENGINE: string;
 declare const ZOO: string;
-/** Where recordings lie, and their names. */
+/** The address of the recordings, and their names. */
 declare const RECORDINGS: string;
 declare const SHIPPED: readonly string[];
-/** Seeds whose logs lie beside a model of the zoo. */
+/** Seeds whose logs are shipped with a model of the zoo. */
 declare const SEEDS: Readonly<Record<string, readonly number[]>>;
 /** The lessons, in their order: pages below `learn/`. */
 declare const LESSONS: readonly {
@@ -16,7 +16,7 @@ declare const LESSONS: readonly {
 }[];
 /** The repository's address where the build knows it, else empty. */
 declare const SOURCE: string;
-/** Whether plates lie beside the page, as they do beside what GitHub publishes. */
+/** Whether plates are shipped with the page, as in GitHub's releases. */
 declare const PLATES: boolean;
-/** The address of the page that the figures of the npm package link to; empty where the page lies beside the program. */
+/** The address of the page that the figures of the npm package link to; empty if the page is next to the program. */
 declare const HOME: string;

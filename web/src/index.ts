@@ -32,7 +32,7 @@ import './page/figure.css';
 import './plot/heatmap.css';
 import './views/views.css';
 import './page/print.css';
-// Elements share code with the first room, and their hosts must not get its styles with it.
+// Elements share code with the first room, and must not load its styles into their hosts.
 import './rooms/start.css';
 
 /** The engine starts no more threads: they share one memory bus. */
@@ -43,12 +43,12 @@ const engine = signal<Engine | undefined>(undefined);
 /** Counts the files of prompts and the ways of splitting them. */
 const files = signal(0);
 const pointed = signal<Pointed>({});
-/** Counts the changes of the opener, whose fields are no signals. */
+/** Counts the changes of the opener, since its fields are no signals. */
 const changes = signal(0);
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const isDark = signal(dark.matches);
 dark.addEventListener('change', () => (isDark.value = dark.matches));
-/** Of the page around an embed, where that page says it. */
+/** The theme of an embed's host page, if that page sends it. */
 const hostTheme = signal<Theme | undefined>(undefined);
 const theme = computed<Theme>(() => {
   const { theme: own } = state.value;
@@ -155,7 +155,7 @@ async function start(): Promise<void> {
 const place = (id: string) => document.getElementById(id)!;
 
 trustOwnScripts();
-// The program replaces the picture for those who cannot run it.
+// The program replaces the picture that browsers without scripts show.
 document.querySelector('#plain')?.remove();
 effect(() => {
   document.documentElement.dataset.theme = theme.value;

@@ -10,22 +10,22 @@ interface Source {
 
 interface Family {
   readonly name: string;
-  /** Its `model_type` in config.json, where models of it are published. */
+  /** The `model_type` in config.json of its published models. */
   readonly family?: string;
-  /** Where in the model the remedy is, or what its source says beside it. */
+  /** The place of the remedy in the model, or a remark of its source. */
   readonly where: string;
-  /** A checkpoint that the Python recorder opens, or why there is none. */
+  /** A checkpoint that the Python recorder opens, or the reason why there is none. */
   readonly checkpoint: string | { readonly none: string };
   readonly source: Source;
 }
 
 export interface Remedy {
   readonly title: string;
-  /** Of the weight of a key, or of a head's output. */
+  /** The formula of a key's weight, or of a head's output. */
   readonly formula: string;
   /** The model of the zoo that has the same operation. */
   readonly twin: string;
-  /** What the twin's numbers mean, where another remedy's would mean something else. */
+  /** Explains the twin's numbers where another remedy's would mean something else. */
   readonly note?: string;
   readonly families: readonly Family[];
 }
@@ -138,7 +138,7 @@ export const REMEDIES: readonly Remedy[] = [
 
 export const HEADS = ['Model', 'For the recorder', 'Source'] as const;
 export const COMPARED = 'Compare its twin with softmax';
-/** Why no row links to the model in this page, and what does open it: a sentence around a command. */
+/** Explains why no row links to the model in this page, and how to open it: the sentence before and after a command. */
 export const NOT_HERE = {
   before:
     'This page opens none of them: it reads gpt-oss, whose smallest model is too large for a browser, and not yet the other families. ' +
@@ -149,7 +149,7 @@ export const NOT_HERE = {
 
 export const hubAddress = (checkpoint: string) => `https://huggingface.co/${checkpoint}`;
 
-/** What the tables of the zoo say of a twin. */
+/** A twin's row in the tables of the zoo. */
 interface Twin {
   readonly id: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
@@ -163,7 +163,7 @@ interface Twin {
 const signed = (value: number) =>
   `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(3)}`;
 
-/** What was measured of a remedy's twin, beside softmax, and what a paper reports of its own pair of models. */
+/** States measurements of a remedy's twin, compared with softmax, and a paper's of its own pair of models. */
 export function twinWords({ twin, note }: Remedy, zoo: readonly Twin[]): string {
   const [own, softmax] = [twin, 'softmax'].map((id) => {
     const found = zoo.find((one) => one.id === id);

@@ -13,7 +13,7 @@ import {
   overPrompts,
 } from './frame';
 
-/** A dash for what is undefined. */
+/** Formats a number; a dash if it is undefined. */
 export function show(value: number, digits = 2): string {
   if (!Number.isFinite(value)) return '–';
   if (value === 0) return '0';
@@ -22,12 +22,12 @@ export function show(value: number, digits = 2): string {
   return value.toFixed(digits);
 }
 
-/** The same with a minus sign, and with a sign in any case. */
+/** Formats as `show` does, with a minus sign in place of a hyphen. */
 export const real = (value: number, digits = 2): string => show(value, digits).replace('-', '−');
 export const withSign = (value: number, digits = 2): string =>
   `${value > 0 ? '+' : ''}${real(value, digits)}`;
 
-/** A share that rounding would make nothing says how small it is. */
+/** Formats a share; one that rounds to nothing is `<0.1%`. */
 export function percent(share: number, digits = 1): string {
   if (!Number.isFinite(share)) return '–';
   const rounded = (100 * share).toFixed(digits);
@@ -35,7 +35,7 @@ export function percent(share: number, digits = 1): string {
   return share > 0 && Number(rounded) === 0 ? `<${least.toFixed(digits)}%` : `${rounded}%`;
 }
 
-/** What rows sum to: whole percents, and below one of them a digit more. */
+/** Formats row sums: whole percents, and one digit more below one percent. */
 export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0);
 
 /** A change of a loss in nats, as what it means for the model's next guess: e to that power. */
@@ -62,7 +62,7 @@ export function rowsWords({ sums: [least, most], isAbout }: Claim): string {
     : `rows sum to ${about}${low.replace('%', '')}-${high}`;
 }
 
-/** A token's text on one line: white space and control characters become visible signs. */
+/** Returns a token's text on one line: white space and control characters become visible signs. */
 export function readable(text: string): string {
   const sign = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
   return (
@@ -96,7 +96,7 @@ export function firstBare(frame: Frame): string {
   return frame.tokens[key]?.special ? name.replace(/[“”]/g, '') : name;
 }
 
-/** Where a hidden state is: 0 before all layers, which count from 0. */
+/** Names the place of a hidden state: 0 is before all layers, which count from 0. */
 export function stateWords(hidden: number): string {
   return hidden ? `after layer ${hidden - 1}` : 'at the embedding';
 }
@@ -141,7 +141,7 @@ export function classSentence(frame: Frame): string {
   );
 }
 
-/** Who made a recording, of what, and how. */
+/** Names a recording's author, model, texts and versions. */
 function recordedWords({ model, prompts, licence, versions, command }: Conditions): string {
   const how = [model.dtype, model.attention].filter(Boolean).join(', ');
   const made = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
@@ -156,7 +156,7 @@ function recordedWords({ model, prompts, licence, versions, command }: Condition
   return parts.filter(Boolean).join('; ');
 }
 
-/** What a number depends on. */
+/** The conditions of a number. */
 type Stamped = Pick<
   Frame,
   | 'eps'
@@ -171,7 +171,7 @@ type Stamped = Pick<
   | 'setting'
 >;
 
-/** Which special tokens the text starts with, and where the first token is if it is another. */
+/** Names the special tokens that the text starts with, and the position of the first token if it differs. */
 export function firstWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
   const { first, special } = frame;
   const key = firstKey(frame);
@@ -203,7 +203,7 @@ export function sharedConditions(frames: readonly Stamped[]): string[] {
   return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
 }
 
-/** What may be said of its Sink_1. */
+/** Judges whether Sink_1 can be interpreted. */
 export function judged(frame: Frame): Judgement {
   const { tensors, eps, operation } = frame;
   const key = firstKey(frame);
@@ -216,7 +216,7 @@ export function judged(frame: Frame): Judgement {
   });
 }
 
-/** How many heads that is; with several prompts, on average. */
+/** Returns the number of heads; with several prompts, on average. */
 export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
   const all = L * H;
   if (!Number.isFinite(share)) return `an unrecorded number of the ${all} heads`;
@@ -226,7 +226,7 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
   return count < 0.05 ? `none of the ${all} heads` : `${shown} of the ${all} heads`;
 }
 
-/** Why heads are not counted: uniform attention alone would make each of them a sink. */
+/** Explains why heads are not counted: uniform attention alone would make each of them a sink. */
 export function shortWords({ even, least }: Judgement, T: number, eps: number): string {
   const need = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
@@ -235,11 +235,11 @@ export function shortWords({ even, least }: Judgement, T: number, eps: number): 
   );
 }
 
-/** The first token, by its role where it has one. */
+/** Names the first token, by its role if it has one. */
 export function firstName(frame: Frame): string {
   const key = firstKey(frame);
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
-  // Means over prompts that begin otherwise are of no token in particular.
+  // If prompts begin differently, means belong to no token in particular.
   const isCommon = frame.firstAt?.isCommon ?? true;
   const where = key ? ` (position ${key})` : '';
   return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${where}`;
@@ -264,12 +264,12 @@ export function meanAlpha(frame: Frame): number {
 /** A share in whole percents, a small one with a digit more. */
 export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
 
-/** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
+/** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention. */
 export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
   return !isShare && isMost && given < even;
 }
 
-/** The number of a claim: the only one that a picture, its caption and its card give of the head. */
+/** Formats the number of a claim: the only number about the head that a picture, its caption and its card state. */
 export function givenWords(claim: Claim): string {
   // A bound is rounded up, so that it holds.
   const number = isBelow(claim)
@@ -278,11 +278,11 @@ export function givenWords(claim: Claim): string {
   return claim.isAbout ? `about ${number}` : number;
 }
 
-/** What the number is a share of. */
+/** Names the whole that the number is a share of. */
 export const shareWords = ({ operation: { normalises } }: Frame): string =>
   normalises ? 'of its attention' : 'of its row sums';
 
-/** A share beside what the first token would get if each row gave all that it sees the same. */
+/** Formats a share next to that of the first token under uniform attention. */
 export function evenWords(share: number, even: number): string {
   const times = share / even;
   if (times < 0.8) return 'less than an even share';
@@ -291,13 +291,13 @@ export function evenWords(share: number, even: number): string {
   return `${number === '2' ? 'twice' : `${number} times`} an even share`;
 }
 
-/** Why attention has to go somewhere, and why to the first token. */
+/** Explains why attention has to go somewhere, and why to the first token. */
 export const SOFTMAX_AND_SIGMOID =
   'Softmax makes each row sum to 100%, so a token must attend somewhere. Read from left to right, only the first token is ' +
   'visible to all, and training often makes it the place for the rest. Sigmoid weighs each token on its own: a row may sum ' +
   'to little, and need not give anything away.';
 
-/** What attention on a small value is good for, true of heads that have both. */
+/** Explains the use of attention on a small value, for heads that have both. */
 export function purposeWords(frame: Frame, at: Head): string {
   const { H, G } = frame.architecture;
   const ratio = frame.tensors.value_ratio?.data[at.layer * G + Math.floor(at.head / (H / G))];
@@ -310,11 +310,11 @@ export function purposeWords(frame: Frame, at: Head): string {
   );
 }
 
-/** What the head gives the first token. */
+/** States how much the head gives the first token. */
 export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
-  // The map beside it is that of the first prompt.
+  // The map beside it shows the first prompt.
   const over = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
   if (isBelow(claim)) {
     return `No head gives ${first} more than ${number}${over}; ${head} gives it the most.`;
@@ -357,7 +357,7 @@ function nameOf({ title, class: kind }: Frame): string {
   return kind === 'counterfactual' ? `${title} (counterfactual)` : title;
 }
 
-/** The same for models whose losses may be compared: they split the text into the same tokens. */
+/** Returns equal keys for models whose losses may be compared: they split the text into the same tokens. */
 const vocabularyOf = ({ tokens, architecture: { V } }: Frame): string =>
   [V, ...tokens.map(({ text }) => text)].join('\0');
 
@@ -370,11 +370,11 @@ export function areLossesAlike(frames: readonly Frame[]): boolean {
 export const OTHER_VOCABULARIES =
   'Losses are per token, and these models split the text into different tokens: a smaller loss is not a better model.';
 
-/** What was read, of frames of one question; a recording answers every question with its own texts. */
+/** A key for the text that a frame read: frames of one question may differ, since a recording has its own texts. */
 const readIn = ({ tokens, sequences }: Frame): string =>
   `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('')}`;
 
-/** Sinks side by side, where models read different texts, or one of them is not recorded: no order is claimed. */
+/** Lists sinks side by side without an order, if models read different texts or one of them is not recorded. */
 function apart(frames: readonly Frame[]): string {
   const each = frames.map((frame) => {
     const { sink, even } = judged(frame);
@@ -410,7 +410,7 @@ export function comparison(frames: readonly Frame[]): string {
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
   const notes = `${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
-  // Heads are counted where all models have the same number of them.
+  // Heads are counted if all models have the same number of them.
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
   const share = ({ frame, verdict }: (typeof all)[number]) =>
     isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;

@@ -3,7 +3,7 @@ export interface ListedFile {
   readonly path: string;
   /** Whether the first visit fetches it. */
   readonly ahead: boolean;
-  /** The beginning of its SHA-256 in base64, and of what a .gz file holds. */
+  /** The beginning of the file's SHA-256 in base64, and of the unpacked content's for .gz files. */
   readonly hashes: readonly string[];
 }
 
@@ -43,8 +43,8 @@ export function unpackList(list: string, zoo: string): ListedFile[] {
 }
 
 /**
- * What the build lists for an address: undefined where the address is of no file, so that the browser fetches it as
- * it would without a service worker. A folder stands for its index.html.
+ * Returns the build's entry for an address; undefined if the address has no file, so that the browser fetches it as
+ * it would without a service worker. A folder has the entry of its index.html.
  * @param scope the address of the folder that the service worker serves
  */
 export function listedFor<T>(
@@ -59,7 +59,7 @@ export function listedFor<T>(
   return Object.hasOwn(files, file) ? files[file] : undefined;
 }
 
-/** Undefined for what is no path: a percent sign may stand for nothing. */
+/** Decodes a path; undefined for an invalid percent sequence. */
 function pathOf(text: string): string | undefined {
   try {
     return decodeURI(text);

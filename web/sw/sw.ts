@@ -1,5 +1,5 @@
 /**
- * The service worker: after one visit, what was seen works without a network.
+ * The service worker: after one visit, the visited rooms work without a network.
  *
  * The page's own files are cached as one set (Workbox's precache): a visit is answered from one build
  * throughout, and the next build takes over when no tab shows this one. Models are cached when they are
@@ -16,23 +16,23 @@ import { HASH_BYTES, listedFor, unpackList } from './listed';
 
 declare const self: ServiceWorkerGlobalScope;
 declare const ZOO: string;
-/** What the build lists, packed. */
+/** The list of files that the build writes, packed. */
 declare const LIST: string;
 const files = unpackList(LIST, ZOO);
 const hashes = Object.fromEntries(files.map((file) => [file.path, file.hashes]));
 
-/** Of models, tokenizers and checkpoints together: about 300 MB where each is the largest. */
+/** The number of cached models, tokenizers and checkpoints: about 300 MB if each is the largest. */
 const MOST_FILES = 150;
 
 const { scope } = self.registration;
-/** Two builds may lie on one site; each clears up after itself only. */
+/** One site may have two builds; each deletes its own caches only. */
 const name = (zoo: string) => `sinkscope ${scope} ${zoo}`;
 
 /**
- * Memory that threads share is for a page that its headers set apart from other sites. Many hosts let
- * nobody choose headers: there a page is set apart from its second visit on. Browsers do not take
- * Document-Isolation-Policy (ship/policy.ts) from a service worker; these two they do, and nothing here
- * opens windows or loads other sites' files but with CORS.
+ * Browsers give shared memory only to a cross-origin isolated page, which its headers isolate. Many hosts do not
+ * allow own headers: there the service worker isolates the page from its second visit on. Browsers ignore
+ * Document-Isolation-Policy (ship/policy.ts) from a service worker, but accept these two; the page
+ * opens no windows and loads other sites' files only with CORS.
  */
 const APART = {
   'Cross-Origin-Opener-Policy': 'same-origin',
@@ -49,14 +49,14 @@ async function isListed(address: string, response: Response): Promise<boolean> {
 }
 
 const checked: WorkboxPlugin = {
-  // What the page has loaded comes from the browser's own cache, whatever the host says of its age: its hash tells
-  // whether it is of this build. The browser's check would refuse the response before it can be asked for again.
+  // Takes files from the browser's own cache at any age: the hash decides whether a file is of this build. The
+  // integrity attribute would refuse the response before the file can be fetched again.
   async requestWillFetch({ request }) {
     return new Request(request, { integrity: '', cache: 'force-cache' });
   },
   async fetchDidSucceed({ request, response }) {
     if (await isListed(request.url, response)) return response;
-    // The browser's own cache may be what is wrong.
+    // The browser's own cache may hold the wrong file.
     return fetch(request.url, { cache: 'reload' }).catch(() => response);
   },
   async cacheWillUpdate({ request, response }) {
@@ -80,7 +80,7 @@ addPlugins([
 ]);
 // Workbox repairs a damaged cache only for entries that state an integrity; `checked` compares it, by LIST.
 const integrity = 'sha256-';
-// The address of an asset, an engine and a model has a hash; the others need one beside them.
+// The addresses of assets, engines and models contain a hash; the others need a revision.
 precacheAndRoute(
   files
     .filter((file) => file.ahead)
@@ -93,7 +93,7 @@ precacheAndRoute(
 );
 cleanupOutdatedCaches();
 
-// What the build lists and has not cached ahead is cached when it is first used.
+// Other files on the build's list are cached at their first use.
 registerRoute(
   ({ url }) => url.href.startsWith(scope) && hashesOf(url.href) !== undefined,
   new CacheFirst({

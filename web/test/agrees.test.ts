@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** Sentences, stamps and colors agree with what stands beside them. */
+/** Sentences, stamps and colors agree with the numbers next to them. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import type { Card } from '../src/ask/zoo';
@@ -39,7 +39,7 @@ describe('a stamp', () => {
     expect(stamped(training, named('softmax@1400'))).toBe(
       'MEASURED · during training: ε = 0.3 · T = 64 · start token first · mean of 20 held-out sequences · Softmax model',
     );
-    // A published checkpoint is measured where a reader visits it.
+    // A published checkpoint is measured when a reader visits it.
     const hub = frameOf({ model: { id: 'hub:a/b', title: 'b', source: 'hub' } } as never);
     expect(stamped(training, hub)).toBe(stampWords(hub));
   });
@@ -65,7 +65,7 @@ describe('a color', () => {
       ...['12', '21', '2'],
     ]);
     expect(of('relu', 'softmax', 'elu1', 'gated')).toBe('3154');
-    // The same model twice, and more others than colors are left.
+    // The same model twice, and more models than there are colors.
     expect(of('softmax', 'softmax')).toBe('13');
     expect(of('a', 'b', 'c', 'd', 'e', 'f')).toBe('345612');
     expect(of('a', 'b', 'c', 'd', 'e', 'f', 'g')).toBe('3456121');
@@ -75,7 +75,7 @@ describe('a color', () => {
 describe('losses', () => {
   const V = (size: number) => ({ architecture: { ...frameOf().architecture, V: size } }) as never;
 
-  it('of models that split the text otherwise stand with a word', () => {
+  it('have a note where the models tokenize the text differently', () => {
     const own = frameOf(V(9));
     const others = frameOf(V(10));
     const split = { ...own, tokens: [own.tokens[0]!, { ...own.tokens[1]!, text: ' ab' }] };

@@ -1,4 +1,4 @@
-/** The plain answers of Explore: each is said where its condition holds, and has no symbols. */
+/** The plain answers of Explore: each appears when its condition holds, and has no symbols. */
 import { describe, expect, it } from 'vitest';
 import { answerOf, comparedAnswer, firstInFull, togetherWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
@@ -39,7 +39,7 @@ describe('the answer', () => {
       );
     expect(map(0.9)).toBe('Almost every token attends to the first one.');
     expect(map(0)).toBe('This head does not single out the first token.');
-    // Without a map nothing is said of it.
+    // Without a map the answer is the question.
     expect(said('attention')).toBe('Which tokens does each token attend to?');
   });
 
@@ -168,7 +168,7 @@ describe('the answer', () => {
     expect(changed(3)).toBe('With this change the model predicts this text worse.');
     expect(changed(1, 4)).toBe('With this change the model predicts these texts better.');
     expect(said('change')).toBe('Change one thing, and see what the model does instead.');
-    // Before anything is changed, what a reader would try first is answered, once it is measured.
+    // Before any edit, the answer gives the result of hiding the first token, once it is measured.
     const hidden = (rise: number) =>
       answerOf(choiceOf('change', [frameOf()]), frameOf(), at, defaults, rise);
     expect(hidden(0.3)).toBe(

@@ -32,7 +32,7 @@ const describe_ = {
   defaults: { eps: 0.3 },
 } as unknown as Describe;
 
-/** A model whose numbers follow from its tokens, and which remembers the runs that it was asked for. */
+/** A model whose numbers follow from its tokens, and which records its runs. */
 function modelOf(
   answer: (metric: string, ids: readonly number[], edits: readonly unknown[]) => number[],
 ) {
@@ -113,7 +113,7 @@ describe('averages over prompts', () => {
     expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'alpha_uniform']);
     await all([{ kind: 'hide_key' }]);
     expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'alpha_uniform', 'kl_mean']);
-    // Of a figure by itself, only what it reads.
+    // A figure reads only its own numbers.
     await allAverages(
       describe_,
       opened,
@@ -125,7 +125,7 @@ describe('averages over prompts', () => {
   });
 
   it('say how far they are, and how many prompts a second all workers read', async () => {
-    // A prompt takes as many milliseconds as its first token says; the clock begins anywhere.
+    // A prompt takes as many milliseconds as its first token; the clock starts anywhere.
     let now = 7;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
     const { opened } = modelOf((name, [ms]) => [name === 'loss_mean' ? (now += ms!) : 1]);

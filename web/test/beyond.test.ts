@@ -1,4 +1,4 @@
-/** Views of measures beyond the paper: their sentences on frames whose every number is known. */
+/** Views of measures beyond the paper: their sentences on frames with known numbers. */
 import { describe, expect, it } from 'vitest';
 import type { Frame } from '../src/frame';
 import { parts, partsOf } from '../src/views/parts';
@@ -19,14 +19,14 @@ describe('a compression valley', () => {
       },
     );
 
-  it('lies between the ends', () => {
+  it('excludes the first and the last layer', () => {
     const { depth, at: layer } = valleyOf(Float32Array.of(0.75, 0.5, 0.25, 0.5));
     expect([depth, layer]).toEqual([0.25, 1]);
     expect(valleyOf(Float32Array.of(0.5, 0.75, 0.5)).depth).toBe(-0.25);
     expect(valleyOf(Float32Array.of(0.5, 0.75)).depth).toBeNaN();
   });
 
-  it('is given with what is left of it without the first token', () => {
+  it('is reported with its depth without the first token', () => {
     expect(valley.says(of([0.75, 0.25, 0.5], [0.75, 0.75, 0.5]), at)).toBe(
       'A: matrix entropy is 0.75 at the embedding and 0.50 after the last layer, and 0.25 after layer 0, 0.25 below ' +
         'both; without the first token there is no valley.',
@@ -97,7 +97,7 @@ describe('the parts of a logit', () => {
     );
   });
 
-  it('of heads are left out where they cannot be told apart, and all where nothing adds up', () => {
+  it('omits heads that cannot be separated, and everything if the parts do not add up', () => {
     const frame = frameOf({}, { logit_parts, logit_parts_heads: heads(NaN, NaN) });
     expect(parts.says(frame, { layer: 1, head: 1 })).not.toContain('Of the heads');
     const undefined_ = tensor([2, 2, 6], new Float32Array(24).fill(NaN));
@@ -121,13 +121,13 @@ it('a tag is given for the chosen head, for the strongest, and beside chance', (
 });
 
 describe('secondary sinks', () => {
-  // Two layers of two heads, eight tokens: what key 2 receives in layer 1 is 8 times uniform attention.
+  // Two layers of two heads, eight tokens: in layer 1 key 2 receives 8 times uniform attention.
   const T = 8;
   const alphas = new Float32Array(2 * 2 * T).fill(0.01);
   for (const head of [0, 1, 2, 3]) alphas[head * T] = 0.5;
   alphas[2 * T + 2] = 1;
   alphas[3 * T + 2] = 0.6;
-  // Of a key that few queries see it does not count.
+  // A key that few queries see does not count.
   alphas[3 * T + 6] = 1;
   const frame = (data: Float32Array): Frame =>
     frameOf(
@@ -152,7 +152,7 @@ describe('secondary sinks', () => {
     expect(second).toMatchObject({ birth: -1, lifetime: 0 });
     // Neither the first one, nor one that half of the queries do not see.
     expect(keysByAttention(frame(alphas)).map(({ key }) => key)).toEqual([2, 1, 3]);
-    // Of seven tokens the first three have enough queries; where a recording counts key 1 as the first, keys 2 and 3.
+    // Of seven tokens the first three have enough queries; if a recording counts key 1 as the first, keys 2 and 3.
     const keys = (change: object) =>
       keysByAttention({ ...frame(alphas), ...change } as Frame).map(({ key }) => key);
     expect(keys({ T: 7 }).sort()).toEqual([1, 2]);

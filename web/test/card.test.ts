@@ -26,7 +26,7 @@ describe('the picture to share', () => {
   });
 });
 
-describe('what is drawn on it', () => {
+describe('the content of the picture', () => {
   const at = { layer: 1, head: 0 };
   const head = { ...at, tensors: { att: tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]) } };
   const link = 'https://page.example/#a';
@@ -72,7 +72,8 @@ describe('what is drawn on it', () => {
     expect([card.width, card.height]).toEqual([1200, 630]);
     expect(context.fillRect).toHaveBeenCalledWith(0, 0, 1200, 630);
     const [ink, gray] = ['#1d1b22', '#55525e'];
-    // The number is the mean of the drawn column, (1 + 0.5 + 0.25) / 3. A line takes 1.3 times its size, and 0.4 times more after the last of a text.
+    // The number is the mean of the drawn column, (1 + 0.5 + 0.25) / 3. A line takes 1.3 times its size, and 0.4 times
+    // more at the end of a text.
     expect(texts.slice(0, 4).map(([line, ...place]) => [line.slice(0, 10), ...place])).toEqual([
       ['“word word', 48, 48, '600 30px', ink],
       ['word word ', 48, 87, '600 30px', ink],
@@ -85,7 +86,7 @@ describe('what is drawn on it', () => {
       ['Softmax model, head L1H0: rows attend to columns', 732, 478, '400 17px', gray],
       [`Sinkscope 1.2.3 · ${link}`, 48, 578, '600 20px', gray],
     ]);
-    // The cells of the map stay squares.
+    // The cells of the map are squares.
     expect(images).toEqual([[732, 48, 420, 420, false]]);
     const { colors, hidden } = sequential('light', 1, true);
     const [all, half, quarter] = [256, 181, 128].map((step) => colors[step]);

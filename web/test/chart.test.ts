@@ -37,7 +37,7 @@ function drawn(series: Series[], more: Partial<ChartData> = {}) {
   return {
     root,
     paths: all('path.line').map((one) => one.getAttribute('d')),
-    /** Of each mark, the attributes. */
+    /** Returns the attributes of each mark. */
     marks: (selector: string, ...names: string[]) =>
       all(selector).map((one) => names.map((name) => Number(one.getAttribute(name)))),
     yTicks: texts('end'),
@@ -47,7 +47,7 @@ function drawn(series: Series[], more: Partial<ChartData> = {}) {
 }
 
 describe('points', () => {
-  it('stand side by side over the name of their place, each series in a shape, and no line joins them', () => {
+  it('are drawn side by side above their label, one shape per series, without lines', () => {
     const two = [line([1, 2], { spread: [0.5, NaN] }), line([4, 3], { color: '--query' })];
     const { root, paths, marks, xTicks } = drawn(two, {
       kind: 'points',
@@ -58,7 +58,7 @@ describe('points', () => {
     expect(points.map((one) => one.getAttribute('style'))).toEqual([
       ...['fill: var(--sink)', 'fill: var(--sink)', 'fill: var(--query)', 'fill: var(--query)'],
     ]);
-    // From 0.04 before the first place to 0.04 behind the second, and 0.4 around: 284 / 1.88 pixels a place; 30.5 a unit.
+    // From 0.04 before the first place to 0.04 after the second, with margins of 0.4: 284 / 1.88 pixels a place; 30.5 a unit.
     const middle = (at: number) => 46 + (284 * (0.44 + at)) / 1.88;
     const where = points.map((one) =>
       one
@@ -86,7 +86,7 @@ describe('points', () => {
     const [first, second, third] = [0, 2, 4].map((i) =>
       Number(/[\d.]+/.exec(of[i]!.getAttribute('transform')!)![0]),
     );
-    // From 0.08 before the first place to 0.08 behind the second, and 0.4 around.
+    // From 0.08 before the first place to 0.08 after the second, with margins of 0.4.
     expect(second! - first!).toBeCloseTo((284 * 0.08) / 1.96, 0);
     expect(third! - first!).toBeCloseTo((284 * 0.16) / 1.96, 0);
     const shapes = (selector: string) =>
@@ -111,7 +111,7 @@ describe('lines', () => {
     expect(marks('.grid', 'x1', 'x2', 'y1', 'y2')).toEqual(
       [144, 113.5, 83, 52.5, 22].map((y) => [42, 330, y, y]),
     );
-    // A number is beside its line of the grid, and below its place.
+    // A number is beside its grid line, or below its place.
     expect([texts[1]!.getAttribute('x'), texts[1]!.getAttribute('y')]).toEqual(['37', '117']);
     expect(texts[5]!.getAttribute('y')).toBe('158');
     const [yAxis, xAxis] = texts.slice(-2);
@@ -195,7 +195,7 @@ describe('lines', () => {
     expect(dashed.root.querySelectorAll('.sample')).toHaveLength(2);
     expect(dashed.root.querySelectorAll('.sample path.faint')).toHaveLength(1);
     expect(dashed.root.querySelector('.chart-picture [stroke-dasharray]')).toBeTruthy();
-    // Two lines of one model have one name; two models of one name differ in their colors.
+    // Two lines of one model have one name; two models with the same name differ in their colors.
     expect(names(drawn([line([1]), line([2], { dash: '3,3' })]))).toEqual(['a']);
     expect(names(drawn([line([1]), line([2], { color: '--other' })]))).toEqual(['a', 'a']);
   });
@@ -208,7 +208,7 @@ describe('lines', () => {
     );
     expect(yTicks.at(-1)).toBe('4');
     expect(marks('circle')).toHaveLength(0);
-    // Only where there is a value beside it.
+    // A band needs adjacent values.
     const gap = drawn([line([NaN, 2, 4], { band: { low: [0, 1, 2], high: [3, 4, 4] } })]);
     expect(gap.root.querySelector('path.band')!.getAttribute('d')).toMatch(/^M46.0,22.0L330.0,22/);
     const log = drawn([line([1, 10], { band: { low: [0, 10], high: [10, 100] } })], { log: true });
@@ -256,7 +256,7 @@ describe('axes', () => {
   it('begin at 0, below it where values are, and near the values where that is asked for', () => {
     expect(drawn([line([2, 4])]).yTicks[0]).toBe('0');
     expect(drawn([line([-2, 4])]).yTicks[0]).toBe('−2');
-    // A hair below 0 is drawn below the axis.
+    // A value slightly below 0 is drawn below the axis.
     const hair = drawn([line([-0.1, 4])]);
     expect(hair.yTicks[0]).toBe('0');
     expect(hair.paths[0]).toMatch(/^M46.0,147.[01]L/);
@@ -338,7 +338,7 @@ describe('axes', () => {
   it('are lower, with fewer ticks, in a small chart, and longer without a label below', () => {
     const small = drawn([line([0, 4])], { height: 100 });
     expect(small.yTicks).toEqual(['0', '2', '4']);
-    // Its scale ends at a round number of these few.
+    // The scale ends at a round number.
     expect(drawn([line([0, 7])], { height: 100 }).yTicks).toEqual(['0', '5', '10']);
     expect(small.paths).toEqual(['M46.0,68.0L330.0,22.0']);
     expect(drawn([line([0, 4])], { height: 110 }).yTicks).toHaveLength(5);
@@ -364,7 +364,7 @@ describe('a chart whose place changes its width', () => {
       watched.resize([{ target: root, contentRect: { width } }]);
       return [drawings > 0, root.querySelector('svg')!.getAttribute('viewBox')];
     };
-    // A place that is hidden has no width, and the chart in it keeps its own.
+    // A hidden place has no width, and its chart keeps its own.
     expect([499.6, 500.4, 0, 100, 700, 700].map(resize)).toEqual([
       [true, '0 0 500 176'],
       [false, '0 0 500 176'],
@@ -403,7 +403,7 @@ describe('a rose', () => {
       `M0,0L0.00,-100.00A100,100 0 0 0 ${(-100 * y).toFixed(2)},${(-100 * x).toFixed(2)}`,
     );
     expect(others![1]).toMatch(/A0,0/);
-    // The mean of 0 and three times 90 degrees is 67.5 degrees; of nothing there is none.
+    // The mean of 0 and three times 90 degrees is 67.5 degrees; an empty set has none.
     const mean = (67.5 * Math.PI) / 180;
     expect(of('.rose-mean')).toEqual([
       `M0,0L${(100 * Math.cos(mean)).toFixed(2)},${(-100 * Math.sin(mean)).toFixed(2)}`,
@@ -463,7 +463,7 @@ describe('a reader', () => {
     const picture = root.querySelector('svg')!;
     expect(picture.classList).toContain('choosable');
     picture.getBoundingClientRect = () => new DOMRect(10, 0, 170, 88);
-    // Half as wide as drawn: 94 pixels from its left edge are 188 of 340.
+    // The picture is half as wide as drawn: 94 pixels from its left edge are 188 of 340.
     picture.dispatchEvent(new MouseEvent('click', { clientX: 104 }));
     expect(onChoose).toHaveBeenCalledExactlyOnceWith(1);
     expect(drawn([line([1])]).root.querySelector('.choosable')).toBeNull();

@@ -20,7 +20,7 @@ function mapOf(T: number, pull: number, sum: number, draw: () => number): Float3
   return map;
 }
 
-/** A frame whose picture is the map, and whose metrics say something else. */
+/** A frame with this map and unrelated metrics. */
 function drawn(map: Float32Array, T: number, alpha: number, normalises = true): Frame {
   const { operation, tokens } = frameOf();
   return frameOf(
@@ -54,7 +54,7 @@ describe('the sentence about a drawn map', () => {
   it('holds in the cells of the picture, on any map', () => {
     const seen = new Set<string>();
     for (const { T, map } of cases) {
-      // Counted again, cell by cell.
+      // Counts again, cell by cell.
       let [strong, first, rows] = [0, 0, 0];
       for (let t = 1; t < T; t++, rows++) {
         first += map[t * T]!;
@@ -88,7 +88,7 @@ describe('the sentence about a drawn map', () => {
     expect(columnOf(faint, 20).rowSum).toBeCloseTo(0.02, 6);
   });
 
-  it('is nothing of a text of one token, and sizes of signed weights', () => {
+  it('is empty for a text of one token, and uses magnitudes of signed weights', () => {
     expect(remarkOf(claimOf(drawn(Float32Array.of(1), 1, 1), at))).toBeUndefined();
     const signed = Float32Array.of(1, NaN, -0.9, 0.1);
     expect(columnOf(signed, 2)).toMatchObject({ strong: 1, rows: 1 });
@@ -123,7 +123,7 @@ describe('the number of a claim', () => {
       for (const sentence of [finding(own, at), attention.says(own, at)])
         expect(sentence).toContain(said);
       expect(finding(own, at).startsWith('No head')).toBe(isBound);
-      // A preview says so wherever its number stands.
+      // Every number of a preview is marked as such.
       const model = { ...own.model, bits: 3.3 };
       const about = `about ${said}`;
       for (const sentence of [
@@ -163,7 +163,7 @@ describe('the number of a claim', () => {
     expect(selectedHead(frame, free)).toEqual({ layer: 1, head: 1 });
     expect(claimOf(frame, { layer: 1, head: 1 }).isMost).toBe(true);
     expect(claimOf(frame, { layer: 0, head: 1 }).isMost).toBe(false);
-    // Where rows sum to 1 both are the same; a recording may lack raw weights.
+    // If rows sum to 1 both are the same; a recording may lack raw weights.
     const { operation } = frameOf();
     expect(selectedHead({ ...frame, operation }, free)).toEqual({ layer: 0, head: 1 });
     const lost = { ...frame.tensors, alpha_raw: tensor([2, 2, 3], new Float32Array(12).fill(NaN)) };

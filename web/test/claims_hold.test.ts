@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 /**
- * What the page says is what it draws: on forty texts and five kinds of subjects, claims and numbers are read out of the
- * words of rooms and views and compared with the cells of the pictures beside them.
+ * The page's claims agree with its pictures: on forty texts and five kinds of subjects, the test reads claims and
+ * numbers from the sentences of rooms and views and compares them with the cells of the pictures.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { labConfig, labTokenizer, openTokenizer } from 'sinkscope';
@@ -56,7 +56,7 @@ async function openGpt2(): Promise<string> {
   );
 }
 
-/** A model that the lab has trained for a few steps. */
+/** Opens a model that the lab has trained for a few steps. */
 async function openTrained(): Promise<string> {
   const config = labConfig({ layers: 1, heads: 4, width: 32, context: 128 });
   const training = await page.engine.train({ config, recipe: { seed: 5, steps: 20, length: 16 } });
@@ -80,7 +80,7 @@ afterAll(() => page?.close());
 
 /* ---- what the cells of the pictures say ------------------------------------------------------------ */
 
-/** Of a drawn map: computed cell by cell, and by nothing that the page computes. */
+/** Measures a drawn map cell by cell, without the page's functions. */
 function truthOf(cells: ArrayLike<number>, T: number) {
   const rows = Array.from({ length: T }, (_, t) =>
     Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite),
@@ -90,7 +90,7 @@ function truthOf(cells: ArrayLike<number>, T: number) {
   const after = column.slice(1);
   return {
     given: mean(column),
-    // As the paper's proxy has it.
+    // The paper's proxy.
     share: mean(column.map((x, t) => x / (sums[t]! + 1e-8))),
     rowSum: mean(sums),
     sums: [Math.min(...sums), Math.max(...sums)] as const,
@@ -107,9 +107,9 @@ const uniformOf = (T: number) => mean(Array.from({ length: T }, (_, t) => 1 / (t
 interface Truth {
   readonly T: number;
   readonly eps: number;
-  /** Of the drawn map, of the weights and not of shares. */
+  /** The measurements of the drawn map, with weights and not shares. */
   readonly map: ReturnType<typeof truthOf>;
-  /** What the picture shows of each row: its weights, or shares of it. */
+  /** The picture's rows: weights, or shares. */
   readonly shown: ReturnType<typeof truthOf>;
   /** alpha_1 of each head as shares and as raw weights, and the mean row sum of all heads. */
   readonly alphas: readonly number[];
@@ -118,7 +118,7 @@ interface Truth {
   readonly normalises: boolean;
 }
 
-/** A claim as it is written, and whether it holds. */
+/** A pattern for each claim on the page, and its condition. */
 const CLAIMS: Readonly<
   Record<string, readonly [RegExp, (truth: Truth, ...said: string[]) => boolean]>
 > = {
@@ -202,7 +202,7 @@ const CLAIMS: Readonly<
   ],
 };
 
-/** Claims that do not hold. @param seen gets the names of those that were made */
+/** Returns the names of untrue claims. @param seen collects the names of all claims found */
 function broken(said: string, truth: Truth, seen: Set<string>): string[] {
   return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) =>
     [...said.matchAll(pattern)].flatMap(([whole, ...numbers]) => {
@@ -290,7 +290,7 @@ function brokenOf(said: string, truths: ReadonlyMap<string, Truth>, seen: Set<st
   );
 }
 
-/** What the columns of Compare's table are, worked out of the cells of the maps and the losses of the tokens. */
+/** Columns of Compare's table, computed from the cells of the maps and the losses of the tokens. */
 const COLUMNS: Readonly<Record<string, (truth: Truth, frame: Frame) => number>> = {
   'Sink₁': ({ alphas, eps }) => mean(alphas.map((share) => Number(share > eps))),
   'Sink₁ raw': ({ raw, eps }) => mean(raw.map((weight) => Number(weight > eps))),
@@ -419,7 +419,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
       const columns = tableOf(page.models.describe).filter(({ isRare }) => !isRare);
       const table = ['loss_at', ...readsOf(columns)];
       for (const [n, [prompt, change]] of texts.entries()) {
-        // The head that the page shows, and by turns another.
+        // Alternates between the head that the page shows and another.
         const at = n % 2 ? { layer: n % 6, head: n % 4 } : free;
         const state = { prompt, ...at, ...change };
         const frames = await page.framesOf(
@@ -464,7 +464,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
           const above = [...room.root.querySelectorAll('h1, .lead')].map((one) => one.textContent!);
           above.flatMap((one) => brokenOf(one, named, seen)).forEach(note);
           truths.forEach((truth, i) => broken(drawnIn[i]!.data.label, truth, seen).forEach(note));
-          // The cells of a sink map are what its model's heads give the first token.
+          // The cells of a sink map are its heads' attention on the first token.
           labelled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
             const off = truths[i]!.alphas.findIndex(
               (share, n) => Math.abs(share - data.data[n]!) > 1e-5,
@@ -500,7 +500,9 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
 
 /* ---- every view ------------------------------------------------------------------------------------ */
 
-/** Numbers of a picture that a sentence may give: of each row the first, the mean of all and of the others, the ends. */
+/**
+ * Numbers of a picture that a sentence may state: of each row the first, the mean of all and of the others, the ends.
+ */
 function givenBy(data: ArrayLike<number>, width: number): number[] {
   const all = Array.from(data);
   const found: number[] = all.length <= 64 ? [...all] : [];
@@ -517,7 +519,9 @@ function givenBy(data: ArrayLike<number>, width: number): number[] {
   return found;
 }
 
-/** What a number may be beside one of a picture: a threshold of the text, or two of the picture's against each other. */
+/**
+ * Numbers that may occur beside a picture's: a threshold of the text, or a relation of two of the picture's numbers.
+ */
 function derived(found: readonly number[], { eps, tensors, T }: Frame): number[] {
   const some = [...new Set(found.filter(Number.isFinite).map((x) => Number(x.toPrecision(7))))];
   const few = some.length <= 80 ? some : [];
@@ -554,7 +558,7 @@ const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
   tags: ({ architecture: { D } }) => [1 / D],
-  // Of the keys that a query after the first one sees, the first and the others.
+  // Among the keys that a query after the first one sees, the first and the others.
   geometry: ({ T, head }) => {
     const cos = head!.tensors.qk_cos!.data;
     const all = Array.from({ length: T * T }, (_, i) => i);
@@ -574,7 +578,7 @@ const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
     return [...all, attention!, ffn!, all[0]! + attention! + ffn! + all.at(-1)!];
   },
 };
-/** The course of a training is of other texts; it and the pictures of Start have tests of their own. */
+/** A training course is measured on other texts; it and the pictures of Start have tests of their own. */
 const APART = ['training', 'arrows', 'outputs'];
 
 describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {

@@ -28,7 +28,7 @@ it.each(seen)('claim %s is seen in a room, view and models that exist', (_, link
   expect(views.map(({ name }) => name)).toContain(state.view);
   expect(QUANTITIES.map(({ name }) => name)).toContain(state.curve);
   for (const one of state.shown) expect(shipped).toContain(parseSubject(one)!.id);
-  // A room that shows no view, or no model, would not show the claim.
+  // Rooms without a view, or without models, would not show the claim.
   if (names.includes('view')) expect(['explore', 'compare']).toContain(state.room);
   if (names.includes('curve')) expect(state.room).toBe('training');
   if (names.includes('bench')) expect(state.room).toBe('purpose');

@@ -1,4 +1,7 @@
-/** The commands that the page copies, run by a shell: the command line gets the very words, and measures the same tokens. */
+/**
+ * A shell runs the commands that the page copies: the command line receives the exact words, and measures the same
+ * tokens.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +20,7 @@ const zoo = join(root, 'models/zoo');
 const bin = mkdtempSync(join(tmpdir(), 'sinkscope-commands-'));
 afterAll(() => rmSync(bin, { recursive: true }));
 
-/** `sinkscope`, as the shell finds it: prints the values of each prompt beside the rest. */
+/** Puts a `sinkscope` on the shell's path that also prints the values of each prompt. */
 const shim = (name: string, script: string) => {
   writeFileSync(join(bin, name), `#!/bin/sh\nexec ${script}\n`);
   chmodSync(join(bin, name), 0o755);
@@ -31,7 +34,7 @@ const inShell = (line: string, more = '') =>
 const tokenizer = openTokenizer(readFileSync(join(zoo, 'softmax/tokenizer.json'), 'utf8'));
 const idsOf = (prompt: string) => tokenizer.encode(prompt).map(({ id }) => id);
 
-/** What the page copies for a prompt of the reader's. */
+/** Returns the command that the page copies for a reader's prompt. */
 function copied(prompt: string) {
   const ids = idsOf(prompt);
   const frame = frameOf({ ids: [ids], T: ids.length } as never);
@@ -60,7 +63,7 @@ const HOSTILE = [
 describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
   it.for(HOSTILE)('gives the tokens of a prompt with %s', { timeout: 120_000 }, ([, prompt]) => {
     const line = copied(prompt);
-    // What is pasted into a terminal has no character that the terminal obeys.
+    // A pasted command contains no character that the terminal obeys.
     expect(line).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f]/);
     const { stdout, stderr } = inShell(line, '--per-prompt --json');
     expect(stdout, stderr).toMatch(/^\{/);
@@ -96,7 +99,7 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
     const links = [...presets, '', 'first:any', 'from:softmax,at:1000,text:own,first:fixed'];
     for (const link of new Set(links)) {
       const line = labCommandOf(readSettings(link, rows).settings, rows);
-      // Every word has been read where the last option is what is refused.
+      // If the last option is refused, all words before it were parsed.
       const { stderr } = inShell(line, '--every 0');
       expect(stderr, line).toBe('sinkscope: --every: expected a whole number above 0, got "0"\n');
     }

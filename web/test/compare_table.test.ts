@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The table and the scatter of compared models: what a reader reads, sorts, and points at. */
+/** The table and the scatter plot of compared models: reading, sorting, pointing. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { signal } from '@preact/signals-core';
 import { render } from 'lit';
@@ -127,7 +127,7 @@ describe('the table', () => {
       'A table.',
     );
     expect(draw(made).texts('tbody td')).toEqual(['50.0%', '1.25 ± 0.50']);
-    // Of a model without it the column is left out, and one that has none at all has no number.
+    // The column is omitted for models without it, and empty for a model that has none.
     expect(metricsOf([frame], own).map(({ name }) => name)).toEqual(['share', 'nats']);
     expect(metricsOf([full()], own)).toEqual([]);
   });
@@ -142,7 +142,7 @@ describe('the table', () => {
     const own = of('of ln n', 'nat');
     expect(own.entropy).toMatch(/a share of ln n for n visible keys/);
     expect(own.loss).toMatch(/in nats per token/);
-    // No definition names a unit of its own.
+    // No definition has a fixed unit.
     const others = of('hectares', 'miles');
     expect([others.entropy, others.loss]).toEqual([
       expect.stringContaining('hectares'),
@@ -331,7 +331,7 @@ describe('the scatter', () => {
     const text = (selector: string) => root.querySelector(selector)!.textContent!.trim();
     const dots = (kind: string) => root.querySelectorAll(`circle.${kind}`).length;
     expect([dots('shown'), dots('checkpoint'), text('.hint')]).toEqual([1, 0, '']);
-    // Over the four heads 0.425, less 0.1 of evenly spread rows; 8 is the largest ratio after a layer.
+    // The mean over the four heads is 0.425, minus 0.1 of uniform rows; 8 is the largest ratio after a layer.
     expect(text('.caption')).toMatch(
       /^Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
     );
@@ -382,7 +382,7 @@ describe('the scatter', () => {
     );
     const falling = four.map((one, i) => ({ ...one, loss: -i }));
     expect(scatterWords(falling, 'loss')).toMatch(/is −1\.00\.$/);
-    // At the borders: 2 is no small ratio, 5 is a large one, 0.1 is a sink.
+    // At the bounds: 2 is no small ratio, 5 is a large one, 0.1 is a sink.
     expect(
       scatterWords([point(0.1, 2), point(0.1, 1.99), point(0.09, 5), point(0.1, 5)], 'ratio'),
     ).toMatch(

@@ -36,7 +36,7 @@ test('a scope that has ended is not kept by its parent', async () => {
     child.end();
     return new WeakRef(child);
   })();
-  // A reference that was made or read in this turn is kept until it ends.
+  // A reference that was created or read in this task is kept until its end.
   await new Promise((done) => setTimeout(done));
   collect();
   expect(ended.deref()).toBeUndefined();
@@ -80,7 +80,7 @@ describe('what is shown', () => {
     expect(of()[0]).toEqual({ ...edited, base });
     expect(of()[0]).toBe(of()[0]);
     expect(of()[1]).toBe(base);
-    // One that answers another question is none.
+    // An answer to another question does not count.
     expect(of([entries[0]!, ['a', { frame: base, isStale: true }]])[0]).toBe(edited);
     expect(of([entries[0]!])[0]).toBe(edited);
   });

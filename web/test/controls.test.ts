@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The controls that rooms share: what they show of a state, and what they make of it. */
+/** The controls that rooms share: their look for a state, and their effect on it. */
 import { describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
@@ -232,7 +232,7 @@ describe('the start of a text', () => {
     expect(options('', frame())).toEqual([
       ...['|the tokenizer’s default: <s>*', 'none|none', '</s>|</s>'],
     ]);
-    // What the tokenizer adds by itself is offered where a link asked for it.
+    // The tokenizer's own choice is offered if a link asked for it.
     const standard = '|the tokenizer’s default: <s>';
     expect(options('bos', frame())).toEqual([
       ...[standard, 'none|none', 'bos|start token <s>*', '</s>|</s>'],
@@ -442,7 +442,7 @@ describe('the tokens', () => {
     expect([looks(), all[0]!.classList.contains('key')]).toEqual([['0', '0', '0', '0'], true]);
     own.pointed.value = {};
     expect(all.some((one) => one.classList.contains('key'))).toBe(false);
-    // A list that is longer than its place scrolls as far as it has to, unless the pointer is over it.
+    // A list that is longer than its place scrolls as far as necessary, unless the pointer is over it.
     const list = all[0]!.parentElement!;
     const scrolled: object[] = [];
     Object.assign(list, { scrollBy: (by: object) => scrolled.push(by) });
@@ -489,7 +489,7 @@ describe('generating', () => {
       ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },
     });
     own.queue.isGenerating = true;
-    // What was written is a sentence, beside the button that asked for it.
+    // The generated text is shown beside its button.
     const written = frames.map((one) => ({ ...one, generated: 1 }));
     const { text: said } = shown(generateControls(as(own), written));
     expect(said('.generated')).toBe('a=1,"x"');

@@ -15,7 +15,7 @@ import { drawLeftOut, drawPictureOffer } from '../src/page/share';
 import { frameOf } from './fixture';
 import { pageOf, readOf } from './page';
 
-// happy-dom dispatches an event where a program replaces the hash; a browser does not.
+// happy-dom dispatches an event when a program replaces the hash; a browser does not.
 vi.hoisted(() =>
   addEventListener('hashchange', (event) => {
     if (event instanceof HashChangeEvent) event.stopImmediatePropagation();
@@ -90,7 +90,7 @@ describe('the picker of models', () => {
       },
     ],
   };
-  /** What an engine describes before the texts are asked for. */
+  /** The engine's description without texts. */
   const describe_ = JSON.parse(
     JSON.stringify(texts_, (key, value) => (key === 'meaning' ? undefined : value)),
   );
@@ -153,7 +153,7 @@ describe('the picker of models', () => {
       true,
       true,
     ]);
-    // What no list offers can be left out as well.
+    // Entries outside every list can be removed as well.
     expect(full.boxes().slice(4)).toEqual(['a ✓', 'b ✓', 'c ✓', 'd ✓', 'e ✓']);
   });
 
@@ -201,7 +201,7 @@ describe('the picker of models', () => {
     models.value = 'sigmoid';
     models.dispatchEvent(new Event('change'));
     await turn();
-    // It has no checkpoints, and sigmoid is its own.
+    // It has no checkpoints, and sigmoid is its own operation.
     expect(all('[name=step]')).toEqual([]);
     expect([...all('[name=edit] option')].map((one) => (one as HTMLOptionElement).value)).toEqual([
       'softmax',
@@ -262,7 +262,7 @@ describe('the code to embed a figure', () => {
       /<sink-scope [^>]*><a href="[^"]*embed\.html#[^"]*"><img src="[^"]*\.png" width="100%" alt="Sinkscope: Sink map">/,
     );
     expect(code()).not.toContain('style=');
-    // No link can name what is on a disk.
+    // No link can name a model on a disk.
     expect(stateIn(frame.src)).toMatchObject({
       view: 'sinks',
       shown: ['softmax'],
@@ -339,7 +339,7 @@ describe('the code to embed a figure', () => {
     expect(dialog.open).toBe(true);
     click('Close');
     expect(document.querySelector('.embed-dialog')).toBeNull();
-    // What is not seen any more follows no state.
+    // A closed dialog follows no state.
     const before = code();
     set({ eps: 0.45 });
     expect(code()).toBe(before);
@@ -425,7 +425,7 @@ describe('after the link was copied', () => {
     return { ...page, ...readOf(made), share };
   };
 
-  it('models of the disk can be named, for whoever has the same files', async () => {
+  it('models of the disk can be named, for readers who have the same files', async () => {
     const { text, click, share } = place({ shown: ['softmax', DISK, `${DISK}~sigmoid`] });
     expect(text('.unshared')).toBe('');
     await share();
@@ -613,7 +613,7 @@ describe('messages', () => {
 describe('the address', () => {
   it('follows the state after a moment, and the state follows a link', () => {
     vi.useFakeTimers();
-    // A slider that is dragged writes one address, for browsers refuse those that change too often.
+    // Dragging a slider writes one address, since browsers refuse frequent changes.
     set({ eps: 0.35 });
     vi.advanceTimersByTime(100);
     set({ eps: 0.45 });
@@ -639,7 +639,7 @@ describe('the address', () => {
     follow('#eps=0.2&room=explore&nonsense=1');
     expect(state.value).toMatchObject({ eps: 0.2, room: 'explore' });
     expect([failure.value, notices.value.length]).toEqual(['', 1]);
-    // What no link can carry stays unchanged.
+    // The link's target keeps values that no link can carry.
     file.value = { name: 'a', text: 'b', splitting: 'lines' } as never;
     set({ shown: [DISK, 'softmax'], input: 'file' });
     follow(`#${printHash({ ...state.value, shown: ['softmax'], input: 'text', eps: 0.1 })}`);
@@ -661,7 +661,7 @@ describe('the address', () => {
     expect(open({ view: 'scores' })).toBe(from + 1);
     expect(open({ layer: 2, head: 1 })).toBe(from + 1);
     expect(open({ experiment: 'cache' })).toBe(from + 2);
-    // A link that was followed has its own entry already.
+    // A followed link has its own history entry already.
     history.replaceState(null, '', '#room=explore&view=mass');
     dispatchEvent(new Event('hashchange'));
     expect(open({ eps: 0.2 })).toBe(from + 2);
@@ -750,7 +750,7 @@ describe('entering a room', () => {
       'room start',
       'no network',
     ]);
-    // One that is left before its code is here is not built.
+    // A room that is left before its code has loaded is not built.
     set({ room: 'lab' });
     set({ room: 'explore' });
     await turn();
@@ -758,7 +758,7 @@ describe('entering a room', () => {
     lab(new Error('late'));
     await turn();
     expect([main.textContent, failure.value]).toEqual(['room explore', '']);
-    // Of a host that has another build the files of this one are gone.
+    // If the host has another build, the files of this one are deleted.
     document.head.innerHTML = '<script type="module" src="./assets/index-1.js"></script>';
     const answers = (text: string, ok = true) =>
       vi.stubGlobal('fetch', async () => ({ ok, text: async () => text }));

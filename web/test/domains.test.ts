@@ -5,7 +5,7 @@ import { defaults, type State } from '../src/ask/state';
 import { domains, groupsIn } from '../src/views/domains';
 import type { Frame } from '../src/frame';
 
-/** One id a word, by its length; a text begins with id 0 where that is asked for. */
+/** One id per word, by its length; a text begins with id 0 on request. */
 const tokenizer = {
   ...{ size: 50, bos: 0, special: [0], specials: [{ id: 0, text: '<s>', kind: 'bos' }] },
   encode: (text: string, { special = 'none' }: { special?: unknown } = {}) => [
@@ -67,7 +67,7 @@ describe('the sink by label', () => {
       'Sink₁ is largest for “prose” (50.0%, 1 prompt) and smallest for “code” (25.0%, 1 prompt).',
     );
     expect(domains.fits!({} as Frame)).toBe(false);
-    // What is shown as equal is neither largest nor smallest.
+    // Values that are shown as equal are neither largest nor smallest.
     const even = { ...frame, perPrompt: { sink_ratio: frame.groups!.map(() => 0.5) } } as Frame;
     expect(domains.says(even, { layer: 0, head: 0 })).toBe(
       'Sink₁ is 50.0% for every label; ± is the standard deviation over prompts.',

@@ -1,6 +1,6 @@
 /**
- * Draws a view over frames whose numbers are known, and takes what it hands to the plots. A test that imports this
- * mocks the plots by `plots()`, and runs in happy-dom.
+ * Draws a view over frames with known numbers, and records its calls of the plots. A test that imports this mocks the
+ * plots by `plots()`, and runs in happy-dom.
  */
 import { effect, signal } from '@preact/signals-core';
 import { expect, vi } from 'vitest';
@@ -11,7 +11,7 @@ import type { ChartData } from '../src/plot/chart';
 import type { Scale } from '../src/plot/color';
 import type { Cell } from '../src/plot/heatmap';
 
-/** What a heatmap is given. */
+/** The arguments of a heatmap. */
 interface MapData {
   readonly rows: number;
   readonly cols: number;
@@ -41,10 +41,10 @@ const charts = new Map<Element, ChartData>();
 export const painted: Pick<MapData, 'rows' | 'cols' | 'data'>[] = [];
 export const roses: { angles: readonly number[]; name: string }[][] = [];
 
-/** The maps that a part of the page has drawn; what was drawn before is forgotten by then. */
+/** Returns the maps that a part of the page shows now, without earlier ones. */
 export const mapsIn = (place: Element) =>
   maps.filter(({ root, data }) => data && place.contains(root));
-/** What the charts of a part of the page were given. */
+/** Returns the data of the charts in a part of the page. */
 export const chartsIn = (place: Element) =>
   [...charts].filter(([root]) => place.contains(root)).map(([, data]) => data);
 export const forgetPlots = () => {
@@ -52,7 +52,7 @@ export const forgetPlots = () => {
   charts.clear();
 };
 
-/** Plots that keep what they are given. */
+/** Mocked plots that record their data. */
 export const plots = {
   heatmap: {
     paint: (_: unknown, data: MapData) => void painted.push(data),
@@ -69,7 +69,7 @@ export const plots = {
   rose: { drawRose: (_: Element, sets: (typeof roses)[number]) => void roses.push(sets) },
 };
 
-/** Views whose caption follows what is chosen or has been measured so far; those of all others are what they say. */
+/** Views whose caption follows the selection or a measurement; other views' captions are their sentences. */
 const OWN = new Set(['channels', 'firsts', 'loss', 'perturbations', 'sweep', 'training']);
 
 interface Options extends Partial<State> {
@@ -127,10 +127,10 @@ export function drawn(view: View, frame: Frame, options: Options = {}) {
         .find((one) => words(one).includes(name))!
         .click(),
     charts: () => [...charts].filter(([place]) => root.contains(place)).map(([, data]) => data),
-    /** Of a chart: the name and the values of each of its lines. */
+    /** Returns the name and the values of each line of a chart. */
     lines: (i = 0) =>
       [...charts][i]![1].series.map(({ name, values }) => [name, ...Array.from(values)]),
-    /** Cells whose words do not end in their number. */
+    /** Returns cells whose readout does not end in their number. */
     wrong: () =>
       own.flatMap(({ data: { rows, cols, data, describe } }, map) =>
         Array.from(data).flatMap((value, i) => {
@@ -144,7 +144,7 @@ export function drawn(view: View, frame: Frame, options: Options = {}) {
           return isRight ? [] : [`map ${map}, ${row},${col}: ${value}, “${said}”`];
         }),
       ),
-    /** What a map says of some cells, each as 'row,column'. */
+    /** Returns a map's readouts of some cells, each as 'row,column'. */
     says: (places: string, i = 0) =>
       places.split(' ').map((place) => {
         const [row, col] = place.split(',').map(Number) as [number, number];

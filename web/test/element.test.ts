@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** <sink-scope> on a host's page: its attributes and properties, when it begins, its frames, and the host's theme. */
+/** <sink-scope> on a host's page: its attributes and properties, its start, its frames, and the host's theme. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import { attributesOf, recordingOf, stateOf, writeAttributes } from '../src/embed/attributes';
@@ -24,12 +24,12 @@ vi.mock('../src/embed/live', () => ({
   },
 }));
 
-// happy-dom has none.
+// happy-dom lacks this function.
 Object.assign(HTMLElement.prototype, { attachInternals: () => ({}) });
 
 let see: (isNear: boolean) => void = () => {};
 let isSystemDark = false;
-/** What a canvas of one pixel has of a color: CSS names of these tests. */
+/** The pixel that a canvas draws for each CSS color of these tests. */
 const COLORS: Record<string, number[]> = {
   black: [0, 0, 0, 255],
   white: [255, 255, 255, 255],
@@ -42,7 +42,7 @@ const COLORS: Record<string, number[]> = {
   none: [0, 0, 0, 0],
 };
 let fill = '';
-/** The pixel of the canvas, whose colors lie over each other. */
+/** The pixel of the canvas, on which colors blend. */
 let pixel: readonly number[] = COLORS.none!;
 const painted = (under: readonly number[], over: readonly number[]) => {
   const [a, b] = [over[3]! / 255, (under[3]! / 255) * (1 - over[3]! / 255)];
@@ -74,7 +74,7 @@ beforeEach(() => {
     getImageData: () => ({ data: pixel }),
   } as never);
 });
-/** All that is ready has run. */
+/** Waits until all pending tasks have run. */
 const turn = () => new Promise((done) => setTimeout(done));
 
 describe('attributes', () => {
@@ -108,7 +108,7 @@ describe('attributes', () => {
     expect(stateOf(elementOf({ shown: 'sigmoid' })).state.shown).toEqual(['sigmoid']);
   });
 
-  it('are written where they differ from what is there, or from the defaults', () => {
+  it('are written where they differ from the present ones or from the defaults', () => {
     const own = elementOf({ eps: '0.4' });
     const set = vi.spyOn(own, 'setAttribute');
     writeAttributes(own, { ...defaults, eps: 0.4, T: 32 }, ['eps', 'T', 'n']);
@@ -246,7 +246,7 @@ describe('the frames of this site', () => {
     expect(say(height(19_999))).toBe('19999px');
   });
 
-  it('give their keys to the page around them', () => {
+  it('pass unused keys to the enclosing page', () => {
     const { say, source } = framed('fixed');
     const heard: unknown[] = [];
     const hear = (event: Event) => heard.push((event as KeyboardEvent).key);
@@ -273,7 +273,7 @@ describe('the frames of this site', () => {
 });
 
 describe('the theme of a host', () => {
-  /** Of letters of a color, on what is behind them. */
+  /** Returns the theme for letters of a color on a background. */
   const theme = (letters: string, behind = '', scheme = '') => {
     document.body.innerHTML = '<div><section></section></div>';
     const [outer, inner] = [document.querySelector('div')!, document.querySelector('section')!];
@@ -303,7 +303,7 @@ describe('the theme of a host', () => {
       'light',
       'dark',
     ]);
-    // What is half transparent is not behind anything.
+    // A half-transparent background does not count.
     expect([theme('gray', 'pale', 'dark'), theme('gray', 'half', 'dark')]).toEqual([
       'dark',
       'light',
@@ -327,7 +327,7 @@ describe('the theme of a host', () => {
     ]);
   });
 
-  it('is looked at again when anything around the element changes, until that ends', async () => {
+  it('is read again when an ancestor or its surroundings change, until disposal', async () => {
     document.body.innerHTML = '<div><section></section></div>';
     const look = vi.fn();
     const end = watchTheme(document.querySelector('section')!, look);

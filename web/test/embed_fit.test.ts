@@ -1,11 +1,11 @@
 // @vitest-environment happy-dom
-/** How a figure fits into a box: what gives way, in which order, and that its picture never does. */
+/** The layout of a figure in a box: which parts are hidden, in which order, and that the picture never is. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fitting } from '../src/embed/fit';
 
-/** What stands around the map, in pixels of its height, and how much of it is beside the map in a side layout. */
+/** Heights in pixels of the parts next to the map; in a side layout some of them are beside it. */
 const HEIGHTS = { conditions: 20, captions: 60, controls: 80, axes: 40, head: 26 };
-/** Row words beside each map. */
+/** The width of the row words beside each map. */
 const GUTTER = 50;
 let box: DOMRect;
 let room: HTMLElement;
@@ -15,7 +15,7 @@ const cells = () => [...room.querySelectorAll<HTMLElement>('.cell')];
 const zoom = () => Number(room.style.getPropertyValue('--zoom') || 1);
 const seen = () =>
   room.classList.contains('single') ? cells().filter((one) => one.matches('.current')) : cells();
-/** Of all cells, in pixels of the screen. */
+/** The width of all cells, in pixels of the screen. */
 function width(): number {
   const given = room.style.getPropertyValue('--fit') || '100%';
   const full = room.classList.contains('side') ? 0.7 * box.width : box.width;
@@ -24,10 +24,10 @@ function width(): number {
 const side = () => width() / seen().length - GUTTER * zoom();
 function needed(): number {
   const without = (room.dataset.without ?? '').split(' ');
-  const around = Object.entries(HEIGHTS).filter(([name]) => !without.includes(name));
+  const parts = Object.entries(HEIGHTS).filter(([name]) => !without.includes(name));
   const isBeside = (name: string) =>
     room.classList.contains('side') && ['captions', 'controls'].includes(name);
-  const pixels = around.map(([name, height]) => (isBeside(name) ? 0 : height));
+  const pixels = parts.map(([name, height]) => (isBeside(name) ? 0 : height));
   return zoom() * pixels.reduce((a, b) => a + b, 0) + side();
 }
 const rect = (wide: number, high = wide) => new DOMRect(0, 0, wide, high);

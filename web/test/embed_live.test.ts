@@ -1,5 +1,7 @@
 // @vitest-environment happy-dom
-/** What <sink-scope> shows: its state, what it reports to its host, and the models that the figures of a document share. */
+/**
+ * The content of <sink-scope>: its state, its reports to its host, and the models that the figures of a document share.
+ */
 import { signal } from '@preact/signals-core';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createEngine } from 'sinkscope';
@@ -58,7 +60,7 @@ vi.mock('../src/rooms/figure', () => ({
     void made.rooms.push({ root, context, scope }),
 }));
 
-/** With every number that the view of these tests reads. */
+/** A frame with every number that the views of these tests read. */
 const frameOf = (change: Partial<Frame> = {}) => {
   const missing = viewNamed('sinks').reads.map((name) => [name, tensor([1], [0])]);
   return frameOf_(change, { ...Object.fromEntries(missing), ...frameOf_().tensors });
@@ -107,7 +109,7 @@ function hosted(hash = '', attributes: Record<string, string> = {}) {
     ...{ host, inside, live, reports, internals, room },
     root: inside.querySelector('.room-figure')!,
     context: () => room().context as Context,
-    /** What the queue knows of the subjects. */
+    /** Sets the queue's entries. */
     know: (entries: Record<string, { frame?: Frame; isStale?: boolean; error?: string }>) => {
       made.queues.at(-1)!.entries.value = new Map(Object.entries(entries));
     },
@@ -126,7 +128,7 @@ describe('the engine of a document', () => {
     vi.mocked(createEngine).mockRejectedValue(new Error('no engine'));
     vi.stubGlobal('location', new URL('https://host.example/'));
     const { errors, root } = await opened();
-    // The policy of another's page is not ours to widen.
+    // A host page's policy is not ours to change.
     expect(trustOwnScripts).not.toHaveBeenCalled();
     vi.stubGlobal('location', base);
     expect(errors()).toEqual([{ message: 'no engine' }]);
@@ -240,12 +242,12 @@ describe('a figure in its element', () => {
       version: '1.2.3',
       link: link({ room: 'explore' }),
     });
-    // None of these is the business of another's page.
+    // None of these may run on another site.
     for (const other of [embed, choose, inside, trust, notify] as (() => unknown)[])
       expect(other()).toBeUndefined();
   });
 
-  it('reports an answer once, when all of it is there', async () => {
+  it('reports an answer once, when it is complete', async () => {
     const view = viewNamed('sinks');
     const { know, runs, errors, host, internals } = await opened('view=sinks&shown=softmax,relu');
     const frame = frameOf();
@@ -272,7 +274,7 @@ describe('a figure in its element', () => {
     expect(host.hasAttribute('data-live')).toBe(true);
     know({ softmax: { frame }, relu: { frame: relu } });
     expect(runs()).toHaveLength(1);
-    // What failed is reported, and does not keep the others.
+    // A failure is reported, and the other subjects are shown.
     const other = frameOf({ title: 'Another' });
     know({ softmax: { frame: other }, relu: { error: 'no such model' } });
     expect(errors()).toEqual([{ message: 'no such model' }]);
@@ -292,15 +294,15 @@ describe('a figure in its element', () => {
     const { host, root, runs, internals, know } = await opened('view=lab');
     know({ softmax: { frame: frameOf() } });
     expect([runs(), host.hasAttribute('data-live')]).toEqual([[], false]);
-    const tell = (name: string, detail?: unknown) =>
+    const dispatch = (name: string, detail?: unknown) =>
       root.dispatchEvent(new CustomEvent(name, { detail }));
-    tell('waits', true);
+    dispatch('waits', true);
     expect(host.hasAttribute('data-waits')).toBe(true);
-    tell('waits', false);
+    dispatch('waits', false);
     expect(host.hasAttribute('data-waits')).toBe(false);
-    tell('built');
+    dispatch('built');
     expect(host.hasAttribute('data-live')).toBe(true);
-    tell('ended', { view: 'lab', says: 'Both have a sink.' });
+    dispatch('ended', { view: 'lab', says: 'Both have a sink.' });
     expect(internals.ariaLabel).toMatch(/\. Both have a sink\.$/);
     expect(runs()).toEqual([{ view: 'lab', says: 'Both have a sink.' }]);
   });

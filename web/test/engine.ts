@@ -1,6 +1,6 @@
 /**
- * The page on the real engine, without a browser: models, recordings and texts give the frames that a reader gets, in
- * the rooms that a reader sees. A test that imports this runs in happy-dom, and skips itself where `isBuilt` is false.
+ * The page on the real engine, without a browser: models, recordings and texts give the frames and rooms of a reader. A
+ * test that imports this runs in happy-dom, and skips itself if `isBuilt` is false.
  */
 import { effect } from '@preact/signals-core';
 import { Blob as Blob_, File as File_ } from 'node:buffer';
@@ -44,7 +44,7 @@ function servesFiles(): void {
   );
 }
 
-/** What takes runs of its own. */
+/** Measurements with runs of their own. */
 const SLOW = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
 
 export async function openPage() {
@@ -96,7 +96,7 @@ export async function openPage() {
       models.recordings.admit(id, file);
       return id;
     },
-    /** A frame of each subject with all that these views read, but for measurements with runs of their own. */
+    /** Returns a frame of each subject with all reads of these views, except measurements with runs of their own. */
     framesOf: async (
       subjects: readonly string[],
       change: Partial<State> = {},
@@ -114,7 +114,7 @@ export async function openPage() {
         headReads: [...new Set(read.flatMap(({ headReads = [] }) => headReads))],
         head: { layer: state.layer, head: state.head },
       });
-      // The queue begins after this call.
+      // The queue starts after this call.
       await new Promise((done) => setTimeout(done));
       await until(
         () =>
@@ -132,7 +132,7 @@ export async function openPage() {
         return frame.edits.length && base ? { ...frame, base } : frame;
       });
     },
-    /** A page that shows these frames, and asks for nothing. */
+    /** Returns a page that shows these frames, and requests nothing. */
     pageOf: (change: Partial<State>, frames: readonly Frame[]) => {
       const page = pageOf({ shown: frames.map(({ subject }) => subject), ...change }, frames);
       const known = { ...page.engine.peek()!, models };
@@ -143,21 +143,21 @@ export async function openPage() {
   };
 }
 
-/** A chart or a map that has no place on a screen is drawn all the same. */
+/** Makes charts and maps draw although they are not on a screen. */
 export function standsForScreen(): void {
   vi.stubGlobal('matchMedia', () => ({
     matches: true,
     addEventListener: () => {},
     removeEventListener: () => {},
   }));
-  // Of a host's style, which happy-dom does not know.
+  // happy-dom does not know the attribute for a host's styles.
   Object.defineProperty(HTMLElement.prototype, 'part', {
     configurable: true,
     value: { add: () => {} },
   });
 }
 
-/** Everything that a part of the page says: its words, its labels, and what cells of its maps say. */
+/** Returns all texts of a part of the page: its words, its labels, and the readouts of its maps. */
 export function wordsOf(place: Element): string[] {
   const said: string[] = [];
   const walk = (node: Element) => {

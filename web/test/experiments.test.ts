@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** Why it matters: which settings each experiment measures, what it says of their numbers, its table and its controls. */
+/** Why it matters: the settings of each experiment, its sentences, its table and its controls. */
 import { signal } from '@preact/signals-core';
 import { render } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
@@ -273,7 +273,7 @@ describe('the cache', () => {
       ['loss_mean,keeps_first,kl_mean'],
       '~evict(h2o,24)',
     ]);
-    // No cache as large as the text, and no first key beside no other.
+    // No cache as large as the text, and no first key without another one.
     expect(plan(cache, { budget: 1 }, undefined, 24).edits).toEqual([
       ...['', '~evict(window,1)', '~evict(h2o,1)', '~evict(tova,1)'],
       ...['~evict(window,8)', '~evict(first,8,1)', '~evict(h2o,8)', '~evict(tova,8)'],
@@ -313,7 +313,7 @@ describe('the cache', () => {
     });
     const close = [evict('window', 3, 0.5), evict('h2o', 2.25, 0.75)];
     expect(says(setting(2), ...close).heading).toBe('Which keys should the cache keep?');
-    // The best one keeps it in few heads; and one that keeps it loses more than one that does not.
+    // The best cache keeps it in few heads; or one that keeps it loses more than one that does not.
     for (const others of [
       [evict('h2o', 2.25, 0.29), evict('window', 3, 0)],
       [evict('h2o', 2.25, 1), evict('window', 2.5, 0), evict('tova', 3, 1)],
@@ -487,7 +487,7 @@ describe('fragility', () => {
       ...['', '~project', '~project(tag,heads)'],
       ...[3, 4, 5, 6, 7].map((seed) => `~project(random,seed=${seed})`),
     ]);
-    // Where a norm or a gate turns what a head writes, its tag is no direction of the stream.
+    // If a norm or a gate turns a head's output, its tag is no direction of the stream.
     for (const turned of [
       { norm_place: 'post' },
       { branch_norms: true },
@@ -501,7 +501,7 @@ describe('fragility', () => {
         ).edits,
       ).toEqual(['']);
     for (const one of weight.slice(2)) expect(one).toMatch(/^~scale_weight\(down,0,[0-7],\d+,0\)$/);
-    // Of three columns there are two others, so two other weights.
+    // Three columns leave two others, so two control weights.
     const thin = lead({ architecture: { ...frameOf().architecture, D: 8, F: 3 } });
     const few = plan(fragility, { perturbation: 'weight' }, thin).edits;
     expect([few.length, new Set(few).size]).toEqual([4, 4]);
@@ -651,14 +651,14 @@ describe('fragility', () => {
         'is written, by +0.031. Sink₁ 50.0% → 50.0%.',
     });
     expect(says(3, 2.75).heading).toBe('Later tokens use the tag that the sink writes');
-    // As long as what the heads write is not measured, nothing is said of it.
+    // The sentence needs the measured outputs of the heads.
     expect(
       fragility.says(
         [group('A', setting(2), project(3), random(2.125, 1), random(2.25, 2))],
         stateOf({ perturbation: 'tag' }),
       ).heading,
     ).toBe('Later tokens use the directions of the tag');
-    // The borders: half of what the stream loses, three times what chance does (0.25 here), and 0.02 nats.
+    // At the bounds: half of the stream's loss, three times chance (0.25 here), and 0.02 nats.
     expect(says(3, 2.5).heading).toContain('hardly what the sink writes');
     expect(says(3, 2.5625).heading).toContain('use the tag that the sink writes');
     expect(says(2.8125, 2).heading).toContain('hardly what the sink writes');

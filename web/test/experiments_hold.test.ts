@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 /**
- * What Why it matters says is what it measured: on texts of all kinds, each experiment runs on the real engine, and the
- * claims of its heading and sentence are compared with the losses of its settings.
+ * The sentences of Why it matters agree with their measurements: on texts of all kinds, each experiment runs on the
+ * real engine, and the claims of its heading and sentence are compared with the losses of its settings.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
@@ -24,7 +24,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => page?.close());
 
-/** The settings of a model, by what is done to it, and how the loss of each differs from the unedited run's. */
+/** The settings of a model, by edit, and their losses minus the unedited run's. */
 class Model {
   readonly frames: ReadonlyMap<string, Frame>;
 
@@ -40,7 +40,7 @@ class Model {
     return this.loss(edits) - this.loss('');
   }
 
-  /** Those whose edits a pattern finds. */
+  /** Returns the settings whose edits match a pattern. */
   like(pattern: RegExp): string[] {
     return [...this.frames.keys()].filter((edits) => pattern.test(edits));
   }
@@ -53,7 +53,7 @@ const errorOf = ({ tensors }: Frame) =>
 const first = (models: Models) => [...models.values()][0]!;
 const window = (model: Model) => model.rise(model.like(/window/)[0]!);
 const kept = (model: Model) => model.rise(model.like(/\(first/)[0]!);
-/** Of a perturbation the one that is meant, and the others. */
+/** Returns the tested perturbation, and its controls. */
 const struck = (model: Model) => {
   const [own, ...others] = model.like(/~(?:clamp_channel\(\d+\)|scale_weight|project)/);
   const beside = others.filter((one) => !one.includes('heads')).map((one) => model.rise(one));
@@ -186,7 +186,7 @@ const EXPERIMENTS: readonly Partial<State>[] = [
   })),
 ];
 
-/** The headings and the sentence of an experiment on a text, and what was measured. */
+/** Returns the headings and the sentence of an experiment on a text, and the measured frames. */
 async function shown(prompt: string, change: Partial<State>) {
   const ask = vi.spyOn(page.queue, 'ask');
   const state = { prompt, from: 'text', length: 64, runs: 1, ...change } as Partial<State>;
@@ -222,7 +222,7 @@ async function shown(prompt: string, change: Partial<State>) {
 
 describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
   const seen = new Set<string>();
-  // Each text has the experiments by turns; every other one the quickest, too.
+  // The texts cycle through the experiments; every second text also has the fastest one.
   const cases = EXPERIMENTS.map((change, i) => ({
     change,
     name: Object.values(change).join(' '),
@@ -244,7 +244,7 @@ describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
   });
 
   it('makes most kinds of claims on some text', () => {
-    // Some hold of these two models on no short text.
+    // Some claims hold for these two models on no short text.
     const rare = ['it recovers part', 'it helps little', 'a tag that is used'];
     expect(Object.keys(CLAIMS).filter((name) => !seen.has(name) && !rare.includes(name))).toEqual(
       [],

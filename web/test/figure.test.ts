@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** A view on the page: which cells it has, when they are drawn, their sentences, and what is saved and embedded. */
+/** A view on the page: its cells, when they are drawn, their sentences, and its saved and embedded forms. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { INPUTS } from '../src/ask/question';
 import type { State } from '../src/ask/state';
@@ -53,7 +53,7 @@ const twin = (change: Partial<Frame> = {}) =>
 const of = (...frames: Frame[]): Shown[] =>
   frames.map((frame) => ({ subject: frame.subject, frame, isStale: false }));
 
-/** A view that writes down what it is given. */
+/** A figure with a view that records its calls. */
 function figure(
   all: readonly Shown[],
   own: Partial<View> = {},
@@ -241,7 +241,7 @@ describe('cells', () => {
     expect([cells(), drawn.length]).toEqual([['cell 1 softmax stale'], before]);
     one.update([{ subject: 'softmax', isStale: false }]);
     expect(cells()).toEqual(['cell 1 softmax stale']);
-    // Of what has never been measured there is none.
+    // A subject without any measurement has no cell.
     expect(figure([{ subject: 'softmax', isStale: true }]).cells()).toEqual([]);
     expect(figure(of({ ...frameOf(), tensors })).cells()).toEqual([]);
   });
@@ -342,7 +342,7 @@ describe('drawing', () => {
     expect(drawn).toHaveLength(4);
     scope.end();
     expect([watching.size, document.querySelector('.figure')]).toEqual([0, null]);
-    // Near is what a short way of scrolling shows.
+    // Near means a short way of scrolling.
     const near = (at: number) => {
       top = at;
       return figure(of(frameOf())).drawn.length;
@@ -386,7 +386,7 @@ describe('what leaves the page', () => {
     saved.length = 0;
     const { file: json } = await averaged.save('JSON');
     const { subjects } = JSON.parse(await json.text());
-    // What is of the first prompt alone must not say that it is a mean.
+    // A figure of the first prompt alone must not call its numbers means.
     expect(subjects.map((one: { sequences: number }) => one.sequences)).toEqual([8, 1]);
   });
 

@@ -1,11 +1,11 @@
-/** A frame whose every number is known: two layers of two heads over three tokens. */
+/** A frame with known numbers: two layers of two heads over three tokens. */
 import { existsSync } from 'node:fs';
 import type { Tensor } from 'sinkscope';
 import type { Frame } from '../src/frame';
 import { questionOf } from '../src/ask/question';
 import { defaults } from '../src/ask/state';
 
-/** How long a busy machine may take. */
+/** The time that a busy machine may take. */
 export const PATIENCE = { timeout: 30_000 };
 
 export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({

@@ -57,7 +57,7 @@ describe('a frame', () => {
     expect(nine[1]).toBe(1);
   });
 
-  it('gives shares of rows, signed ones of what they carry in all, and nothing of empty rows', () => {
+  it('divides rows by their sum, signed rows by the sum of magnitudes, and returns NaN for empty rows', () => {
     const map = Float32Array.of(0, NaN, 0.5, -1.5);
     expect([...sharesOf(map, 2)]).toEqual([0, NaN, 0.25, -0.75]);
     expect(massOfRow(map, 2, 1)).toBe(-1);
@@ -69,7 +69,7 @@ describe('a frame', () => {
   it('has no weight for keys that the head’s cache had lost, and one pair of maps for each tensor', () => {
     const att = tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]);
     const head = { layer: 1, head: 0, tensors: { att } };
-    // From which query on a key is gone: of the third head the first key at the last query.
+    // The first query without each key: in the third head the first key is gone at the last query.
     const evicted = tensor([2, 2, 3], [0, 0, 0, 1, 1, 1, 2, 3, 3, 0, 0, 0]);
     const frame = frameOf({ head } as never, { evicted });
     const maps = mapsOf(frame)!;
@@ -278,7 +278,7 @@ describe('what may be said of a sink', () => {
       sink: 0.1,
       of: 'shares and raw weights',
     });
-    // A weight that all others have as well is none.
+    // The sink is the smaller number of heads, by shares or by raw weights.
     expect(judge({ ...known, sinkRaw: 1, normalises: false }).sink).toBe(0.4);
     expect(judge({ ...known, even: 0.46, normalises: true }).conclusive).toBe(false);
     // At the bound itself a uniform head is not above eps.
@@ -303,7 +303,7 @@ describe('what may be said of a sink', () => {
       /Heads are not counted: in a text of 5 tokens, uniform attention alone gives the first one 46%, above ε = 0\.3; 10 tokens suffice\.$/;
     expect(finding(short, { layer: 1, head: 0 })).toMatch(said);
     expect(comparison([short, short])).toMatch(said);
-    // At every length the head's share and uniform attention are there; a count only where it means something.
+    // The head's share and uniform attention appear at every length; a count only where it means something.
     for (let T = 1; T <= 64; T++) {
       const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
       const one = finding(frameOf({ T }, { alpha_uniform: tensor([1], [even]) }), {
@@ -317,7 +317,7 @@ describe('what may be said of a sink', () => {
     }
   });
 
-  it('compares who has most and who has least, and says nothing of one alone', () => {
+  it('compares the models with the largest and the smallest sink, and is empty for one model', () => {
     const other = frameOf(
       { title: 'Other', class: 'counterfactual' },
       { sink_ratio: tensor([3], [0.25, 0, 0]) },
@@ -334,6 +334,6 @@ describe('what may be said of a sink', () => {
   });
 });
 
-it('a map of more tokens than cells has blocks, the last of which may be cut', () => {
+it('a map of more tokens than cells has blocks; the last block may be cut', () => {
   expect([4, 5, 9, 10].map((T) => pooledSide(T, 4))).toEqual([undefined, 3, 3, 4]);
 });

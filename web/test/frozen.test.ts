@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 /**
- * Every link, snippet, recording and command that a release froze gives the numbers of then, which lie in
- * tests/frozen/VERSION. What is frozen is never edited; tests/frozen/freeze adds the set of a release.
+ * Every link, snippet, recording and command that a release froze still gives its numbers, which are in
+ * tests/frozen/VERSION. Frozen files are never edited; tests/frozen/freeze adds the set of a release.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ beforeAll(async () => {
 }, PATIENCE.timeout);
 afterAll(() => page?.close());
 
-/** The numbers of the figure that a link or the attributes of an element ask for. */
+/** Returns the numbers of the figure that a link or an element's attributes describe. */
 async function figureOf({ state, problems }: Parsed, recording?: string): Promise<Shows> {
   expect(problems, 'what of it is not understood').toEqual([]);
   const view = viewNamed(state.view);
@@ -65,7 +65,7 @@ async function figureOf({ state, problems }: Parsed, recording?: string): Promis
   return showsOf(Object.fromEntries(found));
 }
 
-/** Addresses below the page's own that are kept. */
+/** Addresses below the page's own that releases keep. */
 const FILES = ['sink-scope.js', 'sink-widget.js', 'embed.html', ...cards().map((one) => one.page)];
 
 function expectKept(path: string): void {
@@ -79,7 +79,7 @@ function openLink(address: string): Promise<Shows> {
   return figureOf(parseHash(hash));
 }
 
-/** What a host makes of the code that is pasted: an element with attributes, or the frame of an address. */
+/** Opens pasted code as a host does: an element with attributes, or the frame of an address. */
 function openSnippet(code: string): Promise<Shows> {
   for (const [, path] of code.matchAll(RegExp(`${HOME}([\\w./-]+\\w)`, 'g'))) expectKept(path!);
   const place = document.createElement('div');
@@ -103,7 +103,7 @@ const hashOf = (state: Readonly<Record<string, string>>) => {
   return stateOf(made);
 };
 
-/** The pages of the course by their addresses: what a link into them may name. */
+/** Returns the pages of the course by their addresses, with the ids that a link may name. */
 const idsOfCourse = () =>
   (course ??= new Map(
     Object.entries(pages()).map(([address, html]) => [
@@ -177,7 +177,7 @@ describe.each(releases)('of release %s', (release) => {
   });
 });
 
-/** What links into the course name, and what its figures show. */
+/** Freezes the ids of the course for links, and the numbers of its figures. */
 async function freezeLessons(release: string): Promise<void> {
   const all = lessons();
   const made: FrozenLesson[] = [];

@@ -1,20 +1,21 @@
 /**
- * What a release freezes, and what it shows as a few numbers for each quantity: how many values there are, how many are
- * undefined, their mean, the smallest, the largest, and a sum that changes when two of them change places.
+ * The frozen set of a release: a few numbers for each quantity that an address shows, namely how many values there are,
+ * how many are undefined, their mean, the smallest, the largest, and a sum that changes when two of them change places.
  */
 
 /**
- * Of the largest value. A change of the order of a sum changes the seventh digit of all values, and of their mean; a
- * change in the third digit of one value of some hundred, as a page prints it, changes the mean by more.
+ * Tolerance, relative to the largest value. A change of the order of a sum changes the seventh digit of all values, and
+ * of their mean; a change in the third digit of one value of some hundred, as a page prints it, changes the mean by
+ * more.
  */
 const EQUAL = 2e-6;
 const DIGITS = 9;
-/** Multiples of it lie everywhere between 0 and 1, so that every place has a weight of its own. */
+/** Multiples of it are spread evenly between 0 and 1, so that every place has a weight of its own. */
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 const NAMES = ['count', 'undefined', 'mean', 'smallest', 'largest', 'sum by place'];
 
 type Value = number | null;
-/** Of each quantity, by its name: a number for each of NAMES. */
+/** For each quantity, by its name: a number for each of NAMES. */
 export type Shows = Readonly<Record<string, readonly number[]>>;
 
 const rounded = (value: number) => Number(value.toPrecision(DIGITS));
@@ -31,7 +32,7 @@ function summary(values: readonly Value[]): number[] {
   return [values.length, values.length - known.length, ...means.map(rounded)];
 }
 
-/** All numbers of a JSON value by the keys that lead to them; those of a list are one quantity. */
+/** Returns all numbers of a JSON value by their keys; the numbers of a list are one quantity. */
 function quantitiesOf(value: unknown, path = '', found: Record<string, Value[]> = {}) {
   if (typeof value === 'number' || typeof value === 'boolean' || value === null)
     (found[path] ??= []).push(value === null ? null : Number(value));
@@ -48,9 +49,9 @@ export const showsOf = (value: unknown): Shows =>
   );
 
 /**
- * What has changed, a line each. A quantity that an address shows now and did not show then is no change.
- * @param before what the release showed
- * @param now what is shown today
+ * Returns the changes, a line each. A new quantity is no change.
+ * @param before the numbers of the release
+ * @param now the numbers of today
  */
 export function changes(before: Shows, now: Shows): string[] {
   return Object.entries(before).flatMap(([name, was]) => {
@@ -65,10 +66,10 @@ export function changes(before: Shows, now: Shows): string[] {
   });
 }
 
-/** Stands for the address of the release. */
+/** The address of the release in these tests. */
 export const HOME = 'https://sinkscope.example/';
 
-/** Of a release: what each address, code, file or command showed. */
+/** The frozen numbers of a release, by address, code, file and command. */
 export interface Frozen {
   readonly links: readonly { readonly address: string; readonly shows: Shows }[];
   readonly snippets: readonly {
@@ -85,11 +86,11 @@ const PROMPT = encodeURIComponent('The old man sat at the door and looked over t
 /** A page of the course, with what addresses and readers rely on. */
 export interface FrozenLesson {
   readonly address: string;
-  /** Of its figures, or of the glossary's terms: a link may end in any of them. */
+  /** The ids of its figures, or of the glossary's terms: a link may end in any of them. */
   readonly ids: readonly string[];
   /** Hashes of the states of the page that it leads to. */
   readonly links: readonly string[];
-  /** Its figures; those that measure one text have their numbers. */
+  /** Its figures; those of one text have their numbers. */
   readonly figures: readonly {
     readonly state: Readonly<Record<string, string>>;
     readonly shows?: Shows;

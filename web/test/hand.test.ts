@@ -29,7 +29,7 @@ describe('the hand', () => {
       ...always,
     ]);
     expect(of({ key: 3 })).toEqual(always); // beyond the text
-    // A number that was chosen where token and channel meet, after the layer that is shown.
+    // The number at the crossing of token and channel, after the shown layer.
     expect(of({ channel: 4, query: 1 }).slice(-2)).toEqual([
       'clamp_channel 4 2 1',
       'clamp_channel 4 2 1 to=mean',

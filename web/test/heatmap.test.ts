@@ -56,7 +56,7 @@ function mapOf(change: object = {}) {
       plot.dispatchEvent(event);
       return event.defaultPrevented;
     },
-    /** Where a mark is, in percent; undefined where it is hidden. */
+    /** Returns the place of a mark, in percent; undefined if it is hidden. */
     mark: (selector: string) => {
       const { hidden, style } = one(selector);
       if (hidden) return undefined;
@@ -119,7 +119,7 @@ describe('the picture', () => {
     map.draw(base);
     expect([words('.row-words'), one('.map-place').classList.contains('bare')]).toEqual([[], true]);
     expect(property('--longest')).toBe('0');
-    // Of a long text every k-th row and column keeps its word, so that all words fit.
+    // A long text labels every k-th row and column, so that all words fit.
     for (const [side, every] of [
       [44, 1],
       [45, 2],
@@ -239,7 +239,7 @@ describe('a reader', () => {
     const { key, onPoint, onChoose, onBeyond, plot, said } = mapOf({ chosen: { row: -1, col: 2 } });
     const last = () => Object.values(onPoint.mock.lastCall![0]);
     expect([key('ArrowRight'), last()]).toEqual([true, [0, 3]]);
-    // What lies beyond the picture is another's to show.
+    // onBeyond is for cells outside the picture only.
     expect(onBeyond).not.toHaveBeenCalled();
     key('ArrowRight');
     expect(onPoint).toHaveBeenCalledTimes(1);
@@ -290,7 +290,7 @@ describe('a reader', () => {
     map.draw(base);
     map.light(undefined);
     expect([said(), mark('.lit')]).toEqual(['-1,-1', undefined]);
-    // Before there is a picture nothing is pointed at.
+    // Before there is a picture, pointing does nothing.
     const root = document.createElement('div');
     const onPoint = vi.fn();
     createHeatmap(root, { onPoint }).light({ row: 0, col: 0 });

@@ -1,4 +1,4 @@
-/** Names of models, and the files beside the page: ids, fingerprints, passages, what is read again. */
+/** Names of models, and the files of the page: ids, fingerprints, passages, retries. */
 import { createHash } from 'node:crypto';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Plan } from 'sinkscope';
@@ -51,12 +51,12 @@ describe('a model of the disk', () => {
     const own = await id(bytes);
     expect(own).toBe(`disk:${expected}/my-model.bin`);
     expect([fingerprintOf(own), nameOfId(own)]).toEqual([expected, 'my-model.bin']);
-    // Another byte in the middle is not seen, one at either end is.
+    // A changed byte in the middle does not change the id, one at either end does.
     const changed = (at: number) => bytes.with(at, 255) as Uint8Array<ArrayBuffer>;
     expect(await id(changed(1.5 * MIB))).toBe(own);
     for (const at of [0, MIB - 1, 2 * MIB, 3 * MIB - 1])
       expect(await id(changed(at))).not.toBe(own);
-    // Of a small file both ends are not counted twice.
+    // The two ends of a small file are not counted twice.
     const small = bytes.slice(0, 10);
     expect(await id(small)).toBe(
       `disk:${sha(`my model.bin 10 ${sha(small)}`).slice(0, 16)}/my-model.bin`,
@@ -100,7 +100,7 @@ it('a model of a hub is named by its repository, revision and file', () => {
   ]).toEqual([...[true, 'o/n@x', 'o/n', 'softmax']]);
 });
 
-it('a plan says how its weights come, and how much of them is there', () => {
+it('a plan states the format of its weights and how many bytes are cached', () => {
   const file = (name: string, url?: string) => ({ name, bytes: 5e6, url });
   const rows = (change: object, kept = 0) =>
     Object.fromEntries(
@@ -223,7 +223,7 @@ describe('the zoo', () => {
     expect(await zoo.heldOut(100)).toEqual(['short']);
     expect(await zoo.heldOut(150)).toEqual(passages);
     expect(await zoo.heldOut(151)).toEqual(['long 0\n\nlong 1', 'long 2\n\nlong 3']);
-    // Of more tokens than there are, one text of all.
+    // If more tokens are requested than the passages have, all are one text.
     expect(await zoo.heldOut(9999)).toEqual([passages.join('\n\n')]);
   });
 
@@ -267,7 +267,7 @@ describe('the zoo', () => {
     await expect(zoo.openModels()).rejects.toThrow(
       'reported.json: expected a file, and no server was reached.',
     );
-    // It is asked for again.
+    // The file is fetched again.
     serve();
     expect(await zoo.openModels()).toEqual({ source: 'a paper' });
     serve(() => new Response(`<html>${'x'.repeat(60)}`));

@@ -1,4 +1,4 @@
-/** Which file and which folder of the page imports which: in one direction only. */
+/** Imports between the files and folders of the page have one direction. */
 import { describe, expect, it } from 'vitest';
 
 const texts = import.meta.glob<string>('../src/**/*.ts', {
@@ -12,7 +12,7 @@ function importsOf(path: string): string[] {
   const found = texts[path]!.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']*)'/g);
   return [...found].flatMap(([, name]) => {
     const address = new URL(name!, `file:///web/test/${path}`).pathname;
-    // What the build reads, too, names its files with their ending.
+    // Files that the build reads, too, are imported with their extension.
     const whole = address.replace('/web/', '../').replace(/\.ts$/, '');
     return [`${whole}.ts`, `${whole}/index.ts`].filter((one) => one in texts).slice(0, 1);
   });
@@ -20,7 +20,7 @@ function importsOf(path: string): string[] {
 
 type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** A way from a node back to itself, if there is one. */
+/** Returns a path from a node back to itself, if there is one. */
 function circleIn(graph: Graph): readonly string[] | undefined {
   const done = new Set<string>();
   const visit = (node: string, way: readonly string[]): readonly string[] | undefined => {
@@ -40,7 +40,7 @@ function circleIn(graph: Graph): readonly string[] | undefined {
   return undefined;
 }
 
-/** The graph of what `groupOf` puts together; what a group imports of itself is left out. */
+/** Returns the import graph of the groups that `groupOf` assigns, without imports inside a group. */
 function graphOf(groupOf: (path: string) => string): Graph {
   const graph = new Map<string, Set<string>>();
   for (const path of Object.keys(texts)) {
@@ -67,7 +67,7 @@ describe('imports of the page', () => {
     expect(circleIn(graphOf((path) => path.split('/')[2]!))).toBeUndefined();
   });
 
-  it('that go around are found', () => {
+  it('detects import cycles', () => {
     const graph = new Map([
       ['a', new Set(['b'])],
       ['b', new Set(['c'])],

@@ -14,7 +14,7 @@ describe('a job of a view', () => {
   let failures: unknown[];
   let job: Job;
   let show: (frame: Frame, options: DrawOptions) => void;
-  /** Of the run that was begun last: its signal, what it reports with, and how it ends. */
+  /** The signal, the report function and the end of the last run. */
   let signal: AbortSignal;
   let report: (one: string) => void;
   let end: () => void;

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** Views that run something of their own at the press of a button: a search for a suffix, tasks, and unmasking. */
+/** Views that start runs of their own at the press of a button: a search for a suffix, tasks, and unmasking. */
 import type {
   SuffixFound,
   SuffixOptions,
@@ -25,7 +25,7 @@ vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 const at = { layer: 0, head: 0 };
 const tokensOf = (...texts: string[]) =>
   texts.map((text, id) => ({ id, text, start: 0, end: 0, special: false }));
-/** Ends when the test says so. */
+/** A promise that the test resolves. */
 function held<Result>() {
   let end: (result: Result) => void = () => {};
   let fail: (error: unknown) => void = () => {};
@@ -93,7 +93,7 @@ describe('a search for a suffix', () => {
       'Search',
       false,
     ]);
-    // What comes after that is not shown.
+    // Later results are ignored.
     onStep!({ suffix: [1], score: 9 } as never, 2 as never);
     expect(lines()).toEqual([['found', 4, 4.25]]);
     click('Search');
@@ -242,7 +242,7 @@ describe('unmasking', () => {
     ]);
     expect(all('input').map((one) => one.getAttribute('max'))).toEqual(['7', '1024']);
     click('Unmask');
-    // Not more steps than hidden places.
+    // The steps are at most as many as masked positions.
     expect(given[0]).toMatchObject({ ids: [0, 1, MASK, MASK], count: 2 });
     given[0]!.onStep(0);
     expect([text('.primary'), text('.caption'), text('.legend-place')]).toEqual([
@@ -349,7 +349,7 @@ describe('the conditions of a view that hides keys', () => {
         class: 'counterfactual',
         title: 'Softmax model, with and without a key',
       });
-    // All of its prompts are read, and not the first alone.
+    // All of its prompts count, not only the first.
     expect(tasks.conditions!({ ...masked, sequences: 8 }, defaults).sequences).toBe(8);
   });
 });
@@ -432,7 +432,7 @@ describe('the loss at masked tokens', () => {
     ]);
   });
 
-  it('stands alone where no causal model is known, and has no bars of one prompt', async () => {
+  it('has one curve without a causal model, and no error bars for one prompt', async () => {
     const one = { ...found, prompts: 1, causal: null };
     const alone = { ...one, strongest: { ...one.strongest, loss: score(4.3, 0.05, null) } };
     const { text, lines, charts } = await measured({ found: alone });

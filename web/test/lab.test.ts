@@ -66,7 +66,7 @@ describe('a link to a lab', () => {
     );
   });
 
-  it('is refused part by part, with what stood there', () => {
+  it('reports each invalid part with its text', () => {
     const { settings, problems } = readSettings('operation:mlp,heads:3,batch:1e99,steps:2.5', rows);
     expect(settings).toEqual(defaults);
     expect(problems).toEqual([
@@ -98,7 +98,7 @@ describe('a link to a lab', () => {
     ]);
   });
 
-  it('holds what is drawn, and how fast, without being another training', () => {
+  it('holds the shown head and the speed without identifying another training', () => {
     const text = 'heads:2,head:2,speed:10';
     const { settings } = readSettings(text, rows);
     expect(printSettings(settings, rows)).toBe(text);
@@ -118,7 +118,7 @@ describe('a link to a lab', () => {
 });
 
 describe('the settings of a lab', () => {
-  /** Of each number: its default and its bounds; of each choice: its values, the default first or marked. */
+  /** Each number has its default and its bounds; each choice its values, the default first or marked. */
   const said = (table: typeof rows.fromScratch) =>
     table.map(({ name, default: usual, values, low, high, step, whole = false }) =>
       values
@@ -179,7 +179,7 @@ describe('the settings of a lab', () => {
     ]);
   });
 
-  it('are of the model or of its training, of one lab or of both, or of what is drawn', () => {
+  it('belong to the model or its training, to one lab or both, or to the drawing', () => {
     const flagged = (flag: 'isModel' | 'isShared' | 'isView' | 'isDrawn') =>
       [FROM_SCRATCH, FINE_TUNE].map((table) =>
         table
@@ -237,7 +237,7 @@ describe('the settings of a lab', () => {
   });
 });
 
-/** A lab whose numbers are the same at every step but the first fifty. */
+/** A lab with the same numbers at every step except the first fifty. */
 function trained(text: string, first: number, share: number): Lab {
   const { settings } = readSettings(text, rows);
   const T = Number(settings.length);
@@ -286,7 +286,7 @@ describe('what a lab says', () => {
     expect(verdict([weak, heavy])).toMatch(
       /^Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 0.60 \(50% of its row\) \(above 0.30 since/,
     );
-    // Before its picture is there, a head of unnormalized rows has no share that could be above ε.
+    // Without its picture, a head of unnormalized rows has no share to compare with ε.
     const unseen = { ...heavy, lab: { ...heavy.lab, picture: undefined } as unknown as Lab };
     expect(verdict([weak, unseen])).not.toContain('above 0.30 since');
     expect(sinceStep(left.lab.log)).toBe(58);
@@ -307,7 +307,7 @@ describe('what a lab says', () => {
     expect(sinceStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
     expect(sinceStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
     expect(sinceStep(log())).toBeUndefined();
-    // A step without the number has none of it.
+    // A step without the number has no share of it.
     expect(sinceStep(log(undefined, 0.5, 0.5))).toBe(20);
     expect(sinceStep(log(...Array.from({ length: 20 }, () => undefined), 6.1))).toBe(200);
     const entries = log(9, ...of(20, 0.5));
@@ -324,7 +324,7 @@ describe('what a lab says', () => {
       /0\.01 and 0\.01 nats outside triggers, 0\.50 and – at triggers\.$/,
     );
     expect(verdict([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe('');
-    // A share of the row counts as well as the weight, where rows need not sum to 1.
+    // If rows need not sum to 1, the share of the row counts as well as the weight.
     const faint = named(trained('operation:relu', 0.6, 0.25), 'ReLU / n');
     expect(verdict([faint, left])).toMatch(
       /^ReLU \/ n gives the first token a weight of 0\.60 \(25% of its row\) at positions without a trigger\. Softmax/,
@@ -347,7 +347,7 @@ describe('what a lab says', () => {
 });
 
 describe('the head whose map is shown', () => {
-  // Two heads over five tokens, of which 1 and 8 are triggers; only column 0 and the diagonal have weight.
+  // Two heads over five tokens; 1 and 8 are triggers; only column 0 and the diagonal have weight.
   const column = [
     [1, 0.9, 0.8, 0.2, 0.4],
     [1, 0, 0, 0.5, 0.3],
@@ -489,7 +489,7 @@ it('offers what the trainer takes, its defaults among it, and presets of it', as
   for (const table of [FROM_SCRATCH, FINE_TUNE])
     for (const { name, words, low = 0, high = 0, whole = false } of table) {
       const row = settings.find((one) => one.name === name);
-      // A view, a model, and what the page itself turns into a setting are no rows of the trainer.
+      // Views, models, and keys that the page itself converts to a setting are no rows of the trainer.
       if (!row || name === 'first') continue;
       if (words)
         expect(row.words, name).toEqual(expect.arrayContaining(words.map(([word]) => word)));
@@ -498,7 +498,7 @@ it('offers what the trainer takes, its defaults among it, and presets of it', as
         expect(low >= row.min! && high <= row.max!, name).toBe(true);
       }
     }
-  // A row's default is one of its own values.
+  // A row's default is one of its values.
   for (const row of [...tables.fromScratch, ...tables.fineTune])
     if (row.name !== 'from') expect(refusal(row, row.default)).toBeUndefined();
 });

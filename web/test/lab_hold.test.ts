@@ -1,6 +1,6 @@
 /**
- * What the lab says is what it draws: of labs with drawn numbers, the claims of captions and of the verdict are compared
- * with the cells of the maps and the lines of the charts.
+ * The lab's sentences agree with its pictures: for labs with random numbers, the claims of captions and of the verdict
+ * are compared with the cells of the maps and the lines of the charts.
  */
 import { describe, expect, it } from 'vitest';
 import type { LogEntry, Operation } from 'sinkscope';
@@ -47,7 +47,9 @@ function drawnLab(i: number): NamedLab {
 const lastOf = ({ lab }: NamedLab, name: string) =>
   mean(lab.log.slice(-20).map((one) => one[name] as number));
 
-/** Of each head: what it gives the first token where nothing is copied, as a weight and as a share of the row. */
+/**
+ * Returns each head's attention on the first token at positions without copying, as a weight and as a share of the row.
+ */
 function headsOf({ lab: { picture, sample } }: NamedLab) {
   const [L, H, T] = picture!.shape as [number, number, number];
   const places = sample.flatMap((id, t) => (t && id > TRIGGERS ? [t] : []));
@@ -61,7 +63,7 @@ function headsOf({ lab: { picture, sample } }: NamedLab) {
   });
 }
 
-/** The head whose map is drawn. */
+/** Returns the head whose map is drawn. */
 function drawnHead(named: NamedLab) {
   const heads = headsOf(named);
   const { head } = named.lab.settings;
@@ -121,7 +123,7 @@ describe('the lab', () => {
     const wrong: string[] = [];
     for (let n = 0; n < 200; n++) {
       const pair = [drawnLab(n), drawnLab(n + 1 + below(2))] as const;
-      // Of one length, as the fields of the room set it.
+      // Both have the same length, as the fields of the room set it.
       const said = verdict(pair);
       const each = said.match(new RegExp(`${NAME} gives .*?\\.(?= |$)`, 'g')) ?? [];
       expect(each).toHaveLength(2);

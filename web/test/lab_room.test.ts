@@ -117,7 +117,7 @@ const pageWith = (change: Partial<State> = {}, more = {}) =>
     ...more,
   });
 
-/** All that is due has been drawn. */
+/** Advances the clock until all drawings are done. */
 const drawn = () => vi.advanceTimersByTimeAsync(1000);
 let isHidden = false;
 const hide = (now: boolean) => {
@@ -130,7 +130,7 @@ beforeEach(() => {
   made.refuses = '';
   isHidden = false;
   vi.spyOn(document, 'hidden', 'get').mockImplementation(() => isHidden);
-  // The labs outlive their room: each test has them as they are at first.
+  // The labs outlive their room, so each test resets them.
   for (const lab of made.labs)
     Object.assign(lab, { stage: 'loading', settings: {}, log: [], seconds: 0, trouble: '' });
 });
@@ -213,7 +213,7 @@ describe('the room of the lab', () => {
     expect(said()).toEqual(Array(2).fill(['pause']));
     expect([press('s'), said()]).toEqual([true, Array(2).fill(['run 1 Infinity'])]);
     expect([press('r'), said()]).toEqual([true, Array(2).fill(['begin'])]);
-    // Other keys, those of the browser and what is typed into a field are not the room's.
+    // Keys with modifiers, and keys in a field, do not belong to the room.
     for (const more of [{ ctrlKey: true }, { metaKey: true }, { altKey: true }])
       expect(press('t', more)).toBe(false);
     expect(press('x')).toBe(false);
@@ -233,7 +233,7 @@ describe('the room of the lab', () => {
     await drawn();
     expect(said()).toEqual(Array(2).fill(['adjust']));
     expect(own.text('.lab-step')).toContain('step 0 of 900');
-    // Another speed takes hold at once of what is running.
+    // Another speed applies at once to a running training.
     own.click('Train');
     said();
     state.value = { ...state.value, left: 'steps:900,speed:2', right: 'operation:relu,speed:2' };
@@ -281,7 +281,7 @@ describe('the room of the lab', () => {
     expect(page.calls.notify.mock.calls).toEqual([['Training paused while this tab was hidden.']]);
     hide(false);
     expect(calls()).toEqual([[], []]);
-    // Who leaves the room pauses, and nothing follows the tab any more.
+    // Leaving the room pauses, and the lab no longer follows the tab.
     room.scope.end();
     expect(calls()).toEqual(Array(2).fill(['pause']));
     hide(true);
@@ -353,7 +353,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('fine-tunes trained models, and says of which text', async () => {
+  it('fine-tunes trained models, and names the text', async () => {
     const { state, click, text, labs, scope } = await opened();
     click('Fine-tune');
     await drawn();

@@ -1,4 +1,4 @@
-/** One lab over an engine that trains nothing, on a clock of its own: a step takes as long as the test sets. */
+/** One lab over a mocked engine and clock: a step takes as long as the test sets. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { createEngine, SinkscopeError, type LogEntry } from 'sinkscope';
 import { Lab } from '../src/lab/lab';
@@ -134,9 +134,9 @@ describe('a lab that begins', () => {
     expect([...lab.picture!.data]).toEqual([0, 3]);
     expect((lab.picture as unknown as { reads: object[] }).reads).toEqual([{ field: 'att' }]);
     expect(lab.words).toEqual(['<0>', '<9>', '<9>']);
-    // The faster of two passes, 3.3 of which are a step.
+    // The faster of two passes; a step takes 3.3 of them.
     expect(lab.stepSeconds).toBeCloseTo(3.3 * 0.02, 9);
-    // As many workers as there are parts of a batch.
+    // The number of workers is the number of parts of a batch.
     expect(given[0]).toMatchObject({ config: '{}', workers: 2 });
     expect(given[0]).not.toHaveProperty('state');
     expect(lab.changed.value).toBe(2);
@@ -153,7 +153,7 @@ describe('a lab that begins', () => {
     expect((await ready()).sample).toEqual([0, 1, 7]);
   });
 
-  it('shows the best of twenty samples where none has two, the first of equals', async () => {
+  it('shows the best of twenty samples where none has two triggers; ties go to the first', async () => {
     samples = Array.from({ length: 21 }, (_, i) => [
       0,
       i === 5 || i === 7 ? i : 9,
@@ -318,7 +318,7 @@ describe('a lab that trains', () => {
     expect(calls.state).toBe(4);
   });
 
-  it('has a pace: so many steps in a second at most', async () => {
+  it('limits the steps per second to the chosen speed', async () => {
     const lab = await ready();
     clock = 0;
     await lab.run(4, 10);
@@ -393,7 +393,7 @@ describe('a lab of the last visit', () => {
     expect([lab.stage, log.length]).toEqual(['ended', 2]);
   });
 
-  it('that had ended has ended', async () => {
+  it('stays finished after a reload', async () => {
     stored.set('lab-1', { ...kept, of: NAME });
     const lab = new Lab(1, async () => setup);
     await lab.restore({ ...SETTINGS, steps: 2 });

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 /**
- * What lessons say of a figure is true of six texts that a reader may type: each figure whose text the reader changes
- * runs on all of them, and of the sentences that are cases of one another one must be true on each.
+ * Lessons' statements about a figure hold on six texts that a reader may type: each figure with an editable text runs
+ * on all of them, and among the cases of a sentence one must hold on each.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lessons } from '../ship/lessons';
@@ -44,7 +44,7 @@ const figures = all.flatMap(({ figures: own, whens }) =>
     .map(({ id, state }) => ({ id, state, whens: whens.filter(({ figure }) => figure === id) })),
 );
 
-/** What a lesson reads of a figure's run on a text. */
+/** Returns the values that a lesson reads from a figure's run on a text. */
 async function readOn(state: Readonly<Record<string, string>>, text: object) {
   const hash = new URLSearchParams({ ...state, ...text });
   for (const name of ['controls', 'id']) hash.delete(name);
@@ -61,7 +61,7 @@ async function readOn(state: Readonly<Record<string, string>>, text: object) {
 }
 
 describe('what a lesson says while a condition is true', () => {
-  it('is said of figures whose text a reader changes', () => {
+  it('belongs to a figure whose text a reader changes', () => {
     const ids = figures.map(({ id }) => id);
     for (const { whens } of all)
       for (const { figure } of whens) expect(ids, figure).toContain(figure);

@@ -39,7 +39,7 @@ const recordings = new Set(
 );
 const ids = new Set(modelsOfZoo().map(({ id }) => id));
 
-/** What is wrong with a state that a lesson or a claim names. */
+/** Returns the problems of a state that a lesson or a claim names. */
 function troublesOf(hash: string): string[] {
   const { state, problems } = parseHash(hash);
   const given = new URLSearchParams(hash.replace(/^#/, ''));
@@ -110,7 +110,7 @@ describe('the course', () => {
       else expect(writings()[figure]!.values, figure).toHaveProperty(value);
   });
 
-  it('says nothing of dark and light: on a dark page a large weight is light', () => {
+  it('avoids the words dark and light: on a dark page a large weight is light', () => {
     for (const { slug, html } of all)
       expect(html.replace(/<[^>]+>/g, ''), slug).not.toMatch(/\b(dark|light|bright)(er|est)?\b/i);
   });
@@ -175,7 +175,7 @@ describe('the course', () => {
     expect(when('alpha > 2 uniform').html).not.toContain(' hidden');
     expect(when('alpha < uniform').html).toContain(' hidden');
     expect(when('alpha').problems[0]).toMatch(/two values with < or >/);
-    // Cases follow one another; another sentence between them begins anew.
+    // Adjacent cases form a group; another sentence between them starts a new one.
     const groups = (body: string) => of(body).whens.map(({ group }) => group);
     const one = ':when[A.]{figure="map" if="alpha > 1"}';
     expect(groups(`${one} ${one}`)).toEqual([1, 1]);
@@ -251,7 +251,7 @@ describe('the course', () => {
     const last = all.at(-1)!;
     expect(last.html).toContain('<details class="folded"><summary class="claims-row">');
     expect(last.minutes).toBeLessThan(15);
-    // Nothing of the table of claims is unfolded.
+    // The table of claims is folded.
     const open = last.html.replace(/<details class="folded">[^]*?<\/details>/g, '');
     for (const { claim } of claims()) expect(open).not.toContain(claim.slice(0, 40));
   });
@@ -370,7 +370,7 @@ describe('the course', () => {
     expect(() => runsOf(groupsOf('Third: three'), ['loss', 'alpha'], runs)).toThrow(
       '“Third”: expected a recipe with a run, found none.',
     );
-    // The places of α₁ 0.1, 0.3 and 0 and of losses 3.5, 3.7 and 3.6 lie as these numbers do.
+    // The positions of α₁ 0.1, 0.3 and 0 and of losses 3.5, 3.7 and 3.6 are proportional to these numbers.
     const places = (name: string) =>
       [...drawn.matchAll(/"className":\["run"\],"cx":"([\d.]+)","cy":"([\d.]+)"/g)].map((found) =>
         Number(found[name === 'cx' ? 1 : 2]),
@@ -381,7 +381,7 @@ describe('the course', () => {
     expect((e - d) / (f - d)).toBeCloseTo(2, 1);
   });
 
-  it('has a dot for each seed at the place of its log, and refuses what is not there', () => {
+  it('has a dot for each seed at the value of its log, and refuses a missing log', () => {
     const log = (id: string, seed: number) =>
       JSON.parse(
         readFileSync(`${import.meta.dirname}/../../models/zoo/${id}/seeds/${seed}.json`, 'utf8'),
@@ -489,7 +489,7 @@ describe('what production models do about their sinks', () => {
     expect(file('models/zoo/sink-token/card.md')).toContain('in front of every text: `<sink>`');
   });
 
-  it('states of a twin what the index of the zoo has, and refuses a twin that is not there', () => {
+  it('describes a twin by the index of the zoo, and refuses an unknown twin', () => {
     const zoo = [
       { id: 'softmax', measured: { sink_1: 60.4 } },
       {
@@ -531,7 +531,7 @@ describe('what production models do about their sinks', () => {
         typeof checkpoint === 'string' ? /^(?:ok|recorded)$/ : /^refused$/,
       );
     }
-    // A family that the page learns to read gets a link that opens it there, and NOT_HERE another sentence.
+    // When the page learns to read a family, its row gets a link that opens it there, and NOT_HERE another sentence.
     expect(
       published.flatMap(({ family }) => (read.includes(`{"${family}"`) ? [family] : [])),
     ).toEqual(['gpt_oss']);
@@ -668,7 +668,7 @@ describe('a row of three scores', () => {
       /sum to −200%, and the head writes −1\.10/,
     );
     expect(says({ bias: 'logit', s: 1 })).toMatch(/sum to 60%, 40% goes to no token, and/);
-    // A hair beside another form is another form.
+    // A slightly different form is another form.
     const near = { bias: 'key', k: 0, v: 1e-6 } as const;
     expect(says(near)).not.toMatch(/These are/);
     expect(says({ ...near, v: 1e-10 })).toMatch(/These are/);

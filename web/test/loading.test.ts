@@ -1,4 +1,4 @@
-/** The keys of what is kept between questions: of prompts that were cut, and of runs that can go on. */
+/** The keys of the caches between questions: of cut prompts, and of runs that can continue. */
 import { describe, expect, it, vi } from 'vitest';
 import type { Run, Tokenizer } from 'sinkscope';
 import { questionOf, type Question } from '../src/ask/question';
@@ -33,7 +33,7 @@ describe('prompts that were cut', () => {
     const [one, other] = [tokenizer('a'), tokenizer('b')];
     const first = await loading.prompts(model(one), ask(), 64);
     expect(await loading.prompts(model(one), ask(), 64)).toBe(first);
-    // How far each token sees changes no prompt.
+    // The window of each token changes no prompt.
     expect(await loading.prompts(model(one), ask({}, { window: 3 }), 64)).toBe(first);
     expect(texts).toHaveBeenCalledTimes(1);
     const again = async (of: Tokenizer, question: Question, context: number) => {

@@ -13,7 +13,10 @@ test('an early token is exchanged for another of the text, never the first one',
   expect(exchangeOf([0], 1)).toBeUndefined();
 });
 
-/** The influence of a changed token in some texts, of a model whose special tokens are below 10; every pair of runs that it compared. */
+/**
+ * Returns the influence of a changed token in some texts, for a model whose special tokens are below 10, and every pair
+ * of runs that it compared.
+ */
 async function viewApiOf(...ids: number[][]) {
   const compared: [changed: string, base: string][] = [];
   const open = new Set<object>();
@@ -89,7 +92,7 @@ test('alpha of the first key is read from one run that grows, and averaged over 
           T = more.length;
           acts.push(`update ${T}`);
         },
-        // Of two heads: the first key's is told from the others', and by the length.
+        // For two heads: the value depends on the key, the first or another, and on the length.
         metric: async () => {
           const one = (head: number) => [T + head + ids[0]!, ...Array<number>(T - 1).fill(-1)];
           return tensor([1, 2, T], [...one(0), ...one(0.5)]);

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The menu on every figure: what it hands out, and how it opens and closes. */
+/** The menu on every figure: its files, and how it opens and closes. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   aboutOf,
@@ -47,7 +47,7 @@ afterEach(() => {
 });
 
 describe('a saved figure', () => {
-  it('says what it shows, of which models, under which conditions, and where it was made', () => {
+  it('names its content, its models, its conditions, and its address', () => {
     const about = aboutOf(figure(undefined, ['A', 'B', 'A']));
     expect(about).toMatchObject({
       title: 'Norms: A, B',

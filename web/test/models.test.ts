@@ -1,4 +1,4 @@
-/** The open models of a visit, over an engine that says what it was asked to open. */
+/** The open models of a visit, over a mocked engine that records the models to open. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { SinkscopeError, type Engine, type Plan, type Progress } from 'sinkscope';
 import { zooAddress, type Card, type Zoo } from '../src/ask/zoo';
@@ -32,7 +32,7 @@ const cards = [
 
 let fetched: string[] = [];
 let opened: { files: unknown; options: Record<string, unknown>; close: ReturnType<typeof vi.fn> }[];
-/** What the engine does in the place of opening. */
+/** The mocked engine's action on opening. */
 let befalls: (options: { signal?: AbortSignal }) => unknown = () => {};
 const zoo = {
   cards,
@@ -59,7 +59,7 @@ const watch: Watch = {
 const plan = { id: 'owner/name', bytes: 500, commit: 'abc', files: {} } as unknown as Plan;
 const recipe = { title: 'Name', source: 'hub', plan, token: 'secret' } as const;
 const HUB = 'hub:owner/name';
-/** All that is ready has run. */
+/** Waits until all pending tasks have run. */
 const turn = () => new Promise((done) => setTimeout(done));
 
 beforeEach(() => {
@@ -87,7 +87,7 @@ describe('what the tables mean', () => {
 });
 
 describe('a model of the zoo', () => {
-  it('is opened once for all who ask, and its tokenizer once for all models that have the same', async () => {
+  it('is opened once for all callers, and its tokenizer once for all models that share it', async () => {
     const own = models();
     const both = [own.get('relu', watch), own.get('relu', watch)];
     expect(own.isOpen('relu')).toBe(false);
@@ -130,7 +130,7 @@ describe('a model of the zoo', () => {
     expect(await own.getPreview('softmax', watch)).toBe(exact);
     // A model without a preview is opened itself.
     expect(await own.getPreview('relu', watch)).toBe(await own.get('relu', watch));
-    // A model that no room shows is closed, if it is the preview.
+    // A preview that no room shows is closed.
     await own.release(new Set(['relu']));
     expect(opened.map(({ close }) => close.mock.calls.length)).toEqual([1, 0, 0]);
     expect(own.isOpen(previewId('softmax'))).toBe(false);
@@ -167,7 +167,7 @@ describe('a model of the zoo', () => {
     },
   );
 
-  it('of which the preview alone is read needs no refinement', async () => {
+  it('downloads no refinement for the preview alone', async () => {
     let tries = 0;
     befalls = () => {
       if (tries++ === 0) throw new SinkscopeError('bad_file', 'weights', 'broken');
@@ -331,7 +331,7 @@ describe('a model that was opened by a plan', () => {
     own.pin(HUB);
     await own.release(new Set());
     expect(own.isOpen(HUB)).toBe(true);
-    // A room shows the model: it stays open until none does.
+    // A room shows the model: it stays open until no room does.
     await own.release(new Set([HUB]));
     await own.release(new Set());
     expect(own.isOpen(HUB)).toBe(false);

@@ -113,7 +113,7 @@ describe('links', () => {
     ]);
     const state = { ...defaults, shown: [disk, 'hub:owner/name'] };
     expect(linkable(state)).toEqual({ ...state, shown: ['hub:owner/name'] });
-    // Unless the reader wants them named, for whoever has the same files.
+    // Unless the reader chooses to name them, for others who have the same files.
     const named = linkable(state, true);
     expect(parseHash(`#${printHash(named)}`).state.shown).toEqual(state.shown);
   });

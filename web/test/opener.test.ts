@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The dialog that opens a model, and what it asks of hosts, of the disk and of the reader. */
+/** The dialog that opens a model, and its requests to hosts, the disk and the reader. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SinkscopeError, type Plan } from 'sinkscope';
 import { suggestions } from '../src/open/catalogue';
@@ -37,7 +37,7 @@ const ownFiles = (bytes: string) => ({
 const disk = (bytes = 'abc') =>
   plan({ id: 'mine', files: ownFiles(bytes) as never, commit: undefined, revision: undefined });
 
-/** All that is ready has run. */
+/** Waits until all pending tasks have run. */
 const turn = () => new Promise((done) => setTimeout(done));
 beforeEach(() => {
   localStorage.clear();
@@ -132,7 +132,7 @@ describe('a model of a hub', () => {
     ]);
     await press('Back');
     expect(all<HTMLInputElement>('#open-name')[0]!.value).toBe('EleutherAI/pythia-14m');
-    // The next visit asks the same host.
+    // The next visit uses the same host.
     expect(opening().opener.fields).toMatchObject({
       endpoint: 'https://mirror.example',
       token: '',
@@ -149,7 +149,7 @@ describe('a model of a hub', () => {
     expect(isStopped()).toEqual([true, false]);
     opener.hide();
     expect(isStopped()).toEqual([true, true]);
-    // A model that is open is not stopped by what follows.
+    // An open model is not stopped by later actions.
     await opener.load(plan());
     void opener.lookUp('owner/other');
     expect(models.stop).not.toHaveBeenCalled();
@@ -259,7 +259,7 @@ describe('a model of a hub', () => {
     expect(models.unpin).toHaveBeenCalledWith('hub:owner/name');
     expect(models.forget).toHaveBeenCalledWith('hub:owner/name');
     expect([opened.mock.calls, text('.open-error'), all('#open-name').length]).toEqual([[], '', 1]);
-    // The last word of a reading may come after its end.
+    // The last progress report may arrive after the end.
     void opener.load(plan());
     await turn();
     isOver();
@@ -306,7 +306,7 @@ describe('a model of a hub', () => {
     models.get.mockRejectedValueOnce(new SinkscopeError('too_slow', 'x', 'expected an end'));
     await press('Download and run');
     expect(texts('.links button')[0]).toBe('Wait longer');
-    // Without a commit the same files may not come again.
+    // Without a commit, a second download may have other files.
     models.get.mockRejectedValueOnce(new Error('cut'));
     await opener.load(plan({ commit: undefined }));
     expect(opener.stage.name).toBe('choose');
@@ -412,7 +412,7 @@ describe('what a link asks for', () => {
     await turn();
     await press('Download and run');
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'alone');
-    // What was opened is asked for again, once it is closed.
+    // A closed model is requested again.
     expect([await asks('hub:owner/name'), dialog.open]).toEqual([false, true]);
   });
 
@@ -422,7 +422,7 @@ describe('what a link asks for', () => {
     await opener.admit('hub:owner/name', signal);
     expect(text('strong')).toBe('owner/name');
     await press('Look it up');
-    // What is asked now waits until the first is open.
+    // A request made now waits until the first model is open.
     await opener.admit('hub:second/x', signal);
     await press('Download and run');
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'asked');
@@ -480,10 +480,10 @@ describe('what a link asks for', () => {
     await opener.openFiles(files);
     expect(opened).toHaveBeenCalledWith(`disk:${own}/mine`, 'asked');
     expect(dialog.open).toBe(false);
-    // A button in the room asks for it again.
+    // A button in the room asks for the model again.
     opener.invite(wanted);
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
-    // What was asked before waits in line, once.
+    // A repeated request waits in the queue once.
     opener.invite(`disk:${own}/mine`);
     opener.invite(`disk:${own}/mine`);
     expect(text('strong')).toBe('mine');

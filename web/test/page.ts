@@ -1,5 +1,5 @@
 /**
- * A page without an engine: its state, frames whose numbers are known, and what is asked of it. A test that imports
+ * A page without an engine: its state, frames with known numbers, and a record of its requests. A test that imports
  * this runs in happy-dom.
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ const describe = {
   ...{ operations: [], metrics: [], fields: [], edits: [] },
 };
 
-/** @param more of its models and its queue, and what a context has else */
+/** @param more overrides of its models, its queue, and its context */
 export function pageOf(
   change: Partial<State> = {},
   frames: readonly Frame[] = [],
@@ -75,16 +75,16 @@ export function pageOf(
     ...{ context: context as unknown as Context, state, engine, entries },
     ...{ queue: own, set: context.set },
     calls,
-    /** What is known of subjects from now on. */
+    /** Sets the queue's entries of subjects. */
     know: (all: readonly Frame[] | Record<string, Entry>) => {
       entries.value = Array.isArray(all) ? entriesOf(all as Frame[]) : new Map(Object.entries(all));
     },
-    /** What the queue was asked for last. */
+    /** Returns the last request to the queue. */
     asked: () => own.ask.mock.lastCall![0],
   };
 }
 
-/** What a reader reads of a part of the page, and does there. */
+/** Returns functions that read a part of the page and act on it. */
 export function readOf(root: Element) {
   const all = <E extends HTMLElement = HTMLElement>(selector: string) => [
     ...root.querySelectorAll<E>(selector),
@@ -98,14 +98,14 @@ export function readOf(root: Element) {
     ...{ root, all, words },
     text: (selector: string) => words(all(selector)[0]) ?? '',
     texts: (selector: string) => all(selector).map(words),
-    /** The first one whose label or text that is. */
+    /** Returns the first button with this label or text. */
     button: (name: string) => named(name, 'button') as HTMLButtonElement,
     click: (name: string) => named(name, 'button, a').click(),
     pressed: (selector: string) =>
       all(selector)
         .filter((one) => one.getAttribute('aria-pressed') === 'true')
         .map(words),
-    /** A field gets a value. */
+    /** Sets the value of a field. */
     enter: (selector: string, value: string, event = 'change') => {
       const field = all<HTMLInputElement>(selector)[0]!;
       field.value = value;

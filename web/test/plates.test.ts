@@ -26,7 +26,7 @@ it('each leads to the figure in the state in which it was drawn', () => {
   for (const { figure, link } of plates()) {
     const { state, problems } = parseHash(link.split('#')[1]!);
     expect(problems, figure).toEqual([]);
-    // The text is in the link: a later page may begin with another.
+    // The link contains the text, since a later page may have another default.
     if (state.input === 'text') expect(link, figure).toMatch(/prompt=/);
     else expect(state, figure).toMatchObject({ T: 120, n: 8, view: 'loss' });
   }

@@ -52,7 +52,7 @@ describe('colours', () => {
     ]);
     expect(css(light, NaN)).toBe('rgb(238 236 230)');
     expect(css(dark, NaN)).toBe('rgb(38 37 45)');
-    // What ImageData has in memory: red first, and nothing shines through.
+    // The bytes of ImageData: red first, and opaque.
     expect([...new Uint8Array(Uint32Array.of(light.hidden).buffer)]).toEqual([238, 236, 230, 255]);
   });
 
@@ -77,14 +77,14 @@ describe('colours', () => {
     expect(sequential('light', 2)).toBe(scale);
   });
 
-  it('are kept for two hundred looks, and made anew after them', () => {
+  it('are cached for two hundred scales, and created again after eviction', () => {
     const look = (i: number) => sequential('light', 1000 + i);
     const scales = Array.from({ length: 200 }, (_, i) => look(i));
-    // Others of this file were kept before: the last ones are there, the first were let go.
+    // Earlier scales of this file fill the cache: the last ones stay, the first were evicted.
     expect(look(199)).toBe(scales[199]);
     Array.from({ length: 200 }, (_, i) => look(200 + i));
     expect(look(0)).not.toBe(scales[0]);
-    // The standards are the whole range, drawn as it is.
+    // The defaults are the whole range on a linear scale.
     expect([sequential('dark').high, sequential('dark').root]).toEqual([1, false]);
   });
 });
@@ -116,7 +116,7 @@ describe('the rose', () => {
   });
 
   it('separates the first key from the others', () => {
-    // A key that a query does not see is no pair, and the first token has no other key to choose.
+    // A masked key forms no pair, and the first token has no other key.
     const cos = [1, 0.25, 0.25, 0, -1, 0.25, 0.5, NaN, 1];
     const frame = { T: 3, architecture: { mask: { kind: 'causal' } } } as never;
     const { first, others } = angles(cos, frame);

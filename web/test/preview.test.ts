@@ -1,4 +1,4 @@
-/** The exact weights come back from a preview and a refinement, of every model that has them. */
+/** A preview and a refinement restore the exact weights of every model that has them. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { SinkscopeError } from 'sinkscope';
@@ -44,7 +44,7 @@ describe('a damaged file', () => {
       expect(() => refined(wrong, whole, rest)).toThrow(expect.objectContaining(code));
     const cut = new Uint8Array(read(rest).subarray(0, 5000));
     await expect(unpacked(cut, rest)).rejects.toThrow(SinkscopeError);
-    // Some servers unpack it by themselves.
+    // Some servers unpack .gz files on their own.
     const again = await unpacked(new Uint8Array(known), first);
     expect(Buffer.from(again).equals(known)).toBe(true);
   });

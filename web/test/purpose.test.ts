@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** Why it matters, as a room and as a figure: which settings it asks for, what it says of them, and its controls. */
+/** Why it matters, as a room and as a figure: its requested settings, its sentences, and its controls. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import { build as figure } from '../src/experiments/bench';
@@ -30,7 +30,7 @@ const attended = {
 };
 const names = { softmax: 'Softmax model', sigmoid: 'Sigmoid model' } as Record<string, string>;
 
-/** A setting of a model, whose loss is that of its edit. */
+/** Returns the frame of a setting, whose loss depends on its edit. */
 function measured(subject: string, change: Partial<Frame> = {}): Frame {
   const [, model = '', edit = ''] = /^(\w+)(.*)$/.exec(subject)!;
   const loss = LOSSES[edit as keyof typeof LOSSES] ?? 9;
@@ -103,7 +103,7 @@ describe('the room', () => {
     expect(asked().reads).toContain('evicted');
     // A larger map has no visible cells.
     expect(room({ length: 4000 }).asked().question.T).toBe(256);
-    // Of a long list the models take some settings each.
+    // A long list of settings is interleaved over the models.
     const sweep = room({ experiment: 'quantisation', sweep: 'all' });
     const turns = sweep.studies().map(({ turn }) => turn);
     expect(turns).toEqual([...turns].sort((a, b) => a - b));
@@ -162,7 +162,7 @@ describe('the room', () => {
     });
   });
 
-  it('hands out each figure with what is drawn in it: subjects, prompts and length', () => {
+  it('exports each figure with its subjects, prompts and length', () => {
     const out = (change: Partial<State> = {}) => {
       const made = room({ length: 120, from: 'random', T: 64, runs: 10, n: 9, ...change });
       return made.all('.figure .code').map((button) => {
@@ -180,7 +180,8 @@ describe('the room', () => {
       { shown: all, n: 10, at: 0, T: 120, hide: [], facts },
       { shown: first, n: 1, at: 0, T: 120, hide: [], facts },
     ]);
-    // In another's page a long text is not kept whole for links; of it as much is looked at as can be seen.
+    // On another site the run of a long text is not kept for later views; the figure looks at as many tokens as can be
+    // visible.
     const [chart, map] = out({ length: 513, at: 1 });
     expect([chart!.hide, chart!.T, map!.T, map!.at, map!.shown]).toEqual([
       ...[['links'], 513, 256, 0],
@@ -240,7 +241,7 @@ describe('the room', () => {
     ready = 3;
     made.state.value = { ...made.state.value, eps: 0.31 };
     expect(made.all('.experiment-picture .cell.stale')).toEqual([]);
-    // A figure of more settings than three is kept as well, until the last of them is there.
+    // A figure of more than three settings is kept as well, until the last result arrives.
     const missing = new Set<string>();
     const sweep = room({ shown: ['softmax'], experiment: 'quantisation' }, ({ subject }) =>
       missing.has(subject) ? undefined : { frame: measured(subject) },
@@ -253,14 +254,14 @@ describe('the room', () => {
     missing.clear();
     sweep.state.value = { ...sweep.state.value, eps: 0.32 };
     expect(sweep.all('.experiment-picture .cell.stale')).toEqual([]);
-    // What another experiment came to is none of this one's.
+    // The results of another experiment do not appear in this one.
     const streamed = room({ shown: ['softmax'] }, ({ subject }) =>
       subject.includes('quantise') ? undefined : { frame: measured(subject) },
     );
     expect(streamed.all('.experiment-picture .cell')).not.toEqual([]);
     streamed.state.value = { ...streamed.state.value, experiment: 'quantisation' };
     expect(streamed.all('.experiment-picture .cell.stale')).toEqual([]);
-    // Without anything whole there is what has come.
+    // Without a complete result, the partial one is shown.
     expect(
       room({}, ({ subject }) =>
         subject === 'softmax' ? { frame: measured(subject) } : undefined,
@@ -285,7 +286,7 @@ describe('the room', () => {
       'Sigmoid model: out of memory. Try again',
     ]);
     expect(made.text('.lead')).toBe('');
-    // What came before it failed is shown all the same.
+    // The results before a failure are shown.
     const one = room({ shown: ['softmax'] }, ({ subject }) =>
       subject === 'softmax' ? { frame: measured(subject) } : { error: 'too long' },
     );
@@ -309,7 +310,7 @@ describe('the figure', () => {
       '#{"room":"purpose"}',
       '_blank',
     ]);
-    // What is looked at of one prompt is not in the figure.
+    // The figure does not look at single prompts.
     expect(made.asked().subjects).toEqual([]);
   });
 

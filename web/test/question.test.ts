@@ -16,7 +16,7 @@ import {
 } from '../src/ask/question';
 import { defaults, type State } from '../src/ask/state';
 
-/** One id a word, by its length; id 0 is BOS, 1 the end. Its own post-processor puts nothing. */
+/** One id per word, by its length; id 0 is BOS, 1 the end. Its own post-processor adds nothing. */
 const tokenizer = {
   size: 50,
   bos: 0,
@@ -59,7 +59,7 @@ describe('a question', () => {
   });
 
   it('writes a character that several tokens share once, of the text that is read', async () => {
-    // A token a byte of UTF-8, as byte-level tokenizers have them; offsets are of whole characters.
+    // One token per byte of UTF-8, as in byte-level tokenizers; offsets are of whole characters.
     const bytes = (text: string) => {
       let start = 0;
       return [...text].flatMap((character) => {
@@ -89,7 +89,7 @@ describe('a question', () => {
     expect(await words({ prompt: '字', T: 2 })).toEqual(['<s>', '字']);
   });
 
-  it('ends each prompt with what the tokenizer puts behind a text', async () => {
+  it('ends each prompt with the special tokens that the tokenizer appends', async () => {
     const both = {
       ...tokenizer,
       encode: (text: string) => [
@@ -172,7 +172,7 @@ describe('a question', () => {
   it('begins with what is named, if the tokenizer has it', async () => {
     const first = async (name: string) =>
       firstTokens((await ask({ prompt: 'a', first: name })).tokens);
-    // The tokenizer decides, as on the command line; the reader may want its start token all the same.
+    // The tokenizer decides, as on the command line; the reader may still add its start token.
     expect(await first('')).toEqual([]);
     expect(await first('bos')).toEqual(['<s>']);
     expect(await first('</s>')).toEqual(['</s>']);
@@ -203,10 +203,10 @@ describe('what a vocabulary and a source allow', () => {
     expect([draw(), draw(), draw()]).toEqual([
       0.6270739405881613, 0.002735721180215478, 0.5274470399599522,
     ]);
-    // As wide as the text is asked to be, the start token among it; never wider.
+    // The text has the requested length, start token included.
     const wide = await ask({ input: 'random', T: 5 });
     expect([wide.tokens.length, wide.dropped]).toEqual([5, 0]);
-    // What is drawn is in no text.
+    // Drawn tokens occur in no text.
     expect(wide.tokens[1]).toMatchObject({ start: 0, end: 0, special: false });
     expect((await ask({ input: 'repeat', T: 1 })).ids).toEqual([[0]]);
     const again = {
@@ -231,7 +231,7 @@ describe('what a vocabulary and a source allow', () => {
     const nameless = { ...tokenizer, specials: [], bos: 7 } as unknown as Tokenizer;
     expect(await specialWords(nameless)).toEqual({ automatic: [], bos: '7', choices: [] });
     expect((await specialWords({ ...nameless, bos: null } as Tokenizer)).bos).toBeNull();
-    // What the tokenizer adds by itself needs no word.
+    // The tokenizer's own special tokens need no note.
     const adds = {
       ...tokenizer,
       encode: (text: string) => tokenizer.encode(text, { special: ['<s>'] }),
@@ -241,7 +241,7 @@ describe('what a vocabulary and a source allow', () => {
     expect(await specialOf({ ...tokenizer }, 'none')).toBe('none');
   });
 
-  it('cuts one long text of a file into its pieces, and says nothing of what is left', async () => {
+  it('cuts one long text of a file into pieces without a note about the rest', async () => {
     const words = 'a bb ccc dddd eeeee ffffff';
     const { ids, dropped } = await ask({ input: 'file', T: 3, n: 2 }, [words]);
     expect([ids, dropped]).toEqual([

@@ -75,10 +75,10 @@ interface Options {
   readonly from?: { readonly run: Run };
 }
 
-/** What a model says while it is opened. */
+/** A progress report while a model is opened. */
 type Report = [what: string, done: number, total: number, more?: object];
 
-/** Models that can be made to wait, and remember what was done to them. */
+/** Mocked models that can be delayed, and record their calls. */
 function stageOf(
   bytes: Record<string, number> = {},
   context = 9,
@@ -87,7 +87,7 @@ function stageOf(
   const log: string[] = [];
   const runs = () => log.filter((line) => /^(run|update)/.test(line));
   const gates = new Map<string, Promise<void>>();
-  // Two heads: the first looks most at token 1; in the model “other” it is the second.
+  // Two heads: the first attends most to token 1; in the model “other” the second does.
   const answer = (read: Read, id: string) =>
     'metric' in read && read.metric === 'alpha'
       ? tensor([1, 2, 2], id === 'other' ? [0.1, 0, 0.9, 0] : [0.9, 0, 0.1, 0])
@@ -227,7 +227,7 @@ describe('the queue', () => {
     ask(['a'], { studies: [study('b'), study('a')] });
     await idle();
     expect(runs()).toHaveLength(3);
-    // No run of a study stays open.
+    // A study leaves no run open.
     expect(log.filter((line) => line.startsWith('end'))).toEqual(['end a', 'end b']);
   });
 
@@ -256,7 +256,7 @@ describe('the queue', () => {
     ask(['a'], { reads: ['value_ratio', 'router'], headReads: ['att'] });
     await idle();
     expect(runs()).toEqual(['run a']);
-    // A field that this model has nothing of is not asked for.
+    // A field that this model lacks is not requested.
     expect(log.filter((line) => line.startsWith('read')).slice(1)).toEqual([
       'read value_ratio,att',
     ]);
@@ -280,7 +280,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
-  it('closes a run of which something could not be read', async () => {
+  it('closes a run after a failed read', async () => {
     const { ask, of, idle, log } = stageOf();
     ask(['a'], { reads: ['bad'] });
     await idle();
@@ -326,7 +326,7 @@ describe('the queue', () => {
     ask(['a', 'b'], {}, 'two');
     await idle();
     expect(reported).toEqual(['two two']);
-    // Not for long: a slow run does not delay the others.
+    // A slow run does not delay the others for long.
     const late = hold('b');
     ask(['a', 'b'], {}, 'three');
     await new Promise((done) => setTimeout(done, 200));
@@ -337,7 +337,7 @@ describe('the queue', () => {
     expect(reported.at(-1)).toBe('three three');
   });
 
-  it('publishes what failed before the next subject is there', async () => {
+  it('publishes a failure before the next subject is ready', async () => {
     const { queue, ask, idle } = stageOf();
     const reported: string[] = [];
     effect(() => {
@@ -391,7 +391,7 @@ describe('the queue', () => {
     expect(queue.work.peek()).toBeUndefined();
   });
 
-  it('runs nothing of a model that was stopped while it was opened', async () => {
+  it('does not run a model that was stopped while it was opened', async () => {
     const { queue, ask, of, runs, hold, idle } = stageOf();
     const open = hold('open a');
     ask(['a']);
@@ -499,7 +499,7 @@ describe('the queue', () => {
       'end a',
       'run a',
     ]);
-    // What is stopped has closed the run all the same; the frame is complete without it, and is an answer again.
+    // A stopped measurement has closed the run; the frame is complete without it, and becomes an answer again.
     const open = hold('a');
     ask(['a'], {}, 'a'.repeat(140));
     await new Promise((done) => setTimeout(done, 5));
@@ -573,7 +573,7 @@ describe('the queue', () => {
     ]);
   });
 
-  it('waits for its turn, works on what is asked by then, and gives each turn back', async () => {
+  it('waits for its turn, works on the latest request, and returns each turn', async () => {
     const turns: (() => void)[] = [];
     let given = 0;
     const turn = () => new Promise<() => void>((go) => turns.push(() => go(() => void given++)));
@@ -588,7 +588,7 @@ describe('the queue', () => {
     turns[1]!();
     await idle();
     expect(given).toBe(2);
-    // Nothing is left to do when its turn comes.
+    // When its turn comes, no work is left.
     ask(['c']);
     ask([]);
     turns[2]!();
@@ -673,7 +673,7 @@ describe('the queue', () => {
     queue.retry();
     await idle();
     expect(runs().filter((line) => line === 'run lost')).toHaveLength(4);
-    // Another error would only come again.
+    // Another error would only repeat.
     ask(['refused']);
     await idle();
     expect([runs().filter((line) => line === 'run refused').length, of('refused')!.error]).toEqual([
@@ -731,7 +731,7 @@ describe('the queue', () => {
     await idle();
     expect(runs()).toHaveLength(3);
     expect(of('a')!.frame!.T).toBe(3);
-    // A preview is kept while it may still be needed, and no longer.
+    // A preview is kept only while it may still be needed.
     const kept = log.filter((line) => line.startsWith('keep')).map((line) => line.slice(5));
     expect([kept[0], kept.at(-1)]).toEqual(['a,a preview', 'a']);
     // Exact weights that are loaded answer in place of a preview.
@@ -740,7 +740,7 @@ describe('the queue', () => {
     await idle();
     expect(runs()).toHaveLength(1);
     expect(log).not.toContain('open a rounded');
-    // What is no first screen waits for them, and many prompts are not measured twice.
+    // Requests other than the first screen's wait for the exact weights, and many prompts are not measured twice.
     ask(['b']);
     ask(['c'], {
       isPreview: true,
@@ -772,7 +772,7 @@ describe('the queue', () => {
     // The tokens that are added to the first prompt need its run.
     await queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
     expect([runs().length, of('a')!.frame!.T]).toEqual([4, 3]);
-    // So does a name of a head.
+    // A read of a head does as well.
     ask(['a'], { ...figure, headReads: ['att'] });
     await idle();
     expect(of('a')!.frame!.head!.tensors).toHaveProperty('att');
@@ -795,13 +795,13 @@ describe('the queue', () => {
       model: { id: 'a', revision: null, sha256: null },
     });
     expect(options.strings([1, 1])).toEqual(['x', 'x']);
-    // Of a text that is drawn in blocks, no maps.
+    // A text that is drawn in blocks has no maps.
     ask(['a'], { cells: 1 });
     await idle();
     await queue.record('a', 'your text');
     expect(recordStudy.mock.lastCall![2].fields).toEqual([]);
     ask(['a']);
-    // With what the model wrote and the page shows.
+    // Includes the generated tokens that the page shows.
     await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 0 });
     await idle();
     await queue.record('a', '');

@@ -96,11 +96,11 @@ describe('a run that holds only its cache', () => {
   });
 });
 
-describe('what is read', () => {
+describe('the list of reads', () => {
   const names = (reads: string[], change: Partial<Frame> = {}) =>
     namesFor(describe_, frameOf(change), reads);
 
-  it('is what every sentence needs and what is asked for, once', () => {
+  it('has the reads of every sentence and the requested ones, once', () => {
     expect(names(['alpha', 'entropy'])).toEqual([
       'alpha',
       'alpha_raw',
@@ -151,9 +151,9 @@ describe('what is read', () => {
       );
     expect(run(4096, 4096)).toEqual(['hidden', 'att']);
     expect(run(4097, 4096)).toEqual(['att']);
-    // A short text has room for all that may be read of it later.
+    // A short text has memory for all later reads.
     expect(run(2 ** 20, 512)).toEqual(['hidden', 'att']);
-    // A letter that the model does not have multiplies nothing.
+    // A dimension that the model lacks multiplies by 1.
     fields[0] = field('hidden', { standard: true, shape: ['L+1', 'T', 'D', 'E'] });
     expect([4096, 4097].map((D) => run(D, 4096))).toEqual([['hidden', 'att'], ['att']]);
   });
@@ -287,7 +287,7 @@ describe('a frame without measurements', () => {
     expect(await frameFor('m~silence(1,0)~int8')).toMatchObject({ class: 'counterfactual' });
     const swapped = await frameFor('m~sigmoid');
     expect(swapped).toMatchObject({ class: 'counterfactual', operation: { name: 'sigmoid' } });
-    // The model's own operation, unless that has a parameter of its own.
+    // The model's own operation is no edit, unless it has a parameter.
     expect(await frameFor('m~softmax')).toMatchObject({
       title: 'Model',
       class: 'measured',
@@ -333,7 +333,7 @@ describe('a frame that is completed', () => {
     expect(frame.next[7]!.probability).toBeCloseTo(Math.exp(-2) / sum, 12);
   });
 
-  it('keeps what is there, and reads a head’s numbers once alpha says which one', async () => {
+  it('keeps existing numbers, and reads a head’s numbers once alpha has chosen the head', async () => {
     const { run, asked } = runOf({ q: nothing, entropy: nothing });
     const wanted = { reads: ['alpha', 'entropy'], headReads: ['q'] };
     const raw = { alpha_raw: frameOf().tensors.alpha! };
@@ -393,7 +393,7 @@ describe('a frame that is completed', () => {
       ],
     ]);
     expect(first.pooled).toBe(25);
-    // One number for each query and key is not read of a long text; a view says why.
+    // A number for each query and key is not read for a long text; a view gives the reason.
     expect(first.lacks!.qk_cos).toContain('up to 32 tokens, and this one has 100');
     expect(first.head!.tensors).not.toHaveProperty('qk_cos');
     expect(isAnswered(first, table, wanted, at)).toBe(true);

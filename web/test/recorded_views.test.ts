@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 /**
- * Recordings with every subset of fields, in every view and room: what a view cannot know is a dash and a sentence. The
+ * Recordings with every subset of fields, in every view and room: an unknown number is a dash and a sentence. The
  * Python package wrote them (tests/record/kinds.py).
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -42,7 +42,7 @@ interface Entry {
   readonly data_offsets: readonly [number, number];
 }
 
-/** The same file without the tensors of the other groups. */
+/** Returns the same file without the tensors of the other groups. */
 function only(bytes: Uint8Array, kept: readonly Group[]): Uint8Array {
   const size = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
   const { __metadata__, ...entries } = JSON.parse(
@@ -84,7 +84,7 @@ const subsets = ALL.reduce<Group[][]>(
   (found, group) => found.flatMap((one) => [one, [...one, group]]),
   [[]],
 );
-/** All of them of two kinds; of the others the whole, one group alone, and none. */
+/** All subsets of two kinds; for the others all groups, one group alone, and none. */
 const WHOLE = ['one', 'sink_logit'];
 const subsetsOf = (name: string) =>
   subsets.filter(({ length }) => WHOLE.includes(name) || length === ALL.length || length <= 1);
@@ -109,7 +109,7 @@ async function frameOf(name: string, groups: readonly Group[] = ALL): Promise<Fr
   return frame!;
 }
 
-/** What a view sees of a frame: which of its names are there, and which of these have numbers. */
+/** Returns the names of a view that the frame has, and which of these have numbers. */
 function seenBy({ reads, optional = [], headReads = [] }: View, frame: Frame): string {
   const names = ['alpha', 'alpha_raw', 'sink_ratio', 'row_mass_summary', ...reads, ...optional];
   const all = [...names.map((name) => frame.tensors[name])].concat(
@@ -118,20 +118,20 @@ function seenBy({ reads, optional = [], headReads = [] }: View, frame: Frame): s
   return all.map((one) => one && Number(Array.from(one.data).some(Number.isFinite))).join();
 }
 
-/** A view as the widget and an embed have it, and what its files say. */
+/** Returns the problems of a view in a widget or an embed, and of its files. */
 function wrongFigure(view: View, frame: Frame): string[] {
   forgetPlots();
   const room = roomOf(figure, page.pageOf({ view: view.name }, [frame]));
   const said = wordsOf(room.root);
   const wrong = wrongIn(said);
-  // Of numbers that are not there nothing is denied.
+  // Missing numbers must not be denied.
   if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
     wrong.push(...said.filter((one) => DENIED.test(one)));
   const fits = view.fits?.(frame) ?? true;
   if (!fits || isRead(view, frame, page.models.describe)) {
     const quantities = fits ? view.numbers(frame, selectedHead(frame, free)) : [];
     const numbers = [{ frame, quantities }];
-    // In the facts, which are JSON, nothing is null.
+    // Facts, which are JSON, contain no null.
     wrong.push(...wrongIn(toCsv(numbers, facts).replaceAll(':null', '').split('\n')));
     if (fits && !room.all('.cell').length) wrong.push('draws nothing');
   } else {
@@ -148,7 +148,7 @@ function wrongRoom(build: typeof explore, frames: readonly Frame[], needed = '*'
   forgetPlots();
   const room = roomOf(build, page.pageOf({}, frames));
   const wrong = wrongIn(wordsOf(room.root));
-  // A table has a dash where a number is not recorded.
+  // A table has a dash for an unrecorded number.
   if (!room.all(needed).length) wrong.push(`lacks ${needed}`);
   room.scope.end();
   return wrong;
@@ -202,7 +202,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     expect(says('mass')).toContain('unnormalized α₄ ');
     expect(says('geometry')).toContain('‖k₄‖ is ');
     expect(says('firsts')).toContain(' of 8 later positions');
-    // Its text begins with a start token all the same.
+    // Its text still begins with a start token.
     expect(frame.first).toEqual(['<s>']);
   });
 

@@ -152,7 +152,7 @@ const question = questionOf({ ...defaults, eps: 0.3 });
 const frameOf = (one = recorded(), asked = question) =>
   recordedFrame(describe_, 'recording:r', 'recording:r', one, asked);
 
-/** The same recording with other conditions. */
+/** Returns the same recording with other conditions. */
 function changed(change: object, architecture: object = {}): Recording {
   const one = recorded();
   return {
@@ -171,7 +171,7 @@ describe('what a recording says of its model', () => {
     );
   });
 
-  it('lacks the sizes of a model of which only the maps were known', async () => {
+  it('lacks the sizes of a model if only its maps were recorded', async () => {
     const sizesOf = async (sizes: object) => {
       const { D, K, V } = (await frameOf(changed({}, sizes))).architecture;
       return [D, K, V];
@@ -190,7 +190,7 @@ describe('what a recording says of its model', () => {
     expect(titles(frame)).toContain('largest α₂');
     expect(titles(frame)).toContain('Sinkₖ, k ≠ 2');
     expect(titles(frame).join()).not.toContain('₁');
-    // A title cannot name two places: the caption says which rows have another.
+    // A title cannot name two positions: the caption names rows with another one.
     expect(titles(frame, await frameOf())).toContain('largest α₁');
     expect(titles(await frameOf())).toContain('Sinkₖ, k > 1');
   });

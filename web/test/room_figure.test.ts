@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** One view as a figure by itself: its controls, and what ends with them. */
+/** One view as a separate figure: its controls, and its disposal. */
 import { expect, it, vi } from 'vitest';
 import type { Scope } from '../src/page/context';
 import { build } from '../src/rooms/figure';
@@ -32,21 +32,21 @@ vi.mock('../src/page/figure', () => ({
   },
 }));
 
-it('has the slider through training as long as its host wants it', () => {
+it('has the slider through training as long as its host requests it', () => {
   const made = roomOf(build, pageOf({ view: 'heads', controls: [] }, [frameOf()]));
   const choose = (step: number) =>
     made.root.dispatchEvent(new CustomEvent('choose-step', { detail: step }));
-  const want = (controls: readonly 'step'[]) =>
+  const request = (controls: readonly 'step'[]) =>
     (made.state.value = { ...made.state.value, controls });
   choose(1);
   expect(walks).toEqual([]);
-  want(['step']);
+  request(['step']);
   choose(2);
   expect(walks).toEqual([{ ended: false, went: [2] }]);
-  want([]);
+  request([]);
   choose(3);
   expect(walks).toEqual([{ ended: true, went: [2] }]);
-  want(['step']);
+  request(['step']);
   expect(walks).toHaveLength(2);
   made.scope.end();
   expect(walks.map(({ ended }) => ended)).toEqual([true, true]);

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** Rooms as a reader uses them, over frames whose numbers are known: what they say, draw, ask for and link. */
+/** Rooms over frames with known numbers: their sentences, pictures, requests and links. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { lessons } from '../ship/lessons';
 import type { State } from '../src/ask/state';
@@ -68,7 +68,7 @@ const page = (change: Partial<State>, frames: readonly Frame[], more: object = {
 const viewsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
   all('.figure').map(({ dataset, hidden }) => `${dataset.view}${hidden ? ' (hidden)' : ''}`);
 
-/** How many models each of them shows. */
+/** Returns the number of models that each of them shows. */
 const cellsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
   Object.fromEntries(
     all('.figure[data-view]').map((one) => [
@@ -132,7 +132,7 @@ describe('Explore', () => {
     expect(asked().subjects).toEqual(['softmax~silence(1,0)', 'softmax']);
     state.value = { ...state.value, view: 'loss' };
     expect(asked().reads).toContain('loss_at');
-    // Of a model of unknown size, the maps of all heads are not asked for.
+    // For a model of unknown size, the maps of all heads are not requested.
     const other = room({ shown: ['hub:a/b'] }, []);
     expect(other.asked().reads).not.toContain('att');
   });
@@ -201,7 +201,7 @@ describe('Explore', () => {
     ]);
     made.click('Norms');
     expect(stage()).toEqual(['norms (main)', 'ratios', 'channels']);
-    // What the model does not have is not offered, and row sums only where rows need not sum to 1.
+    // Views of missing parts are not offered, and row sums only if rows need not sum to 1.
     made.click('Where does attention go?');
     expect(tabs()).not.toContain('Row sums');
     const free = { ...frameOf().operation, normalises: false };
@@ -214,7 +214,7 @@ describe('Explore', () => {
       expect(made.texts('.research button')).not.toContain(none);
   });
 
-  it('opens every view by its name, also those that stand below another or behind a door', () => {
+  it('opens every view by its name, also those below another view or inside a closed section', () => {
     const of = (change: object) =>
       softmax({ architecture: { ...frameOf().architecture, ...change }, T: 8 } as never);
     const mask = { mask: { kind: 'bidirectional' } };
@@ -236,7 +236,7 @@ describe('Explore', () => {
       expect({ name, first: choice.views[0]!.name }).toEqual({ name, first: name });
       expect(choice.tab.views.map((one) => one.name)).toContain(name);
     }
-    // What a model lacks opens the question that it belongs to, and an unknown name the first one.
+    // A view that a model lacks opens its question, and an unknown name the first one.
     expect(choiceOf('bias', [of({})])).toMatchObject({ question: { name: 'why' } });
     expect(choiceOf('change', [of({})]).views[0]!.name).toBe('attention');
     expect(choiceOf('nonsense', [of({})]).views[0]!.name).toBe('attention');
@@ -252,7 +252,7 @@ describe('Explore', () => {
     const others = '.rail .stamp, .stage > :not(.main) .stamp';
     expect(made.all(others).length).toBeGreaterThan(1);
     for (const one of made.all(others)) expect([one.hidden, one.textContent]).toEqual([true, '']);
-    // Of several prompts, the map is of the first.
+    // With several prompts, the map shows the first.
     const spread = { alpha: new Float32Array(12), sink_ratio: new Float32Array(3) };
     const many = room({ view: 'sinks' }, [softmax({ sequences: 2, spread }, att)]);
     expect(many.text('.stage .main .stamp')).toContain('mean of 2 prompts');
@@ -395,7 +395,7 @@ describe('Training', () => {
     );
   });
 
-  it('waits, and says nothing of what is stale or failed', async () => {
+  it('waits, and hides the caption while a frame is stale or failed', async () => {
     const made = await room({}, []);
     expect(made.text('.lead')).toBe('Loading the models …');
     made.know({ softmax: { frame: softmax(), isStale: true } });
@@ -446,7 +446,7 @@ describe('Learn', () => {
     expect(text('.lessons-go a')).toBe('Start with lesson 1');
   });
 
-  it('marks what was read, also when the reader comes back, and goes on with the next', () => {
+  it('marks read lessons, also on the next visit, and links to the next one', () => {
     markRead(all[0]!.slug);
     const { text, texts, scope } = room();
     const read = () => texts('.lessons .hint').map((one) => one!.endsWith(' · read'));
@@ -472,7 +472,7 @@ describe('Learn', () => {
   });
 });
 
-/** A card of the zoo, and what its seeds came to. */
+/** A card of the zoo with the results of its seeds. */
 const cardOf = (id: string, more: object = {}) => ({
   ...{ id, title: `The ${id} model`, what: `What ${id} is.`, seed: 2, operation: 'softmax' },
   measured: { sink_1: 60.29, value_ratio: 0.5, loss: 3.411, eps: 0.3, T: 64, sequences: 100 },
@@ -493,7 +493,7 @@ describe('About a model', () => {
   const operation = (formula: string) => ({ ...frameOf().operation, formula, source: 'A paper' });
 
   it('says its class, its formula, and what its card measured, with its seeds', async () => {
-    // No log lies beside such a model.
+    // Such a model has no log.
     const model = { id: 'own', title: 'Own', source: 'zoo' } as never;
     const frame = softmax({ model, operation: operation('e^x / Σ e^x') as never });
     const paper = { sink_1: 74.11, base: 18.18, where: 'section 5' };
@@ -535,7 +535,7 @@ describe('About a model', () => {
     expect((await of(softmax(), cardOf('softmax', { measured: {} }))).texts('p')).not.toContain(
       'What softmax is.',
     );
-    // What was measured is of the weights as they were trained, and of nothing that is put in.
+    // Card measurements describe the trained weights, not edited ones.
     const edited = { class: 'counterfactual', edits: [{ kind: 'silence' }] } as never;
     expect((await of(softmax(edited), cardOf('softmax'))).texts('p').join()).not.toContain(
       'held-out',
@@ -573,7 +573,7 @@ describe('About a model', () => {
     expect(
       (await of(softmax({ architecture: own, operation: operation('f') as never }))).text('code'),
     ).toBe('f, tau = 0.50');
-    // An edit that is none of the operation leaves that as it was trained.
+    // An edit of another kind leaves the operation unchanged.
     const silenced = [{ kind: 'silence', layer: 0, head: 0 }] as never;
     const still = softmax({
       architecture: own,
@@ -680,7 +680,7 @@ describe('Compare', () => {
     expect(two.text('.differs')).toMatch(
       /^What differs D: 8 \| 16; training weight decay: 1 \| 2\. \d+ other settings identical\.$/,
     );
-    // Of a step of a training, its steps; of a model that the zoo does not have, nothing of its training.
+    // A checkpoint has the steps of its training; a model outside the zoo has no training facts.
     const step = await of(['a@40', 'a'], [wide(8, 'a@40'), wide(8, 'a')]);
     expect(step.text('.differs p')).toMatch(/^training steps: 40 \| 4,000\. /);
     expect((await of(['a', 'x'], [wide(8, 'a'), wide(8, 'x')])).text('.differs p')).toMatch(

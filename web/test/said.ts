@@ -1,4 +1,4 @@
-/** Texts that readers type, and what a number as it is written says: for tests that read claims out of the page's words. */
+/** Texts that readers type, and the parsing of written numbers, for tests that read claims from the page's sentences. */
 
 const LONG = 'The old man sat at the door and looked over the water. ';
 export const TEXTS: readonly (readonly [text: string, change?: object])[] = [
@@ -47,7 +47,7 @@ export const TEXTS: readonly (readonly [text: string, change?: object])[] = [
 export const mean = (values: readonly number[]) =>
   values.reduce((a, b) => a + b, 0) / values.length;
 
-/** Whether a number as it is written is that value: rounded to its digits, or a bound. */
+/** Returns whether a written number matches the value: rounded to its digits, or as a bound. */
 export function isWritten(written: string, value: number, scale = 100): boolean {
   const [, bound, digits, fraction = '', power = 0] =
     /^(<?)([−+-]?\d+(?:\.(\d+))?)(?:e(-?\d+))?$/.exec(written)!;

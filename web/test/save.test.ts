@@ -88,7 +88,7 @@ describe('a file of numbers', () => {
       ['softmax', 'loss', '', '', '', '0', '', '', '7'],
       ['softmax', 'loss', '', '', '', '4000', '', '', '3'],
     ]);
-    // Means over prompts are of no token in particular.
+    // Means over prompts belong to no token in particular.
     const means = [{ frame: frameOf({ sequences: 9 }), quantities: [weight] }];
     expect(numbersOf(toCsv(means, facts))[2]).toEqual([
       'softmax',

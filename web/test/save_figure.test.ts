@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** A figure as a file: each part of a cell, whose boxes and styles are known, in the SVG that is saved. */
+/** A figure as a file: each part of a cell with known boxes and styles, in the saved SVG. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { figureOf, pngOf, svgText } from '../src/save/figure';
 
@@ -11,14 +11,14 @@ const about = {
 };
 
 type Box = readonly [left: number, top: number, width: number, height: number];
-/** By the data-box of an element, else that of the nearest parent. */
+/** Returns the data-box of an element, else of the nearest ancestor. */
 const boxOf = (one: Element | null): Box =>
   (one?.closest<HTMLElement>('[data-box]')?.dataset.box ?? '0,0,0,0')
     .split(',')
     .map(Number) as never;
 const rect = ([left, top, width, height]: Box) => ({ left, top, width, height }) as DOMRect;
 
-/** What an element's data-style says, else what the page has. */
+/** Returns the element's data-style, else the page's. */
 const styleOf = (one: Element, pseudo?: string) => {
   const own = (one as HTMLElement).dataset?.[pseudo ? 'before' : 'style'] ?? '';
   const given = new Map(
@@ -65,7 +65,7 @@ beforeEach(() => {
   vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockReturnValue({
     measureText: (text: string) => ({ width: 6 * [...text].length }),
     getImageData: () => pixels,
-    // A cell stays a square where it is blown up.
+    // A cell stays a square when scaled up.
     drawImage(this: CanvasRenderingContext2D, ...all: unknown[]) {
       drawn.push([...all, this.imageSmoothingEnabled]);
     },
@@ -73,7 +73,7 @@ beforeEach(() => {
   vi.spyOn(HTMLCanvasElement.prototype, 'toDataURL').mockReturnValue('data:image/png;base64,AA');
 });
 
-/** The saved figure of a cell that lies at 100, 200. */
+/** Saves the figure of a cell at 100, 200. */
 function saved(markup: string, more: Partial<typeof about> = {}) {
   document.body.innerHTML = `<section data-box="100,200,300.2,150.5">${markup}</section>`;
   const svg = figureOf(document.querySelector('section')!, { ...about, ...more });
@@ -104,7 +104,7 @@ describe('a figure as SVG', () => {
       'rgb(1, 2, 3)',
     ]);
     expect(of(note, 'y', 'font-size')).toEqual(['203', '10']);
-    // 301 pixels have fifty letters of six, one of which is the ellipsis.
+    // 301 pixels have room for fifty letters of six pixels, the ellipsis included.
     expect(saved('', { title: 'a'.repeat(50) }).all('text')[0]!.textContent).toBe('a'.repeat(50));
     expect(saved('', { title: 'a'.repeat(51) }).all('text')[0]!.textContent).toBe(
       `${'a'.repeat(49)}…`,
@@ -161,7 +161,7 @@ describe('a figure as SVG', () => {
     const text = chart.querySelector('text')!;
     expect(of(text, 'text-anchor')).toEqual(['text-anchor of text']);
     expect(text.getAttribute('font-family')).toMatch(/^Helvetica/);
-    // What is on the page keeps its own.
+    // The page's own elements are unchanged.
     expect(document.querySelector('svg path')!.getAttribute('class')).toBe('line');
   });
 
@@ -206,7 +206,7 @@ describe('a figure as SVG', () => {
     ]);
     // "three" begins at the tenth letter, which is the first of the second line.
     expect(Number(of(texts[1], 'y')[0])).toBeCloseTo(20 + CELL[1] + 12 + 0.78 * 12, 9);
-    // On a pressed button the letters are light; on paper they are those of the cell.
+    // A pressed button has light letters; on paper they have the cell's color.
     expect(of(texts[3], 'fill')).toEqual(['rgb(1, 2, 3)']);
   });
 

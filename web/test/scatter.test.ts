@@ -49,7 +49,7 @@ describe('the scatter of models', () => {
       }) as unknown as Frame;
     const { alpha, ...rest } = pointOf(frame({}));
     expect(alpha).toBeCloseTo(0.1, 6);
-    // Rows that sum to less, as beside a bias key, are compared with less; weights that need not sum to 1 as they are.
+    // Rows that sum to less, as with a bias key, are compared with less; weights that need not sum to 1 are raw.
     const less = { row_mass: { shape: [1, 2, 2], ...data(0.5, 0.4, 0.3, 0.2) } };
     expect(pointOf(frame(less)).alpha).toBeCloseTo(0.85 - (0.5 + 0.2 + 0.3 + 0.1) / 4, 6);
     const raw = { alpha_raw: { shape: [1, 2, 2], ...data(0.3, 0.2, 0.5, 0.4) } };
@@ -69,7 +69,7 @@ describe('the scatter of models', () => {
     const low = Array.from({ length: 4 }, () => point(0.5, 3));
     expect(scatterWords(low, 'ratio')).toMatch(/; none has a hidden ratio of 5 or more\./);
     expect(scatterWords(spikes(4), 'ratio')).toContain('4 have no sink');
-    // Two or three points are stated, and nothing is counted among them.
+    // Two or three points are listed without a count.
     expect(scatterWords(low.slice(0, 2), 'ratio')).toBe(
       'a: α₁ 0.50 above uniform attention at hidden ratio 3.00; a: α₁ 0.50 above uniform attention at hidden ratio 3.00.',
     );

@@ -14,7 +14,7 @@ import {
 } from '../src/timeline/seeds';
 import { seedsOf, type Card } from '../src/ask/zoo';
 
-/** Made up: a log of Sink_1 at steps of 2,000, as far as there are values. */
+/** A made-up log of Sink_1 at steps of 2,000, up to the last value. */
 const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
   seed,
   training: { steps: 12_000 },
@@ -84,16 +84,16 @@ describe('runs over seeds', () => {
     expect(seedWords(three)).toBe(
       'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0%.',
     );
-    // Of the one outcome that is asked for; of none that they have, nothing.
+    // Only the requested outcome; nothing if no run has it.
     const one = { name: 'sink_0.3', title: 'sink', unit: '', digits: 0, within: [0, 100] } as const;
     expect(seedWords(three, [one])).toMatch(/12,000: sink 20 to 60\.$/);
     expect(seedWords(three, [{ ...one, name: 'eviction' }])).toBe('');
-    // Two are a range and no interval; one that was broken off early is left out.
+    // Two seeds have a range and no interval; an interrupted run is omitted.
     expect(seedWords([three[0]!, three[1]!, run(3, 0, 90)])).toBe(
       'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0%.',
     );
     expect(seedWords([three[0]!, run(3, 0, 90)])).toBe('');
-    // Beside a model that was broken off earlier, there; never later than their own.
+    // The step is the last one of a model that ended earlier, and never later than their own.
     const far = [run(1, 0, 10, 20, 70), run(2, 0, 30, 40, 50)];
     expect([Infinity, 4000].map((last) => spreadOf(far, undefined, last)!.values)).toEqual(
       [

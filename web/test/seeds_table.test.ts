@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The table of seeds: what a reader reads of each recipe, and where its dots lie. */
+/** The table of seeds: the text of each recipe's row, and the places of its dots. */
 import { html } from 'lit';
 import { expect, it, vi } from 'vitest';
 import type { Card } from '../src/ask/zoo';
@@ -47,11 +47,11 @@ async function table(cards: readonly Card[], isNarrow = false) {
   const at = (name: string, of: Element) => Math.round(Number(of.getAttribute(name)));
   return {
     ...made,
-    /** Of each row, its heading and its cells. */
+    /** The heading and the cells of each row. */
     cells: rows.map((row) =>
       [...row.querySelectorAll('th, td')].map((one) => made.words(one as HTMLElement)),
     ),
-    /** Of a row's cell: where its dots are, the ring, and the lines by their kind. */
+    /** Returns a cell's dots, its ring, and its lines by kind. */
     strip: (row: number, cell = 0) => {
       const svg = rows[row]!.querySelectorAll('td')[cell]!;
       return {
@@ -79,7 +79,7 @@ it('has a dot for each seed on the scale of its column, a ring for the one that 
       ...['30.0%', '–', '0.50', '–', '3.000'],
     ],
   ]);
-  // From 4 to 108: 20 to 60.
+  // The scale maps 20 .. 60 to 4 .. 108.
   expect(strip(0)).toEqual({ dots: [108, 4, 56], ring: [108], lines: [['mean', 56, 56]] });
   expect(strip(1)).toEqual({ dots: [30], ring: [30], lines: [] });
   expect(text('.hint')).toBe(
@@ -103,7 +103,7 @@ it('has an interval from four seeds on, where it fits', async () => {
     card('d', [0, 0, 0, 99]),
   ]);
   expect(cells[0]![1]).toBe('25.0 ± 20.5% 10.0 to 40.0');
-  // The scale goes from 0 to 99: of d, whose interval leaves it.
+  // The scale goes from 0 to 99: the interval of d exceeds it.
   const x = (value: number) => Math.round(4 + (104 * value) / 99);
   expect(strip(0).lines).toEqual([
     ['interval', x(4.46), x(45.54)],
@@ -165,7 +165,7 @@ it('has what a factor does, with a place for none on its scale', async () => {
     'The e model, what its factor does3 pairs of seeds, α₁ above uniform attention: less: −0.4 (−0.5 to −0.3), x-1',
     ...['−50.0 points (−80.0 to −20.0)', '+0.200', '–', '–', '+0.500 (0.250 to 0.750)'],
   ]);
-  // From −80 to 0.
+  // The scale begins at −80 and ends at 0.
   expect(strip(2)).toEqual({
     dots: [],
     ring: [],

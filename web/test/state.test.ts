@@ -141,12 +141,12 @@ describe('the state', () => {
     expect([64, 65].map((n) => parseHash(`#first=${'x'.repeat(n)}`).problems.length)).toEqual([
       0, 1,
     ]);
-    // Of a list of subjects that is longer than any that the page writes, the beginning is read.
+    // A list of subjects that is longer than any that the page writes is cut.
     const model = `softmaxx${'~sigmoid'.repeat(249)}`;
     expect(parseHash(`#shown=${model}x`).state.shown).toEqual([model]);
   });
 
-  /** Of each number: its default, its bounds, and whether it may be a fraction. */
+  /** Each number's default, its bounds, and whether it may be a fraction. */
   const NUMBERS: Record<string, readonly [number, number, number, boolean?]> = {
     why: [0, 0, 6],
     at: [0, 0, 5],
@@ -323,7 +323,7 @@ describe('a subject', () => {
     expect(edits('softmax~evict(window,24)')).toEqual([
       { kind: 'evict', policy: 'window', budget: 24 },
     ]);
-    // What is at the end of a row is named, and not all before it must be said.
+    // A parameter at the end of a row can be named, without those before it.
     expect(edits('softmax~evict(window,budget=24)~mask(first=2,recent=9)')).toEqual([
       { kind: 'evict', policy: 'window', budget: 24 },
       { kind: 'mask', first: 2, recent: 9 },
@@ -388,7 +388,7 @@ describe('the title of an edited model', () => {
     expect(title('softmax~silence(1,3)~sigmoid')).toBe(
       'Model, head L1H3 ablated, attention replaced by sigmoid',
     );
-    // What the table refuses keeps the text of its link; the error says what was expected.
+    // A refused edit keeps the text of its link; the error names the expected values.
     expect(title('softmax~nonsense(2)')).toBe('Model, nonsense(2)');
   });
 });

@@ -3,7 +3,7 @@ import { forget, keep, keepText, keptOf, keptText } from '../src/lab/store';
 
 const kept = { step: 1, seconds: 2, log: [{ step: 1 }] as never, state: new Uint8Array([1]) };
 
-/** What each call gives; nothing here may reject. */
+/** Returns the result of each call; none may reject. */
 const all = () =>
   Promise.all([
     keptOf(0, 'a'),

@@ -1,4 +1,4 @@
-/** The page's tables: what a file defines for one is a row of it, and names in links are taken once. */
+/** The page's tables: each definition in a file is a row, and names in links are unique. */
 import { describe, expect, it } from 'vitest';
 import { experiments } from '../src/experiments';
 import { parseHash } from '../src/ask/state';
@@ -8,7 +8,7 @@ import { views } from '../src/views';
 
 type Modules = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-/** What the modules export that has all of these properties, as `path: name`. */
+/** Returns the exports with all of these properties, as `path: name`. */
 function rowsIn(modules: Modules, ...properties: readonly string[]): string[] {
   return Object.values(modules)
     .flatMap((module) => Object.values(module))

@@ -37,7 +37,7 @@ describe('the sentence of tasks', () => {
     );
   });
 
-  it('says nothing of a key where the model cannot do the task', () => {
+  it('omits the key where the model cannot do the task', () => {
     const copy = { ...next, name: 'copy', can: false, baseline: scores(score(0, 0, 0)) };
     expect(sentence([copy])).toBe(
       'Copying random tokens (24 prompts): the model cannot do this, its accuracy is 0.0% ± 0.0%, by chance 4.2%.',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { explained } from '../src/page/terms';
 
-/** Its text, with the words that can be opened in brackets. */
+/** Returns the text, with its explained words in brackets. */
 function read(said: string): string {
   const { values } = explained(said) as unknown as { values: [unknown[], string] };
   const [parts, rest] = values;

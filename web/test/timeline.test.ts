@@ -58,7 +58,7 @@ describe('a step of a model', () => {
     expect([0, 1, 9, 31, 33, 1e9].map((step) => nearestStep(steps, step))).toEqual([
       0, 0, 10, 10, 100, 4000,
     ]);
-    // Of two that are equally near, the earlier one.
+    // Of two equally near steps, the earlier one.
     expect(nearestStep([1, 3, 15], 7)).toBe(3);
   });
 
@@ -96,7 +96,7 @@ describe('a run in the charts', () => {
   it('goes through its checkpoints where the log ends early or knows nothing', () => {
     expect(lineOf(course(), quantity('value_ratio')).map(({ step }) => step)).toEqual([0, 40]);
     expect(lineOf(course(), quantity('row_mass'))).toEqual([]);
-    // As many lines as checkpoints do not make up for an end that is missing, nor the end for the lines.
+    // Neither the number of lines nor the last line alone makes a log complete.
     const log = (...steps: number[]) => ({ log: steps.map((step) => ({ step, sink_1: 7 })) });
     for (const kept of [log(0, 10, 20), log(40)])
       expect(lineOf(course(kept), quantity('sink_1')).map(({ value }) => value)).toEqual([0, 60]);

@@ -53,7 +53,7 @@ const of = (id: string, change: object = {}): Frame =>
     model: { id, title: id, source: id.startsWith('hub:') ? 'hub' : 'zoo' },
     ...change,
   } as never);
-/** All that is ready has run. */
+/** Waits until all pending tasks have run. */
 const turn = () => new Promise((done) => setTimeout(done));
 
 let fail: ReturnType<typeof vi.fn>;
@@ -67,7 +67,7 @@ const named = (chart: { series: readonly { name: string }[] }, part: string) =>
   chart.series.find(({ name }) => name.includes(part)) as unknown as Record<string, unknown>;
 
 describe('the emergence of the sink', () => {
-  it('is the step at which half of it is there, of courses that are read', async () => {
+  it('is the step at which the sink reaches half its final value, in loaded courses', async () => {
     const few = { ...all };
     // Hardly a head, just enough, and one that was there before the training.
     Object.assign(all, { few: timeline(9.9), enough: timeline(10) });
@@ -152,7 +152,7 @@ describe('the curves', () => {
       'The softmax model',
       'The sigmoid model',
     ]);
-    // Its twin stands beside it where the reader has chosen both.
+    // Both twins are drawn where the reader has chosen both.
     const twins = await view([of('sigmoid@20')], {
       isAnswered: true,
       shown: ['softmax', 'sigmoid'],
@@ -187,12 +187,12 @@ describe('the curves', () => {
     });
     expect(text('.caption')).toContain('The softmax model, seed 3, at step 40: ');
     expect(text('.caption')).toContain('Over 2 seeds, at step 8,000 of runs of 16,000: ');
-    // What long runs are is said once, where the picture is explained.
+    // The explanation of the picture explains long runs, once.
     expect([text('.caption').includes(OTHER_RUNS), training.how.includes(OTHER_RUNS)]).toEqual([
       ...[false, true],
     ]);
     expect(training.says(of('softmax'), { layer: 0, head: 0 })).toContain(OTHER_RUNS);
-    // One whose logs are still on their way is not called the only seed.
+    // A run whose logs are still loading is not called the only seed.
     const waiting = training.says(of('sigmoid'), { layer: 0, head: 0 });
     expect(waiting).toContain('The sigmoid model, seed 3, at step 40: ');
     expect(waiting).not.toContain('One seed');
@@ -225,7 +225,7 @@ describe('the curves', () => {
       places: [512, 1000],
       values: [50, 25],
     });
-    // What the model wrote itself is no measurement of the text, and another quantity is not known of it.
+    // Generated text is no measurement of the prompt, and its other quantities are unknown.
     const made = await view([hub('2', 1, { generated: 3 })]);
     expect(named(made.chart(), 'pythia')).toMatchObject({ places: [512, 1000] });
     expect(named((await view([hub('2', 1)], { curve: 'loss' })).chart(), 'pythia')).toBeUndefined();

@@ -22,14 +22,14 @@ it('figures take turns in the order of the document, one at a time', async () =>
       giveBack();
     }
   };
-  // The last one came first and has begun; then the first one is whole before the others go on.
+  // The last figure came first and has begun; then the first figure completes before the others continue.
   const began = work(c, 2);
   await new Promise((done) => setTimeout(done));
   await Promise.all([began, work(b, 2), work(a, 3)]);
   expect(said.join('')).toBe('caaabbc');
   await work(b, 1);
   expect(said.at(-1)).toBe('b');
-  // Of those that ask at the same time the first one begins.
+  // Of simultaneous requests the first figure's is served first.
   said.length = 0;
   await Promise.all([work(c, 1), work(a, 2), work(b, 1)]);
   expect(said.join('')).toBe('aabc');

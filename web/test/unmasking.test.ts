@@ -24,7 +24,7 @@ function frame(texts: readonly string[], context = 8): Frame {
   } as unknown as Frame;
 }
 
-/** A step whose strongest column is at `place`, and that fills these. */
+/** A step with the strongest column at `place` that fills these positions. */
 function step(tokens: number[], place: number, filled: readonly [number, number][]): UnmaskStep {
   const data = Float32Array.from(tokens, (_, t) => (t === place ? 0.5 : 0.125));
   return {
@@ -93,7 +93,7 @@ describe('a course', () => {
     );
   });
 
-  it('names a place by what stood there before the step', () => {
+  it('names a position by its token before the step', () => {
     const one = course();
     expect(named(one, 0, 3, tokenizer)).toBe('position 3 (masked)');
     expect(named(one, 1, 3, tokenizer)).toBe('position 3 “w5”');

@@ -39,7 +39,7 @@ describe('a guess', () => {
     );
   });
 
-  it('reads nothing of what another program wrote', () => {
+  it('ignores data that another program wrote', () => {
     for (const kept of ['{', '{}', '[1,{"lesson":"a"}]', 'null']) {
       localStorage.setItem('sinkscope:guesses', kept);
       expect(readGuesses(), kept).toEqual([]);

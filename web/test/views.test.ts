@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** What each view draws and says of a frame whose numbers are known, and what it does when a reader points. */
+/** Each view's picture and sentence for a frame with known numbers, and its reaction to the pointer. */
 import { describe, expect, it, vi } from 'vitest';
 import type { Frame } from '../src/frame';
 import type { Quantity } from '../src/save/numbers';
@@ -63,7 +63,7 @@ const sigmoid = {
   operation: { name: 'sigmoid', label: 'sigmoid', normalises: false, proxy: 'weights' },
 } as never;
 const ends = ({ text }: ReturnType<typeof drawn>) => text('.legend-place');
-/** Of each quantity the name, the shape, and where its axes begin if not at 0. */
+/** Returns the name and the shape of each quantity, and the first index of its axes if not 0. */
 const named = (quantities: readonly Quantity[]) =>
   quantities.map(({ name, shape, from }) => [name, ...shape, ...(from ? [`from ${from}`] : [])]);
 const at = { layer: 1, head: 0 };
@@ -98,7 +98,7 @@ describe('the attention map', () => {
     expect([view.text('.subtitle'), view.text('.scale-name')]).toEqual([
       ...['head L1H0 · softmax', 'attention weight (square-root scale)'],
     ]);
-    // Each number stands where the scale has it.
+    // Each number is at its place on the scale.
     const ticks = view.all('.tick').map((one) => `${one.textContent} ${one.style.left}`);
     expect(ticks.map((one) => one.replace(/(\.\d).*%/, '$1%'))).toEqual([
       ...['0 0%', '10% 31.6%', '25% 50%', '50% 70.7%', '100% 100%'],
@@ -153,7 +153,7 @@ describe('the attention map', () => {
     expect(view.map.data.label).toMatch(
       /receives a mean weight of 38%; rows sum to 42% on average\.$/,
     );
-    // The switch draws shares, and says so.
+    // The switch draws shares, and the caption says so.
     const shares = drawn(attention, base({ head, ...(sigmoid as object) }), { normalize: 'yes' });
     expect([...shares.map.data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 1, 0, 0]);
     expect(shares.map.data.label).toContain('receives 92% of what its rows carry, on average');
@@ -225,7 +225,7 @@ describe('the attention map', () => {
     const [T, n] = [100, 40];
     const tokens = Array.from({ length: T }, (_, id) => ({ ...frameOf().tokens[1]!, id }));
     const alpha = tensor([2, 2, T], new Float32Array(4 * T).fill(0.5));
-    // Blocks of 4 tokens: means, then the largest cells.
+    // Blocks of 4 tokens: means, then maxima.
     const att = tensor([2, 25, 25], [...Array(625).fill(0.25), ...Array(625).fill(0.75)]);
     const long = { T, tokens, pooled: 25 };
     const whole = base({ ...long, head: { ...at, tensors: { att } } } as never, { alpha });
@@ -237,7 +237,7 @@ describe('the attention map', () => {
     expect([one(view, '.lens').hidden, view.all('.locator').length]).toEqual([false, 0]);
     view.map.events.onChoose!({ row: 20, col: 0 });
     expect(view.set).toHaveBeenCalledWith({ query: 80, key: 0, zoomQuery: 60, zoomKey: 0 });
-    // What is chosen is in the middle of the part, where there is room around it.
+    // The chosen cell is in the middle of the part, unless it is near an edge.
     view.map.events.onChoose!({ row: 10, col: 9 });
     expect(view.set).toHaveBeenLastCalledWith({ query: 40, key: 36, zoomQuery: 22, zoomKey: 18 });
     view.click('Largest');
@@ -280,7 +280,7 @@ describe('the attention map', () => {
     locator.getBoundingClientRect = () => new DOMRect(0, 0, 100, 100);
     locator.dispatchEvent(new MouseEvent('click', { clientX: 50, clientY: 30, bubbles: true }));
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 30 });
-    // To the nearest token.
+    // The click selects the nearest token.
     locator.dispatchEvent(new MouseEvent('click', { clientX: 50.6, clientY: 30.4, bubbles: true }));
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 31 });
     expect(one(exact, '.locator .mark').style.top).toBe('60%');
@@ -289,7 +289,7 @@ describe('the attention map', () => {
     expect(named(attention.numbers(zoomed as never, at))).toContainEqual([
       ...['weight', n, n, 'from 60,50'],
     ]);
-    // A link leads to what the frame has; without a part it shows the blocks.
+    // A link is limited to the frame's tokens; without a part it shows the blocks.
     expect(drawn(attention, whole, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
   });
 
@@ -314,7 +314,7 @@ describe('the attention map', () => {
 });
 
 describe('the sink map', () => {
-  it('counts heads, with what uniform attention would give, and a frame around the chosen head', () => {
+  it('counts heads, compares with uniform attention, and frames the chosen head', () => {
     const view = drawn(sinks, base());
     expect(view.text('.caption')).toBe(
       '2 of the 4 heads give the first token more than 30% (uniform attention: 13%).',
@@ -525,7 +525,7 @@ describe('the router', () => {
     expect(drawn(router, frame, { layer: 0, head: 0 }).text('.caption')).toBe(
       router.says(frame, { layer: 0, head: 0 }),
     );
-    // Of three others one has the first token's experts; the second token's are those of two.
+    // One of three others shares the first token's experts; the second token's are shared by two.
     const four = base({ T: 4, architecture: architecture({ L: 1, E: 2 }) } as never, {
       router: tensor([1, 4, 2], [1, 0, 0, 1, 0, 1, 1, 0]),
       alpha: tensor([1, 2, 4], new Float32Array(8)),
@@ -588,7 +588,7 @@ describe('the router', () => {
     expect(tokens!.lit).toEqual({ row: -1, col: 0 });
     view.pointed.value = { query: -1 };
     expect(tokens!.lit).toBeUndefined();
-    // The other layer of the same frame is drawn again.
+    // Another layer of the same frame is drawn again.
     view.draw(frame, { layer: 0, head: 0 });
     expect([...tokens!.data.data]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
     expect(tokens!.data.chosen).toBeUndefined();
@@ -666,7 +666,7 @@ describe('lines and bars', () => {
     };
     const frame = base({ T: 32 }, known);
     const view = drawn(context, frame);
-    // More than eps = 0.3: two heads of four, then three, one of which has just that.
+    // More than eps = 0.3: two heads of four, then three; the fourth has exactly 0.3, which does not count.
     expect(view.lines().map(([name, ...values]) => [name, ...values.slice(0, 2)])).toEqual([
       ['Sink₁', 0.5, 0.75],
       ['mean α₁', expect.closeTo(0.3), expect.closeTo(0.5875)],
@@ -676,7 +676,7 @@ describe('lines and bars', () => {
     expect(context.says(frame, at)).toBe(
       'Sink₁ is 50% with 16 tokens (mean α₁ 0.30, uniform 0.21), 75% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
     );
-    // Of many lengths the first, the middle and the last one are said.
+    // With many lengths, the sentence gives the first, the middle and the last one.
     const lengths = (count: number) =>
       base(
         { T: 99 },
@@ -749,7 +749,7 @@ describe('lines and bars', () => {
     expect(length.says(frame, at)).toBe(
       'T = 8: Sink₁ 50%, mean α₁ 0.34 (uniform 0.34); T = 9: Sink₁ 50%, mean α₁ 0.33 (uniform 0.31).',
     );
-    // One head: the first row alone is the first key's, so that Sink₁ ends after the third token.
+    // One head: only the first row belongs to the first key, so that Sink₁ ends after the third token.
     const first = tensor(
       [1, 1, T, T],
       map((t) => (t ? 0 : 1)),
@@ -795,7 +795,7 @@ describe('lines and bars', () => {
         .lines()
         .map(([name]) => name),
     ).toEqual(['Sink₁', 'mean α₁', 'uniform attention']);
-    // Shares of rows, where they need not sum to 1: here all of each row is the first key's.
+    // Shares of rows, if these need not sum to 1: here all of each row goes to the first key.
     const free = { ...frame, ...(sigmoid as object), tensors: { ...frame.tensors } } as Frame;
     expect(Array.from(length.numbers(free, at)[1]!.data)[1]).toBe((1 + 0.5) / 2);
     expect(length.fits!(frame)).toBe(true);
@@ -855,7 +855,7 @@ describe('lines and bars', () => {
   });
 
   it('parts of the logit: what each layer’s halves add, and the embedding', () => {
-    // Of head (1, 0): an embedding, then attention of layer 0 by head and its feed-forward, then biases.
+    // Head (1, 0): an embedding, then attention of layer 0 by head and its feed-forward, then biases.
     const logit_parts = tensor(
       [2, 2, 6],
       [1, 2, 3, 4].flatMap((x) => [x, 0.5 * x, x / 8, NaN, NaN, 0.25]),
@@ -878,7 +878,7 @@ describe('lines and bars', () => {
   });
 
   it('secondary sinks: the keys that receive most, each in a colour and a dash of its own', () => {
-    // Sixteen tokens, of which queries see the keys 1 to 7 often enough; key k receives k / 8 in layer 1.
+    // Sixteen tokens; enough queries see the keys 1 to 7; key k receives k / 8 in layer 1.
     const T = 16;
     const alphas = new Float32Array(2 * 2 * T);
     for (let k = 1; k < T; k++) alphas.fill(k / 8, 2 * T + k, 2 * T + k + 1);
@@ -894,7 +894,7 @@ describe('lines and bars', () => {
       },
     );
     const view = drawn(secondary, frame);
-    // The mean over two heads, one of which gives nothing.
+    // The mean over two heads; one of them gives 0.
     const line = (k: number) => [`${k} “a”`, 0, k / 2];
     const [chart] = view.charts();
     expect(view.lines()).toEqual([7, 6, 5, 4].map(line));
@@ -947,7 +947,7 @@ describe('lines and bars', () => {
       [0, 1],
       [0, 1],
     ]);
-    // Of a hybrid, keys and values are of the layers with attention.
+    // In a hybrid, keys and values exist in the layers with attention.
     const hybrid = architecture({ blocks: 4, layers: [1, 3] });
     expect(placesOf(drawn(norms, { ...frame, architecture: hybrid }))[1]).toEqual([1, 3]);
     expect(named(norms.numbers(frame, at))).toEqual([
@@ -980,7 +980,7 @@ describe('lines and bars', () => {
     expect(drawn(mass, sums(0.75), { frames: [sums(0.75), small] }).charts()[0]!.domain).toEqual([
       0, 4.4,
     ]);
-    // Each model's own head is on the scale.
+    // The scale includes each model's own head.
     const other = base(
       {},
       {
@@ -1092,7 +1092,7 @@ describe('one number of every head, and the chosen head along the text', () => {
         'Head L1H0 has a sink, and the model predicts worse without it: it gives the first token 50% of its attention, and ablating it ' +
         'changes the loss by +0.500. Ablating head L1H0 changes the loss most, by +0.500 nats per token.',
     );
-    // Under the room's answer, which says what dormant heads are, it begins with the head.
+    // Under the room's answer, which explains dormant heads, the caption begins with the head.
     expect(drawn(effects, frame, { isAnswered: true }).text('.caption')).toMatch(
       /^Head L1H0 has a/,
     );
@@ -1121,7 +1121,7 @@ describe('one number of every head, and the chosen head along the text', () => {
       'L0H1: loss change = +0.008, sink, dormant',
       'L1H0: loss change = +0.500, sink, changes the loss',
     ]);
-    // A head whose ablation changes the loss is no no-op, however it is shared.
+    // A head whose ablation changes the loss is no no-op, whatever its attention.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
       /has a sink, and the model predicts better without it:/,
     );
@@ -1188,7 +1188,7 @@ describe('hidden states', () => {
     expect(view.says('1,2 -1,2 1,-1')).toEqual(['token 1 “a”, channel 2: |h| = 8.00', '', '']);
     view.map.events.onChoose!({ row: 2, col: 3 });
     expect(view.set).toHaveBeenCalledWith({ channel: 3, query: 2, key: -1, layer: 0, head: 0 });
-    // Of two that are as large it is the first.
+    // Of two equally large numbers, the first one.
     const twice = Float32Array.from(hidden);
     twice[24 + 8 + 1] = -2;
     const even = base({}, { ...tensors, hidden: tensor([3, 3, 4], twice) });
@@ -1253,7 +1253,7 @@ describe('hidden states', () => {
       ['“<s>”, 2 times', 1, 1, 4],
     ]);
     expect(named(firsts.numbers(plain, at))).toEqual([['hidden_norm', 3, 3, 'from -1,0']]);
-    // What is far above the first token's norm does not flatten the rest.
+    // Values far above the first token's norm do not flatten the chart.
     expect(view.charts()[0]!.domain).toEqual([0, 3]);
     expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--ink-3', '--query']);
     const alone = drawn(firsts, plain);
@@ -1315,13 +1315,13 @@ describe('caches and settings', () => {
     expect(view.text('.caption')).toBe(
       'Last 2: 3 of 4 heads (75%) keep the first token, “<s>”, until the end.',
     );
-    // Of several prompts, heads on average.
+    // With several prompts, a mean over the heads.
     const several = { ...frame.tensors, keeps_first: tensor([2, 2], [0.9, 0.9, 0.9, 0]) };
     expect(kept.says({ ...frame, tensors: several } as Frame, at)).toMatch(
       /^Last 2: 3 of 4 heads \(67%\)/,
     );
     expect(view.map.data).toMatchObject({ rows: 4, cols: 3, chosen: { row: 2, col: -1 } });
-    // Evicted at query 2: key 0 was kept for 2 of 3 queries, key 1 for 1 of 2.
+    // Evicted at query 2: key 0 stayed for 2 of 3 queries, key 1 for 1 of 2.
     expect([...view.map.data.data].map((one) => one.toFixed(3))).toEqual([
       ...['1.000', '1.000', '1.000', '0.667', '1.000', '1.000'],
       ...['1.000', '0.500', '1.000', '1.000', '1.000', '1.000'],
@@ -1375,7 +1375,7 @@ describe('caches and settings', () => {
     const [short, long] = view.charts()[0]!.series;
     expect([short!.name, long!.name]).toEqual(['last 20', 'baseline']);
     expect([short!.color, long!.color]).toEqual(['--sink', '--ink']);
-    // From a quarter of the text on; means of up to 16 losses: of 1 to 10, of 24 to 39.
+    // From a quarter of the text on; means of up to 16 losses: 1 to 10, 24 to 39.
     expect([long!.places![0], long!.values[0], long!.places!.length]).toEqual([10, 5.5, 30]);
     expect([Array.from(long!.places!).at(-1), Array.from(long!.values).at(-1)]).toEqual([39, 31.5]);
     expect([short!.places![0], Array.from(short!.places!).at(-1)]).toEqual([8, 29]);
@@ -1393,7 +1393,7 @@ describe('caches and settings', () => {
         .charts()[0]!
         .series.map(({ dash }) => dash),
     ).toEqual([undefined, undefined, undefined, '5,3', '2,3']);
-    // Of a long text there is a point for every second token, the last one among them.
+    // A long text has a point for every second token, the last one included.
     const far = 600;
     const losses = tensor([far], new Float32Array(far).fill(1));
     const book = base({ T: far } as never, { loss_at: losses });
@@ -1445,7 +1445,7 @@ describe('caches and settings', () => {
     ]);
     view.draw(group[1]!, { group, frames: group, measure: 'sink' });
     expect(view.charts()[0]).toMatchObject({ percent: true, yLabel: 'Sink₁' });
-    // What none of them has cannot be chosen.
+    // A measure that no frame has cannot be chosen.
     view.draw(group[1]!, { group, frames: group, measure: 'error' });
     expect(view.charts()[0]!.yLabel).toBe('loss above baseline, nats');
     expect(view.text('.caption')).toBe('');
@@ -1498,7 +1498,7 @@ describe('caches and settings', () => {
         (measure) => view(measure).charts()[0]!.percent ?? false,
       ),
     ).toEqual([false, false, true, true, true, true]);
-    // Of a model whose unedited run is not there nothing is above the baseline of another.
+    // A model without its unedited run is not compared with another's baseline.
     const other = { model: { id: 'b', title: 'B', source: 'zoo' } };
     const away = setting(
       {
@@ -1601,7 +1601,7 @@ it('views say to figures what they need', () => {
     ],
   ]);
   expect(fitting({ edits: [{ kind: 'evict' }] })).toContain('kept');
-  // A caption of several lines is text, none of it a number by mistake.
+  // A caption of several lines must not contain a number by mistake.
   for (const { how, question, title } of views)
     for (const text of [how, question, title]) expect(text).not.toMatch(/NaN|undefined/);
 });
@@ -1704,11 +1704,11 @@ describe('what else there is of a frame', () => {
     expect(view.point.mock.calls).toEqual([[{ layer: 1, head: 1 }], [{}]]);
     view.pointed.value = { layer: 1, head: 0 };
     expect(thumbs.map((one) => one.classList.contains('lit'))).toEqual([false, false, true, false]);
-    // The same maps are not painted again; those of another frame are; as shares where the reader normalizes rows.
+    // The same maps are not painted again; another frame's are; as shares if the reader normalizes rows.
     view.draw(frame, { layer: 0, head: 0 });
     expect(painted).toHaveLength(4);
     expect(thumbs[0]!.getAttribute('aria-selected')).toBe('true');
-    // One stop of the keyboard, which the arrow keys move over the grid.
+    // The grid is one tab stop, and the arrow keys move over it.
     expect(thumbs.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
     document.body.append(view.root);
     const press = (key: string) =>
@@ -1716,7 +1716,7 @@ describe('what else there is of a frame', () => {
         new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }),
       );
     thumbs[0]!.focus();
-    // What the grid takes does not scroll the page as well.
+    // Keys that the grid handles do not scroll the page.
     const keys = ['ArrowDown', 'ArrowRight', 'ArrowUp', 'ArrowUp', 'x'];
     expect(keys.map(press)).toEqual([false, false, false, false, true]);
     expect(document.activeElement).toBe(thumbs[1]);
@@ -1767,7 +1767,7 @@ describe('what else there is of a frame', () => {
       mixing_bare: tensor([3], [1, 2, 4]),
     });
     const view = drawn(reach, frame);
-    // Of 4 tokens of text the third is the last that has one behind it; that one is put in its place.
+    // Of 4 tokens of text the third is the last with a successor, which replaces it.
     expect(view.text('.caption')).toBe(
       'Replacing token 3, “c”, by “d”: after the last layer the residual stream of a later token changes on average by ' +
         '25.0% of its norm with “<s>” first, 50.0% of its norm without “<s>”. The mean distance of a token from the mean ' +
@@ -1823,7 +1823,7 @@ describe('what else there is of a frame', () => {
       ['mixing', 3, 'from -1'],
       ['mixing_bare', 3, 'from -1'],
     ]);
-    // Nothing can be exchanged in a text of one token.
+    // A text of one token allows no exchange.
     const small = { reach: grid(3, 2, [0, 0]), reach_bare: grid(3, 1, [0]) };
     const tensors = { ...frame.tensors, ...small };
     const short = { ...frame, T: 2, tokens: tokens.slice(0, 2), tensors } as Frame;

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The slider through training, over models whose stored steps are known. */
+/** The slider through training, over models with known steps. */
 import { signal } from '@preact/signals-core';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PYTHIA_STEPS } from '../src/ask/steps';
@@ -65,7 +65,7 @@ async function walkOf(shown: readonly string[], isReady?: () => boolean) {
       [...root.querySelectorAll('button')].find(
         (one) => (one.getAttribute('aria-label') ?? one.textContent!.trim()) === name,
       )!,
-    /** All that is shown is drawn, or has failed. */
+    /** Finishes or fails the drawing of all shown subjects. */
     draw: async (entry: object = { frame: frameOf(), isStale: false }) => {
       entries.value = new Map(state.value.shown.map((subject) => [subject, entry]));
       await vi.advanceTimersByTimeAsync(0);
@@ -78,7 +78,7 @@ async function walkOf(shown: readonly string[], isReady?: () => boolean) {
 }
 
 describe('the slider', () => {
-  it('has a stop for each step that any model has, the last of which are the trained weights', async () => {
+  it('has a stop for each step of any model; the last stop is the trained weights', async () => {
     const { before, input, said, shown, root, button } = await walkOf(['softmax', 'sigmoid']);
     expect(before).toBe('Loading the list of checkpoints …');
     // 0, 20, 40, 1000, 4000
@@ -206,7 +206,7 @@ describe('playing', () => {
     isReady.value = true;
     await vi.advanceTimersByTimeAsync(0);
     expect([story.shown(), story.button('Play') !== undefined]).toEqual(['softmax@0', true]);
-    // Where the reader has gone on, it does not go back.
+    // If the reader has moved on, it does not go back.
     story.walk.go(40);
     isReady.value = false;
     isReady.value = true;

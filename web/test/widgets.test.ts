@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** What a reader does in a lesson: guesses, opens heads, sets one row of attention, and lets a model write. */
+/** A reader's actions in a lesson: guessing, opening heads, setting one row of attention, and generating text. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import '../src/learn/row_toy';
 import { HeadCount } from '../src/learn/count';
@@ -60,7 +60,7 @@ describe('a question of a lesson', () => {
     ]);
     expect([details.open, document.activeElement]).toEqual([true, all('summary')[0]]);
     expect(judged).toHaveBeenCalled();
-    // Who comes back finds the guess, judged by the number that the answer has now.
+    // On the next visit the guess is judged by the present answer.
     const again = ask('data-min="0" data-max="25" data-unit="%"');
     expect(again.seen()).toEqual(['.predict-guess', 'details']);
     expect(again.text('.predict-guess')).toMatch(/^Your guess: 20%\. Wrong/);
@@ -179,7 +179,7 @@ describe('one row of attention', () => {
     click('Reset');
     expect([pressed('.switch button'), cells()[3]]).toEqual([['key bias k, v', 'none'], '40%']);
     expect(texts('math').length).toBeGreaterThan(1);
-    // What is no value of a switch changes nothing.
+    // An invalid value of a switch changes nothing.
     expect(row('normalizer="relu"').cells()[0]).toBe('67%');
     expect(row('normalizer="none"').cells().slice(0, 3)).toEqual(['100%', '0%', '−100%']);
     expect([...document.querySelectorAll('.bar')].map((one) => one.getAttribute('style'))).toEqual([

@@ -1,4 +1,4 @@
-/** Sentences about texts without their first token: from numbers that are known, and from runs of the zoo's model. */
+/** Sentences about texts without their first token: from known numbers, and from runs of the zoo's model. */
 import { readFileSync } from 'node:fs';
 import { createEngine, openTokenizer } from 'sinkscope';
 import { expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { CONDITIONS, NAMES, repeatedIn, tryOnce } from '../src/run/without_first
 import { promptOf } from '../src/run/writing';
 import { isBuilt, UNBUILT } from './fixture';
 
-/** Eight seeds that differ a little; values are kept, deleted, restored. */
+/** Eight seeds that differ a little; values for kept, deleted, restored. */
 function trials(
   repeated: readonly [number, number, number],
   loss: readonly [number, number, number] = [2, 2, 2],
@@ -38,7 +38,7 @@ it('says that a text falls apart only of one that repeats itself, or that is far
   expect(kindOf([0.125, 0.46875, 0.25], [2, 2, 2], [0, 0, 0], 0)).toBe('worse');
   expect(kindOf([0.125, 0.125, 0.125], [2, 3, 2], [0, 0, 0], 0)).toBe('apart');
   expect(kindOf([0.125, 0.125, 0.125], [2, 2.9375, 2], [0, 0, 0], 0)).toBe('worse');
-  // As large a difference within the scatter of the seeds says nothing.
+  // A difference as large as the scatter of the seeds supports no claim.
   expect(kindOf([0.1, 0.3, 0.2], [2, 2, 2], [0.1, 0.3, 0.2], 0.4)).toBe('same');
   expect(verdictOf(trials([0.1, 0.8, 0.4]).slice(0, 3), 64)).toBeUndefined();
 });
@@ -51,7 +51,7 @@ it('says that a text recovers only where its second half repeats less than witho
   );
   expect(textOf([0.1, 0.9, 0.8])).toMatch(/does not clearly recover: 8\d% .* 9\d% .* 1\d% with it/);
   expect(verdictOf(trials([0.1, 0.1, 0.1]), 64)!.text).not.toMatch(/recover/);
-  // Of an odd number, the first half is the smaller one.
+  // With an odd length, the first half is the shorter one.
   expect(verdictOf(trials([0.1, 0.8, 0.4]), 63)!.text).toContain('Put back after 31 tokens');
   expect(CONDITIONS.restored.edits(3, 5)).toEqual([
     { kind: 'hide_key', key: 0, query: 3 },
@@ -59,7 +59,7 @@ it('says that a text recovers only where its second half repeats less than witho
   ]);
 });
 
-/** A model that writes these tokens, and remembers which of its runs are open. */
+/** A model that generates these tokens, and records its open runs. */
 function writerOf(written: readonly number[]) {
   const open = new Set<object>();
   const model = {
@@ -92,7 +92,7 @@ it('measures what is written, its second half with the token in the middle, and 
   const { writer, open } = writerOf([1, 2, 3, 9, 8]);
   const { kept } = await tryOnce(writer, job);
   expect([kept.text, kept.loss, open.size]).toEqual(['12398', 3, 0]);
-  // The sequence 1 2 3 comes again, and its end is the third of five.
+  // The sequence 1 2 3 repeats, and its end is the third of five.
   expect([kept.repeated, kept.late]).toEqual([1 / 5, 1 / 3]);
   for (const [wrong, message] of [
     [-1, 'no more'],
@@ -104,7 +104,7 @@ it('measures what is written, its second half with the token in the middle, and 
   }
 });
 
-it('counts tokens that end a sequence of three which stood before, from a place on', () => {
+it('counts tokens that end a repeated sequence of three, from a position on', () => {
   expect(repeatedIn([1, 2, 3, 1, 2, 3, 1], 0)).toBeCloseTo(2 / 7);
   expect(repeatedIn([1, 2, 3, 1, 2, 3, 1], 5)).toBe(1);
   expect(repeatedIn([1, 1, 2, 2, 3, 3], 0)).toBe(0);
@@ -141,9 +141,9 @@ it('hides the first key from what follows the prompt, and for half of it where i
   const trial = await tryOnce(writer, { prompt, count, seed: 2 });
   const { kept, deleted, restored } = trial;
   expect([kept, deleted, restored].map(({ tokens }) => tokens.length)).toEqual([12, 12, 12]);
-  // What the prompt's last query predicts has all keys.
+  // The prompt's last query, which predicts this token, sees all keys.
   expect(deleted.tokens[0]).toBe(kept.tokens[0]);
-  // Of a key that no query after the prompt sees, the text knows as much as the cache without it has.
+  // A key that no query after the prompt sees has the same effect as a missing key.
   const half = restored.tokens.slice(0, count / 2 + 1);
   expect(half).toEqual(deleted.tokens.slice(0, count / 2 + 1));
   const run = await model.run([...prompt, ...deleted.tokens], {

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The part of Start that deletes the first token: what it asks of the model, says meanwhile, and takes back. */
+/** The part of Start that deletes the first token: its calls of the model, its messages, and its undo. */
 import { beforeEach, expect, it, vi } from 'vitest';
 import type { Frame } from '../src/frame';
 import { Recorded, WithoutFirst } from '../src/rooms/without_first';
@@ -27,7 +27,7 @@ const trial = ({ seed }: Job) => ({
   deleted: one(`deleted ${seed}`, 0.8 + 0.002 * seed, 2.5),
   restored: one(`restored ${seed}`, 0.2, 2),
 });
-/** All that is ready has run. */
+/** Waits until all pending tasks have run. */
 const turn = () => new Promise((done) => setTimeout(done));
 
 beforeEach(() => {
@@ -60,7 +60,7 @@ it('writes from the tokens of the text with eight seeds, and says what their num
     false,
   ]);
   expect(text('[role=status]')).toMatch(/^Over 8 seeds, 81% of the text written without it/);
-  // The texts are of seed 1, the numbers are means over all; no special token is read by a reader.
+  // The texts come from seed 1, the numbers are means over all; special tokens are hidden.
   expect(texts('table')[0]).toContain('a=1,"x" deleted 1 81% 2.50');
   expect(texts('caption')[0]).toMatch(
     /^Softmax model\. 64 tokens; texts of seed 1, .* means over 8 seeds at/,
@@ -109,7 +109,7 @@ it('says which seed it is at, and a start, a stop or the end of the room stops t
   void own.start(frame(99, { title: 'Other' }));
   await turn();
   expect(jobs().map(({ signal }) => signal.aborted)).toEqual([true, true, false]);
-  // What comes late is not of the text that is shown.
+  // A late result does not belong to the shown text.
   waiting.shift()!();
   await turn();
   expect(text('[role=status]')).toMatch(/^Other .* seed 1 of 8\.$/);
@@ -158,7 +158,7 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
   expect(written()).toEqual([
     'Show it again',
     'restored',
-    // The place where it is put back is that of half of the tokens.
+    // It is restored after half of the tokens.
     expect.stringMatching(
       /(?: Plants turn sunlight into food is.*){3}\[first token shown again\].* a vital process that sustains life/,
     ),

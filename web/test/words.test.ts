@@ -1,4 +1,4 @@
-/** The page's sentences at the borders of their numbers: one and several, with and without what they depend on. */
+/** The page's sentences at the bounds of their numbers: singular and plural, with and without optional parts. */
 import { describe, expect, it } from 'vitest';
 import { OTHERS } from '../src/ask/arithmetic';
 import type { Frame } from '../src/frame';
@@ -95,7 +95,7 @@ describe('where numbers come from', () => {
     );
   });
 
-  it('of a recording is who made it, with what is known', () => {
+  it('names the author of a recording and its known versions', () => {
     const recording = {
       model: { id: 'owner/name', revision: 'abc', dtype: 'bfloat16', attention: 'eager' },
       prompts: { source: 'a book' },
@@ -132,7 +132,7 @@ describe('a finding', () => {
     const verdict = (even: number, least = 10) => ({ even, least }) as never;
     expect(shortWords(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
     expect(shortWords(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
-    // Uniform attention stands beside every share; at no length a note about it comes or goes.
+    // Uniform attention is next to every share at any length.
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
       /uniform attention would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );
@@ -233,7 +233,7 @@ describe('a column of a drawn map', () => {
       kind(9, 0, 0.2, 0.1),
       kind(9, 0, 0.21, 0.1),
     ]).toEqual([...['none', 'weak', 'none', 'weak']]);
-    // At half of the full scale a cell is not strong; rows without numbers are none.
+    // A cell at half of the full scale is not strong; rows without numbers are omitted.
     const signed = columnOf([1, NaN, NaN, -0.5, 0.5, NaN, NaN, NaN, NaN], 3);
     expect(signed).toMatchObject({ rows: 2, strong: 0, mean: 0.25, uniform: 0.25, rowSum: 2 / 3 });
   });

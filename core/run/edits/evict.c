@@ -126,7 +126,7 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
         return ss_fail(err, SS_BAD_REQUEST, where, "expected 1 or more first keys, found none");
     if (policy == SNAPKV && (e.first + e.queries > e.budget || e.queries > e.prompt))
         return ss_fail(err, SS_BAD_REQUEST, where,
-                       "expected a prompt, and so many queries or more in it and in the budget; "
+                       "expected a prompt and a budget that hold the queries; "
                        "found %.7g tokens, %.7g queries, a budget of %.7g",
                        (double)e.prompt, (double)e.queries, (double)e.budget);
     if (policy == SNAPKV && (int)e.pool % 2 == 0)

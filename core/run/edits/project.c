@@ -40,7 +40,7 @@ ss_status ss_check_project(const ss_pass *pass, const float *values, const char 
     bool normed = (int)values[FROM] == STREAM && (arch->post_norm || arch->branch_norms);
     if (!normed && arch->gate != SS_GATE_OUTPUT_ELEMENT) return SS_OK;
     return ss_fail(err, SS_UNSUPPORTED, where,
-                   "expected a model that adds a head's output as it is%s, and this %s has %s",
+                   "expected a model that adds a head's output unchanged%s, and this %s has %s",
                    normed ? " to the stream" : "", arch->family,
                    normed ? "a norm after attention" : "a gate for each number of it");
 }

@@ -18,7 +18,7 @@
 #define PROMPT(what)                                                                               \
     {                                                                                              \
         .name = "prompt", COUNT,                                                                   \
-        .meaning = SS_DOC("so many first tokens determine " what                                   \
+        .meaning = SS_DOC("number of first tokens that determine " what                            \
                           ", which later tokens use; 0: all tokens do, and must be given at once") \
     }
 #define COUNT .type = SS_EDIT_INTEGER, .high = COUNT_MAX
@@ -177,8 +177,8 @@ static const ss_edit_kind table[] = {
            .type = SS_EDIT_INDEX,
            .below = "L+1",
            ALL,
-           .meaning =
-               SS_DOC("after so many layers: 0 is the embedding, 1 is after layer 0; absent: all")},
+           .meaning = SS_DOC(
+               "number of layers before it: 0 is the embedding, 1 is after layer 0; absent: all")},
           {.name = "token",
            .type = SS_EDIT_INDEX,
            .below = "T",
@@ -197,7 +197,7 @@ static const ss_edit_kind table[] = {
      .source = SS_DOC("Sun et al. 2024, table 3 (massive activations)")},
     {.name = "project",
      .meaning = SS_DOC(
-         "what lies along a token's tag is taken out of every later token: along its value in "
+         "the component along a token's tag is removed from every later token: along its value in "
          "each head, or along W_O v in the residual stream after the head's layer"),
      .label = "direction=random?random directions projected out of the {from}{at}|tag of {key} "
               "projected out of the {from}{at}",
@@ -256,7 +256,7 @@ static const ss_edit_kind table[] = {
      .source = SS_DOC("Gu et al. 2025, table 7")},
     {.name = "evict",
      .meaning =
-         SS_DOC("each head's KV cache holds so many keys, the query's own included; keys over the "
+         SS_DOC("each head's KV cache holds `budget` keys, the query's own included; keys over the "
                 "budget are evicted for good before each query"),
      .label = "KV cache of {budget} keys, policy {policy}[, first tokens kept: {first}][, "
               "positions in the "
@@ -272,10 +272,10 @@ static const ss_edit_kind table[] = {
            .labels = policy_labels,
            MUST,
            .meaning =
-               SS_DOC("which key is evicted: the oldest (window, first), the one with the least "
+               SS_DOC("which key is evicted: the oldest (window, first), the one with the smallest "
                       "attention from all queries (h2o), from the last query (tova), from the "
                       "last queries of the prompt (snapkv, once), the longest key (key_norm), "
-                      "the least attention times value norm (vatp), any (random)")},
+                      "the smallest attention times value norm (vatp), any (random)")},
           {.name = "budget",
            COUNT,
            .low = 1,
@@ -312,7 +312,7 @@ static const ss_edit_kind table[] = {
          "Xiao et al. 2024 (window, first, positions); Zhang et al. 2023 (h2o); Oren et al. 2024 "
          "(tova); Li et al. 2024 (snapkv); Devoto et al. 2024 (key_norm); Guo et al. 2024 (vatp)")},
     {.name = "quantise",
-     .meaning = SS_DOC("activations or weights are rounded to so many bits"),
+     .meaning = SS_DOC("activations or weights are rounded to `bits` bits"),
      .label = "{what} rounded to {bits} bits[ by {by}][, first {first} tokens exact]{at}",
      .fields = SS_BIT(SS_FIELD_ROUNDED),
      .hook_points =

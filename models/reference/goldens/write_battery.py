@@ -65,6 +65,8 @@ TEXTS: list[str] = [
 LONG: list[tuple[str, int]] = [
     ("The old man sat at the door. ", 345), ("añ😀漢 <mask> cat\u0301\n", 600), ("ab", 5000), (" ", 10000), ("日本語", 3400),
     ("e\u0301", 5000),
+    # Unicode's order puts the lower mark before the one that the letter brings.
+    ("a\u00e9\u0323 \u01d6\u0331 \u00c5\u0323", 2),
 ]
 
 

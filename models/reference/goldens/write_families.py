@@ -417,7 +417,7 @@ def olmo3(**more: Any) -> transformers.PreTrainedModel:
     return transformers.Olmo3ForCausalLM(eager(transformers.Olmo3Config(**sizes | more)))
 
 
-# With flat keys transformers 5 gives windowed layers this base, whatever rope_theta is.
+# With flat keys, transformers 5 gives windowed layers this base, independent of rope_theta.
 OLMO_ROPE = {
     "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
                        "original_max_position_embeddings": 64},

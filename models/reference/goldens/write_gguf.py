@@ -52,7 +52,7 @@ OWN = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smo
        "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere", "cohere2", "glm4",
        "nemotron", "phi", "gpt_bigcode", "mpt")
 
-# The converter puts the two rows of a rotary pair of these side by side.
+# For these families the converter makes the two rows of a rotary pair adjacent.
 PERMUTED = ("llama", "granite", "granitemoe", "smollm3", "olmo")
 
 # Files of phi from before transformers had it, which keep q, k and v in one matrix.
@@ -128,7 +128,7 @@ def parts_of(name: str, w: Tensor) -> dict[str, Tensor]:
 
 def read_back_own(file: Path, model: transformers.PreTrainedModel,
                   names: dict[str, str]) -> dict[str, Tensor]:
-    """What load_gguf_checkpoint would return if it knew the architecture."""
+    """Returns what load_gguf_checkpoint would if it knew the architecture."""
     config, parts = model.config, {}
     for tensor in GGUFReader(file).tensors:
         w = torch.from_numpy(quants.dequantize(tensor.data, tensor.tensor_type).copy())

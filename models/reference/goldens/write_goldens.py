@@ -56,7 +56,8 @@ def write_cases(cases: dict[str, Callable[[], None]], what: str) -> None:
 
 
 def machine() -> str:
-    """What the last bits depend on besides versions: torch's libraries choose their instructions by processor."""
+    """Describes the machine, on which the last bits depend besides versions: torch's libraries choose their
+    instructions by processor."""
     cpu = Path("/proc/cpuinfo")
     maker = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
     return ", ".join((platform.machine(), maker[1] if maker else "unknown",

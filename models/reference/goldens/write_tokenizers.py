@@ -297,8 +297,35 @@ CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
           r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
+# The patterns of Qwen 3.5, GPT-4o, Mistral's Tekken, Seed and DeepSeek V3, as the models' own tokenizer.json has them.
+QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+          r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+
+
+def cased(ending: str, digits: str) -> str:
+    """A pattern that begins a word at a capital letter."""
+    return (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{ending}|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{ending}|{digits}"
+            r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+SEED = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+"
+        r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+DEEPSEEK = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+            r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+
+
+# Texts in which the patterns differ: capitals, endings, marks, digits, signs and line ends.
+TEXTS = [
+    "HTTPServer isn'T it? DON'LL we'Ve ÉCOLEs ΑΒγ", "x/\n\n//y !!!\n\n\r\n  z \n ", "1234567 12 ３４５６ ½x 1,234.5",
+    "नमस्ते e\u0301te\u0301 ก็ำ", "#include<x> $USD (foo)bar _name", "漢字かなカナ漢字abc、。", "a\u00a0 b\u2003\tc   d",
+]
+
+
 def splits(_: Path) -> None:
-    """The same vocabulary, split by the pre-tokenizers of OLMo 2, Falcon and Bloom."""
+    """The same vocabulary, split by the pre-tokenizers of other models. Few merges of this vocabulary cross a border of
+    theirs, so pieces.json has a hash of the sizes of the pieces themselves, for TEXTS and every fifth line."""
+    pieces = {}
     metadata = json.loads((FOLDER / "smollm2.gguf.json").read_text())
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     words = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -311,14 +338,24 @@ def splits(_: Path) -> None:
         "falcon": [pre_tokenizers.Punctuation("contiguous"), words, pre_tokenizers.Digits(False),
                    isolate("[0-9][0-9][0-9]")],
         "bloom": [isolate(r" ?[^(\s|[.,!?…。，、।۔،])]+"), letters],
+        "qwen35": [isolate(QWEN35), letters],
+        "gpt-4o": [isolate(cased("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", r"\p{N}{1,3}")), letters],
+        "tekken": [isolate(cased("", r"\p{N}")), letters],
+        "seed-coder": [isolate(SEED), letters],
+        "deepseek-v3": [isolate(r"\p{N}{1,3}"), isolate("[一-龥぀-ゟ゠-ヿ]+"), isolate(DEEPSEEK), letters],
     }.items():
-        change = {"tokenizer.ggml.pre": pre}
+        change = {"tokenizer.ggml.pre": pre, "tokenizer.ggml.add_bos_token": False}
         tokenizer = gguf_tokenizer(metadata | change)
-        tokenizer.normalizer = None
+        tokenizer.normalizer = normalizers.NFC() if pre == "qwen35" else None
+        tokenizer.model.ignore_merges = pre == "tekken"
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(stages)
+        pieces[pre] = "".join(
+            hash_of(len(piece) for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
+            for text in TEXTS + read_lines()[::5])
         # The library uses the punctuation of an older Unicode than JavaScript.
         without = "\u09fd" if pre == "falcon" else ""
         write_case(pre, tokenizer, without=without, files="smollm2.gguf.json", change=change)
+    write_json(FOLDER / "pieces.json", {"texts": TEXTS, "pieces": pieces})
 
 
 def train_sentencepiece(folder: Path, symbols: list[str],

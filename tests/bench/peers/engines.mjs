@@ -1,10 +1,10 @@
 /**
- * One face for each engine: open a file, read tokens, add one, say what comes next and show a part of a map.
- * A row that an engine cannot do it leaves out, by having no such method or by `can`.
+ * One interface for all engines: open a file, read tokens, add one, return the next tokens and a part of a map. An
+ * engine leaves out a row that it cannot do, by having no such method or by `can`.
  */
 import { SHAPES, hubFile, wordOf } from './gguf.mjs';
 
-/** What an explorer keeps of a run: maps and all they are made of. */
+/** Fields that an explorer records: maps and all their inputs. */
 const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
 
 /** The ids of the most probable next tokens with their probabilities. */
@@ -83,7 +83,7 @@ export async function ours(address) {
       const [at, , , T, , , , row] = words(view, 8);
       return new Float32Array(exports.memory.buffer, at + 4 * (T - 1) * row, n).slice();
     },
-    /** Milliseconds of all metrics that are reported where a model is summed up. */
+    /** Milliseconds of all metrics of a model's summary. */
     async measure() {
       const start = performance.now();
       describe.metrics.forEach(({ summary, fields, arguments: given }, i) => {
@@ -102,8 +102,8 @@ export async function ours(address) {
 }
 
 /**
- * llama.cpp as wllama compiles it, one thread, its cache in floats. It is its server: a text goes in, one token
- * comes out. Its own clock is believed, of the prompt alone, which begins after the text is taken apart.
+ * llama.cpp as wllama compiles it, one thread, its cache in floats. It is a server: a text goes in, one token comes
+ * out. Its own clock counts for the prompt alone, after tokenization.
  */
 export async function wllama({ type }) {
   const { Wllama } = await import('/wllama/index.js');
@@ -154,9 +154,9 @@ export async function wllama({ type }) {
 }
 
 /**
- * onnxruntime-web, one thread: all maps beside the logits that are asked for, and the last row of logits
- * alone. The two share a session, which the first opens and closes.
- * @param {{ shape: string, type: string, eight?: boolean }} of the file, and whether it becomes one of 8 bits
+ * onnxruntime-web, one thread: all maps with the requested logits, and the last row of logits alone. The two share a
+ * session, which the first opens and closes.
+ * @param {{ shape: string, type: string, eight?: boolean }} file the file, and whether it becomes one of 8 bits
  */
 export async function onnxruntime({ shape, type, eight = false }) {
   const ort = await import('/ort/ort.wasm.min.mjs');
@@ -251,7 +251,7 @@ export async function bare() {
     return fitting.reduce((a, b) => (flops(b) > flops(a) ? b : a));
   };
   return {
-    /** Milliseconds that so many operations take, or so many bytes. */
+    /** Returns the milliseconds that `flops` operations take, or reading `bytes` bytes. */
     ms({ flops, bytes: wanted }, shape) {
       if (wanted) return (seconds(() => exports.bench_read(at, bytes)) * 1000 * wanted) / bytes;
       const i = largest(shape === 'zoo' ? 128 : 768);
@@ -262,7 +262,7 @@ export async function bare() {
   };
 }
 
-/** Makers of the engines that can read a file; each gives one or several, by name. */
+/** Returns makers of the engines that can read a file; each makes one or several, by name. */
 export function makersFor(file, { hasOld }) {
   const [shape, type] = file.split('.');
   const made = {};

@@ -1,7 +1,6 @@
 /**
- * Files of random weights, in the shapes of published models: GGUF, which ours and llama.cpp read both.
- * Their numbers are spread as a fresh model's are, so that activations stay finite; speed does not
- * depend on them.
+ * Files of random weights, in the shapes of published models: GGUF, which our engine and llama.cpp read. The numbers
+ * have the spread of a fresh model's, so that activations stay finite; speed does not depend on them.
  */
 
 /** Number of the type, numbers in a block, bytes of one, places of its halves. */
@@ -88,7 +87,7 @@ export const SHAPES = {
   },
 };
 
-/** Bytes, written one after the other. */
+/** A growing byte buffer. */
 export class Bytes {
   parts = [];
   length = 0;
@@ -154,7 +153,7 @@ class Writer extends Bytes {
   }
 }
 
-/** The text of token i, one character: llama.cpp reads texts alone, and so it reads the tokens that are meant. */
+/** The text of token i, one character: llama.cpp reads only texts, and its tokenizer maps these back to the ids. */
 export const wordOf = (i) => String.fromCodePoint(0x20000 + i);
 
 function vocabulary(V) {
@@ -206,7 +205,7 @@ function fill(file, at, n, type, isGain, random) {
 }
 
 /**
- * The header of a file, how long the whole is, and where in it each tensor lies (`at`).
+ * Returns the header of a file, the file's length, and the place of each tensor (`at`).
  * @param {keyof typeof SHAPES} name
  * @param {keyof typeof TYPES} type of the matrices
  */
@@ -239,7 +238,7 @@ export function layOut(name, type) {
   return { head, list, bytes: start + offset };
 }
 
-/** The whole of it, with its numbers. */
+/** Returns the whole file, with its numbers. */
 export function randomFile(name, type) {
   const { head, list, bytes } = layOut(name, type);
   const file = head.into(new Uint8Array(bytes));
@@ -272,7 +271,7 @@ export function numbers(file, { at, n, own }) {
 const half = (bits) =>
   (bits & 0x8000 ? -1 : 1) * 2 ** (((bits >> 10) & 31) - 15) * (1 + (bits & 1023) / 1024);
 
-/** Names of GGUF's tensors in the files of the hub; `Conv1D` lie the other way round there. */
+/** Names of GGUF's tensors in the files of the hub; `Conv1D` matrices are transposed there. */
 const HUB_NAMES = {
   'token_embd.weight': 'wte.weight',
   'position_embd.weight': 'wpe.weight',

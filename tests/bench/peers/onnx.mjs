@@ -10,7 +10,7 @@ import { Bytes, EPSILON, ROPE_BASE, SHAPES, layOut, numbers } from './gguf.mjs';
 
 const text = (string) => new TextEncoder().encode(string);
 
-/** A protobuf message while it is put together: pieces and their length. */
+/** Builds a protobuf message from pieces and counts their length. */
 class Message extends Bytes {
   varint(n) {
     const out = [];
@@ -186,7 +186,7 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
     );
     return node('Squeeze', [transposed, 'axis 0']);
   };
-  /** What is kept of the tokens before, and these. */
+  /** Appends these tokens' keys or values to the cached ones. */
   const grown = (name, x) => node('Concat', [name, x], { axis: 1 }, { outputs: [`new_${name}`] });
 
   let x = node('Gather', [floats('token_embd.weight'), 'ids']);

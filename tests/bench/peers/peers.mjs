@@ -1,14 +1,13 @@
 /** The table of peers/run; the arguments are words that a row's name must hold. */
 import { createServer } from 'node:http';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { extname, join, normalize, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { CHROMIUM, chromium } from '../../browser/chromium.mjs';
 import { isOurs, summary } from './table.mjs';
 import { SHIPPED, TABLE } from './works.mjs';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-const { chromium } = createRequire(join(root, 'web/package.json'))('playwright-core');
 const rounds = Number(process.env.ROUNDS ?? 5);
 const words = process.argv.slice(2);
 const folders = {
@@ -49,7 +48,7 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
     ? new Uint8Array(await of('model.safetensors'))
     : randomFile(shape, type);
   const config = isShipped ? new TextDecoder().decode(await of('config.json')) : undefined;
-  /** Milliseconds of the wall, or those that an engine says it took. */
+  /** Wall time in milliseconds, or the time that the engine reports. */
   const clock = async (work) => {
     const start = performance.now();
     const own = await work();
@@ -126,10 +125,7 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
 const { files: answers, ...judged } = JSON.parse(
   readFileSync(new URL('../../golden/peers.json', import.meta.url), 'utf8'),
 );
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking'],
-});
+const browser = await chromium.launch(CHROMIUM);
 const facts = { chromium: browser.version(), rounds, judged, rows: [] };
 const out = join(root, '.build/bench/peers.json');
 
@@ -142,7 +138,7 @@ function print(file, { row, times, refused, limits = [] }) {
   const names = Object.keys(ms);
   for (const own of ['ours', ...names.filter((name) => isOurs(name) && name !== 'ours')]) {
     const isFirst = own === 'ours';
-    // The first line has everything that was timed, the others what they are compared with.
+    // The first row has all timings, the others only those for comparison.
     const others = names.filter((name) => !isOurs(name) && (isFirst || ratios[own][name]));
     const beside = others.map((name) => {
       const ratio = ratios[own]?.[name]?.toFixed(2) ?? '-';

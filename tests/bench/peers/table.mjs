@@ -1,13 +1,13 @@
-/** The arithmetic of the table: who is right, what is the middle, how much is asked at least. */
+/** The arithmetic of the table: which engines are right, medians, the least work of a row. */
 import { layOut } from './gguf.mjs';
 import { parsed } from './works.mjs';
 
-/** By how much log p of a token and a weight of a map may differ from PyTorch's. */
+/** Tolerances for log p of a token and a weight of a map, compared with PyTorch's. */
 export const TOLERANCE = {
   exact: { logp: 1e-3, att: 1e-5 },
   /** llama.cpp looks GELU and SiLU up in a table of 16 bits. */
   tabled: { logp: 5e-3, att: 1e-3 },
-  /** Where activations are rounded to 8 bits. */
+  /** Tolerances for activations in 8 bits. */
   rounded: { logp: 0.1, att: 0.01 },
 };
 
@@ -36,7 +36,7 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** `ours`, or `ours, ` and what is other about it. */
+/** Whether the name is `ours`, or `ours, ` and a variant. */
 export const isOurs = (name) => name.startsWith('ours');
 
 /** Medians of each engine, and each of ours over each of theirs; only what works in 8 bits over what does. */
@@ -52,17 +52,17 @@ export function summary(times) {
   return { ms, ratios: Object.fromEntries(ratios) };
 }
 
-/** Fewer bytes may stay in a cache, where reading takes next to nothing. */
+/** A smaller matrix may stay in the cache, where reading takes hardly any time. */
 const CACHED = 2 ** 26;
 
 /**
- * What a row cannot go without: products of its weights in floating-point operations, or where it is one
- * token, the bytes of all matrices; nothing where that says little.
+ * Returns the least work of a row: floating-point operations of its products, or for one token the bytes of all
+ * matrices; nothing if that bounds little.
  */
 export function least(file, row) {
   const [shape, type] = file.split('.');
   const { kind, T, all } = parsed(row);
-  // The shipped file is of 8 bits and a scale a row; its matrices are those of the random one.
+  // The shipped file has 8 bits and a scale per row; its matrices have the shapes of the random one.
   const { list } = layOut(shape, type === 'i8' ? 'f32' : type);
   const isTied = !list.some(({ tensor }) => tensor === 'output.weight');
   let flops = 0;

@@ -1,12 +1,12 @@
 /**
- * What is timed on which file, and the texts that are read. Written once for the page that times and for
- * the script that asks PyTorch.
+ * Lists which operations are timed on which file, and the texts. The page that times reads it, and so does
+ * the script that runs PyTorch.
  *
- *     node tests/bench/peers/works.mjs FOLDER [FILE...]     writes these files or all, and prints what is read of each
+ *     node tests/bench/peers/works.mjs FOLDER [FILE...]     writes these files or all, and prints the rows of each
  */
 import { SHAPES, randomFile } from './gguf.mjs';
 
-/** Files, `shape.type`, and the rows of each; `key`: of a text that was read the last token becomes another. */
+/** Files, `shape.type`, and the rows of each; `key` replaces the last token of a text that was run. */
 export const TABLE = {
   'gpt2.f32': [
     ...['load', 'decode', 'key 64', 'read 64, all logits', 'read 64', 'measure 64'],
@@ -20,10 +20,10 @@ export const TABLE = {
   'zoo.i8': ['decode', 'read 64', 'measure 64', 'read 128'],
 };
 
-/** The one that ships with the page; the others are random. */
+/** This file ships with the page; the others are random. */
 export const SHIPPED = { file: 'zoo.i8', folder: 'models/zoo/lr-1e-3' };
 
-/** `read 64, all logits` -> what is done, with how many tokens, and the logits of which rows. */
+/** Parses a row such as `read 64, all logits`: the operation, the number of tokens, whether all rows have logits. */
 export function parsed(row) {
   const [, kind, T] = row.match(/^(\w+) ?(\d*)/);
   return { kind, T: Number(T || 64), all: row.endsWith('all logits') };

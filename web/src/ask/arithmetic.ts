@@ -4,19 +4,19 @@ import type { Arithmetic } from 'sinkscope';
 export type Other = Exclude<Arithmetic, 'exact'>;
 
 interface Words {
-  /** The class of its numbers. */
+  /** The class of a frame's numbers. */
   readonly class: 'relaxed' | 'approximate';
-  /** Follows the name of a model. */
+  /** The suffix of the model's name. */
   readonly title: string;
   readonly button: string;
   readonly hint: string;
-  /** The arithmetic, and its consequence. */
+  /** Names the arithmetic and its consequence. */
   readonly does: string;
   readonly means: string;
   readonly footer: string;
 }
 
-/** No edit, nor a revision, has such a name. */
+/** No edit and no git revision has such a name. */
 export const OTHERS: Readonly<Record<Other, Words>> = {
   relaxed: {
     class: 'relaxed',

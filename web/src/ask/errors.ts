@@ -1,21 +1,21 @@
-/** What can go wrong, as the reader sees it. */
+/** Errors as the reader sees them. */
 import { SinkscopeError } from 'sinkscope';
 
-/** Something the reader can put right, said in a sentence. */
+/** An error that the reader can fix; its message is a sentence. */
 export class InputError extends Error {}
 
-/** An error as a reader should see it: its place, the sentence, and the code to look up. */
+/** Formats an error for the reader: its place, the sentence, and the code to look up. */
 export function sentence(error: unknown): string {
   if (error instanceof SinkscopeError) return `${error.message} (${error.code})`;
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The reader may wait longer for what failed so. */
+/** Whether a longer wait may help. */
 export function isTooSlow(error: unknown): boolean {
   return error instanceof SinkscopeError && error.code === 'too_slow';
 }
 
-/** A file, or a sentence that names it: the browser's own words for a missing network say neither. */
+/** Fetches a file; an error names it, since the browser's own message names neither file nor network. */
 export async function fetched(
   address: URL | string,
   name: string,

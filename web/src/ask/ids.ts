@@ -11,12 +11,12 @@ export function isOfHub(id: string): boolean {
   return id.startsWith(HUB);
 }
 
-/** What resolveHub takes, of a model's id. */
+/** Returns the arguments of resolveHub for a model's id. */
 export function hubName(id: string): string {
   return id.slice(HUB.length);
 }
 
-/** The id of a plan of the hub, which a link carries. */
+/** Returns the id of a plan of the hub, which a link carries. */
 export function idOfPlan(plan: Plan): string {
   const { revision = 'main', format, files } = plan;
   const at = revision === 'main' ? '' : `@${revision}`;
@@ -30,7 +30,7 @@ export function isOfDisk(subject: string): boolean {
   return subject.startsWith(DISK) || isRecordingOfDisk(subject);
 }
 
-/** How a model that is not open yet is called. */
+/** Returns the name of a model before it is open. */
 export function nameOfId(id: string): string {
   if (isOfRecording(id)) return nameOfRecording(id);
   if (isOfDisk(id)) return id.slice(id.indexOf('/') + 1);
@@ -42,9 +42,9 @@ export function fingerprintOf(id: string): string {
 }
 
 /**
- * The id of a plan of the disk: the same for whoever has the same files. Its fingerprint is the beginning of
- * the SHA-256 of sizes, first and last MiB of the files of weights, in their order; of many gigabytes, the
- * whole would have to be read. Where there is no crypto it is of sizes and names alone.
+ * Returns the id of a plan of the disk; equal files have equal ids. Its fingerprint is the beginning of
+ * the SHA-256 of sizes, first and last MiB of the files of weights, in their order, since hashing many
+ * gigabytes takes too long. Without crypto.subtle the fingerprint covers sizes and names alone.
  */
 export async function idOfFiles(plan: Plan): Promise<string> {
   const parts = await Promise.all(
@@ -60,7 +60,7 @@ export async function idOfFiles(plan: Plan): Promise<string> {
   return `${DISK}${hash.padEnd(16, '0').slice(0, 16)}/${name.slice(0, 80) || 'model'}`;
 }
 
-/** The name of a plan of the disk: the folder, or the file where there is none. */
+/** Returns the name of a plan of the disk: its folder, or its file if it has no folder. */
 export function titleOfFiles({ id, files }: Plan): string {
   return id === 'files' ? (files.weights[0]?.name ?? id) : id;
 }

@@ -4,7 +4,7 @@
  */
 import { SinkscopeError } from 'sinkscope';
 
-/** Bounds of a matrix: one for each size of a step, 0 to 128. */
+/** Bounds of a matrix: one for each step size, 0 to 128. */
 const SIZES = 129;
 
 interface Entry {
@@ -13,16 +13,16 @@ interface Entry {
 }
 
 interface Header {
-  /** Where the numbers begin. */
+  /** The offset of the numbers in the file. */
   readonly begin: number;
   readonly config: string;
-  /** In the order of their bytes. */
+  /** The tensors in the order of their bytes. */
   readonly tensors: ReadonlyMap<string, Entry>;
 }
 
 const damaged = (where: string, text: string) => new SinkscopeError('bad_file', where, text);
 
-/** A file that ends in .gz; some servers unpack those by themselves. */
+/** Unpacks a file that ends in .gz, unless the server has unpacked it already. */
 export async function unpacked(bytes: Uint8Array<ArrayBuffer>, where: string): Promise<Uint8Array> {
   const [first, second] = bytes;
   if (first !== 0x1f || second !== 0x8b) return bytes;
@@ -33,7 +33,7 @@ export async function unpacked(bytes: Uint8Array<ArrayBuffer>, where: string): P
   return new Uint8Array(whole);
 }
 
-/** The header of a safetensors file. */
+/** Parses the header of a safetensors file. */
 export function headerOf(bytes: Uint8Array, where: string): Header {
   try {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -54,7 +54,7 @@ export function headerOf(bytes: Uint8Array, where: string): Header {
 const lengthOf = ({ data_offsets: [from, to] }: Entry) => to - from;
 
 /**
- * The bytes of model.safetensors.
+ * Returns the bytes of model.safetensors.
  * @param preview a safetensors file, matrices in I8
  * @param rest the refinement, unpacked
  */
@@ -66,7 +66,7 @@ export function refined(
   try {
     return together(preview, rest, where);
   } catch (error) {
-    // Places that its header names and that are not there.
+    // The header names bytes beyond the end of the file.
     if (!(error instanceof RangeError)) throw error;
     throw damaged(where, `expected a refinement of the preview: ${error.message}`);
   }
@@ -90,7 +90,7 @@ function together(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Ar
   const whole = others.reduce((sum, [, entry]) => sum + lengthOf(entry), low + count);
   if (rest.length !== whole) throw damaged(where, `expected ${whole} bytes, found ${rest.length}`);
 
-  /** Where the file has the next number of each size. */
+  /** The offset of the next number of each step size. */
   const next = new Uint32Array(SIZES + 1);
   for (const { steps } of matrices) for (const step of steps) next[Math.abs(step) + 1]!++;
   for (let size = 1; size < SIZES; size++) next[size]! += next[size - 1]!;

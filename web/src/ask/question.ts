@@ -15,11 +15,11 @@ import { PROMPT_MAX, QUESTION, type State } from './state';
 import type { Zoo } from './zoo';
 
 export type Question = Pick<State, (typeof QUESTION)[number]> & {
-  /** Changes with every file that is chosen and every way of splitting it. */
+  /** Changes with each new file and each new way of splitting it. */
   readonly file: number;
-  /** Each token is predicted from so many tokens before it, in a run of its own; absent: from all, in one run. */
+  /** Number of previous tokens that predict each token, in a run of its own; absent: all, in one run. */
   readonly window?: number | undefined;
-  /** Which token is repeated: the start token; absent: a random one. */
+  /** The repeated token: the start token; absent: a random one. */
   readonly again?: 'first';
 };
 
@@ -28,13 +28,16 @@ export function questionOf(state: State, file = 0): Question {
   return { ...rows, file: state.input === 'file' ? file : 0 } as unknown as Question;
 }
 
-/** A key of the answer: equal keys have equal answers. It leaves out what the kind of input does not use. */
+/**
+ * Returns a key of the answer: equal keys have equal answers. Settings that the kind of input does not use are left
+ * out.
+ */
 export function keyOf({ prompt, seed, ...rest }: Question): string {
   const isDrawn = rest.input === 'random' || rest.input === 'repeat';
   return JSON.stringify([rest, rest.input === 'text' && prompt, isDrawn && seed]);
 }
 
-/** The sources of prompts, in words. */
+/** Names of the sources of prompts. */
 export const INPUTS: Readonly<Record<State['input'], string>> = {
   text: 'your text',
   heldout: 'held-out passages',
@@ -43,7 +46,7 @@ export const INPUTS: Readonly<Record<State['input'], string>> = {
   file: 'your file of prompts',
 };
 
-/** Missing input, which a second try would not find either. */
+/** A missing input, which a second try would not find either. */
 const NO_TEXT = 'Type a sentence: there is no text yet.';
 const NO_FILE = 'Choose a file of prompts: links do not contain files.';
 
@@ -51,7 +54,7 @@ export function isWanting(error: string): boolean {
   return error === NO_TEXT || error === NO_FILE;
 }
 
-/** mulberry32: the same draws on every machine, from a seed that a link carries. */
+/** The generator mulberry32: a seed that a link carries gives the same draws on every machine. */
 export function draws(seed: number): () => number {
   let a = seed >>> 0;
   return () => {
@@ -62,7 +65,7 @@ export function draws(seed: number): () => number {
   };
 }
 
-/** The id of an ordinary token, uniform over `size` of them. */
+/** Draws the id of an ordinary token, uniform over `size` of them. */
 function drawId(size: number, special: ReadonlySet<number>, draw: () => number): number {
   for (let tries = 0; tries < 1000; tries++) {
     const id = Math.floor(draw() * size);
@@ -106,7 +109,7 @@ async function affixesOfText(tokenizer: Tokenizer, special: Special): Promise<Af
   return affixesOf(added.length ? await tokenizer.encode('a', { special }) : []);
 }
 
-/** The tokens of a prompt that was cut from a text. */
+/** Cuts the tokens of a prompt from a text. */
 function tokensOf(
   tokenizer: Tokenizer,
   ids: readonly number[],
@@ -120,9 +123,9 @@ function tokenOf(tokenizer: Tokenizer, id: number, isSpecial = false): Token {
   return { id, text: tokenizer.piece(id), start: 0, end: 0, special: isSpecial };
 }
 
-/** How a tokenizer treats special tokens, in words that the page shows. */
+/** A tokenizer's special tokens, described in words that the page shows. */
 export interface SpecialWords {
-  /** The special tokens that its own post-processor puts first. */
+  /** The special tokens that its own post-processor prepends. */
   readonly automatic: readonly string[];
   /** Its BOS token; null where it has none. */
   readonly bos: string | null;
@@ -130,7 +133,7 @@ export interface SpecialWords {
   readonly choices: readonly string[];
 }
 
-/** Some vocabularies hold hundreds of tokens that were never used. */
+/** Some vocabularies hold hundreds of unused tokens. */
 const MOST_CHOICES = 40;
 
 const known = new WeakMap<Tokenizer, SpecialWords>();
@@ -153,15 +156,15 @@ async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
   };
 }
 
-/** The special tokens that a text starts with. */
+/** Returns the special tokens that a text starts with. */
 export function firstTokens(tokens: readonly Token[]): string[] {
   const end = tokens.findIndex(({ special }) => !special);
   return tokens.slice(0, end < 0 ? tokens.length : end).map(({ text }) => text);
 }
 
 /**
- * The special tokens that a text starts with, by the page's `first`. A tokenizer that lacks the requested
- * token adds its own.
+ * Returns the special tokens that a text starts with, by the page's `first`. A tokenizer that lacks the requested token
+ * adds its own.
  */
 export async function specialOf(
   tokenizer: Tokenizer,
@@ -176,13 +179,13 @@ export async function specialOf(
 type Special = Awaited<ReturnType<typeof specialOf>>;
 
 export interface Prompts {
-  /** Of the first prompt. */
+  /** The tokens of the first prompt. */
   readonly tokens: readonly Token[];
-  /** Tokens of the first prompt beyond T, which are not run. */
+  /** The tokens of the first prompt beyond T, which are not run. */
   readonly dropped: number;
   /** All prompts, the first one included; all have its length. */
   readonly ids: readonly (readonly number[])[];
-  /** The label of each prompt, where they have some. */
+  /** The label of each prompt, if prompts have labels. */
   readonly groups?: readonly string[];
 }
 
@@ -203,7 +206,7 @@ async function ownText(
   return piecesOf(tokenizer, prompt, question, special);
 }
 
-/** As many prompts of each label, all as long as the shortest text, and T tokens at most. */
+/** Takes the same number of prompts for each label, all as long as the shortest text, T tokens at most. */
 async function promptsOfGroups(
   tokenizer: Tokenizer,
   groups: readonly LabelledTexts[],
@@ -226,7 +229,7 @@ async function promptsOfGroups(
   return { tokens: first, dropped: 0, ids, groups: labels };
 }
 
-/** A character that several tokens share is written in the first of them; the others get a dot. */
+/** If several tokens share a character, the first shows it; the others show a dot. */
 function written(tokens: readonly Token[], text: string): Token[] {
   return tokens.map((token, t) => {
     const { start, end } = token;
@@ -237,7 +240,7 @@ function written(tokens: readonly Token[], text: string): Token[] {
   });
 }
 
-/** A text, cut into prompts of T tokens; a shorter text is one prompt. */
+/** Cuts a text into prompts of T tokens; a shorter text is one prompt. */
 async function piecesOf(
   tokenizer: Tokenizer,
   text: string,
@@ -298,14 +301,14 @@ export interface PromptFile {
   readonly name: string;
   readonly text: string;
   readonly splitting: Splitting;
-  /** Of the file's bytes, in hex; undefined where the browser cannot compute it. */
+  /** The SHA-256 of the file's bytes in hex; undefined if the browser cannot compute it. */
   readonly sha256?: string;
 }
 
-/** The largest file, in bytes; more than any study runs. */
+/** The largest file, in bytes; it holds more prompts than any study runs. */
 const FILE_MAX = 20_000_000;
 
-/** The prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
+/** Returns the prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
 export function promptsOfFile(text: string, splitting: Splitting): string[] {
   const plain = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
   const ends = { lines: /\n/, blocks: /\n[^\S\n]*(?:\n[^\S\n]*)+/, whole: /$/ };
@@ -313,7 +316,7 @@ export function promptsOfFile(text: string, splitting: Splitting): string[] {
   return parts.map((part) => part.trim()).filter((part) => part !== '');
 }
 
-/** The texts that prompts are cut from; none where the input is the reader's text, or drawn. */
+/** Returns the texts that prompts are cut from; none if the input is the reader's text, or drawn. */
 export async function textsOf(
   { input, T }: Question,
   zoo: Pick<Zoo, 'heldOut'>,
@@ -323,13 +326,13 @@ export async function textsOf(
   return input === 'file' && file ? promptsOfFile(file.text, file.splitting) : [];
 }
 
-/** Where blank lines separate blocks of several lines, the blocks are the prompts. */
+/** If blank lines separate blocks of several lines, the blocks are the prompts. */
 export function splittingOf(text: string): Splitting {
   const blocks = promptsOfFile(text, 'blocks');
   return blocks.length > 1 && blocks.some((block) => block.includes('\n')) ? 'blocks' : 'lines';
 }
 
-/** @throws InputError for what is no text or too long */
+/** @throws InputError if the file is no text or too long */
 export async function readPrompts(file: File): Promise<PromptFile> {
   if (file.size > FILE_MAX)
     throw new InputError(

@@ -1,9 +1,7 @@
 /**
- * Ids of recordings, which are subjects like models:
- *
- *     recording:NAME.safetensors                     one that lies beside the page
- *     recording:https://HOST/PATH.safetensors        one of somebody else's
- *     recording:disk:FINGERPRINT/NAME.safetensors    one on somebody's disk
+ * Ids of recordings, which are subjects like models: recording:NAME.safetensors is shipped with the page,
+ * recording:https://HOST/PATH.safetensors is on another site, recording:disk:FINGERPRINT/NAME.safetensors is on a
+ * reader's disk.
  */
 import { sha256 } from 'sinkscope';
 import { base } from '../base';
@@ -15,17 +13,17 @@ export function isOfRecording(id: string): boolean {
   return id.startsWith(RECORDING);
 }
 
-/** Whether recordings are all that is shown: an engine for training reads them, and no other binary is fetched. */
+/** Whether only recordings are shown: the lab's engine reads them, so that no other binary is fetched. */
 export function areRecordings(shown: readonly string[]): boolean {
   return shown.length > 0 && shown.every(isOfRecording);
 }
 
-/** Whether a recording lay on the disk of whoever shared the link. */
+/** Whether the recording was on the disk of the reader who shared the link. */
 export function isRecordingOfDisk(id: string): boolean {
   return id.startsWith(DISK);
 }
 
-/** The id of an address; a link separates subjects by commas and edits by tildes, so those are escaped. */
+/** Returns the id of an address; a link separates subjects by commas and edits by tildes, so those are escaped. */
 export function idOfAddress(address: string | URL): string {
   const { href } = new URL(address);
   return `${RECORDING}${href.replace(/[,~\\]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
@@ -40,19 +38,19 @@ export async function idOfRecordingFile(file: File): Promise<string> {
   return `${DISK}${hash.padEnd(16, '0').slice(0, 16)}/${name}`;
 }
 
-/** Where a recording is fetched from; undefined of one on a disk. */
+/** Returns the address of a recording; undefined for one on a disk. */
 export function addressOfRecording(id: string): URL | undefined {
   if (isRecordingOfDisk(id)) return undefined;
   const place = id.slice(RECORDING.length);
   return /^https?:/.test(place) ? new URL(place) : new URL(RECORDINGS + place, base);
 }
 
-/** Whether the recording lies on this site. */
+/** Whether this site serves the recording. */
 export function isOfThisSite(id: string): boolean {
   return addressOfRecording(id)?.origin === base.origin;
 }
 
-/** What the reader calls it before it is opened: the name of its file. */
+/** Returns the name of a recording before it is opened: its file name. */
 export function nameOfRecording(id: string): string {
   const file = id.slice(id.lastIndexOf('/') + 1).replace(RECORDING, '');
   try {
@@ -62,7 +60,7 @@ export function nameOfRecording(id: string): string {
   }
 }
 
-/** Whether a file says that it is a recording: its header names the version. */
+/** Whether a file's header names the version of a recording. */
 export async function isRecordingFile(file: Blob): Promise<boolean> {
   const MOST = 10 ** 8;
   if (file.size < 10) return false;

@@ -8,10 +8,10 @@
 import { isOfDisk } from './ids';
 import { MOST, parseSubject, printSubject, splitSubjects } from './subject';
 
-/** How a link writes one value. */
+/** A row of the table: how a link writes and reads a value. */
 interface Row<Value> {
   readonly default: Value;
-  /** The value, or undefined for what makes no sense. */
+  /** Parses a value; undefined if it is invalid. */
   readonly parse: (text: string) => Value | undefined;
   readonly print: (value: Value) => string;
 }
@@ -31,13 +31,13 @@ function choice<const Value extends string>(
   return { default: standard, parse: (t) => values.find((v) => v === t), print: (v) => v };
 }
 
-/** A name that some table defines. */
+/** A name of some table. */
 function word(standard: string): Row<string> {
   const parse = (t: string) => (/^[\w-]{0,64}$/.test(t) ? t : undefined);
   return { default: standard, parse, print: (v) => v };
 }
 
-/** Names with their values, as the lab's table has them. */
+/** Names with their values, as in the lab's table. */
 function settings(standard: string): Row<string> {
   const parse = (t: string) => (/^[\w:.,+-]{0,600}$/.test(t) ? t : undefined);
   return { default: standard, parse, print: (v) => v };
@@ -49,7 +49,7 @@ function words(): Row<readonly string[]> {
   return { default: [], parse, print: (v) => v.join(',') };
 }
 
-/** Subjects, each as subject.ts writes it, each once. */
+/** Subjects in the syntax of subject.ts, without duplicates. */
 function subjects(...standard: readonly string[]): Row<readonly string[]> {
   return {
     default: standard,
@@ -64,7 +64,7 @@ function subjects(...standard: readonly string[]): Row<readonly string[]> {
 }
 
 interface NumberRow extends Row<number> {
-  /** Of a whole number 1; otherwise what a field's buttons add. */
+  /** `step` is what the field's buttons add; 1 for whole numbers. */
   readonly range: { readonly low: number; readonly high: number; readonly step: number };
 }
 
@@ -77,7 +77,7 @@ function number(standard: number, low: number, high: number, step = 1): NumberRo
   return { default: standard, parse, print: String, range: { low, high, step } };
 }
 
-/** Every word of it is one token of the zoo's vocabulary, so that rows and columns read as words. */
+/** Every word of this sentence is one token of the zoo's vocabulary, so that rows and columns read as words. */
 const STORY =
   'The old man sat at the door and looked over the water. He thought of his child, and every night ' +
   'was long.';
@@ -89,22 +89,22 @@ export const table = {
   room: word('start'),
   /** The step of Start's story that a link opens at; 0: its first screen. */
   why: number(0, 0, 6),
-  /** What is looked at, and which of it rooms that show one thing show. */
+  /** The shown subjects, and the index of the one that rooms for one subject show. */
   shown: subjects('softmax', 'sigmoid'),
   at: number(0, 0, MOST - 1),
-  /** What is asked: the reader's text or file, held-out passages, or drawn tokens (the paper's table 1). */
+  /** The input: the reader's text or file, held-out passages, or drawn tokens (the paper's table 1). */
   input: choice('text', 'text', 'heldout', 'random', 'repeat', 'file'),
   prompt: text(STORY, PROMPT_MAX),
   seed: number(1, 0, 4294967295),
   /**
-   * What a text starts with: empty is what the tokenizer itself adds, as in transformers and on the command
-   * line; bos its start token, though it adds none; none nothing; else a special token.
+   * The start of a text: empty keeps the tokenizer's own special tokens, as in transformers and on the command line;
+   * bos adds its start token; none adds nothing; else a special token.
    */
   first: text('', 64),
-  /** Tokens that are run and measured, at most. */
+  /** The largest number of tokens that are run and measured. */
   T: number(64, 1, 8192),
   eps: number(0.3, 0, 1, 0.05),
-  /** Prompts that are averaged. */
+  /** The number of prompts in a mean. */
   n: number(1, 1, 1000),
   /** -1: the head that gives the first token the largest weight. */
   layer: number(-1, -1, 1023),
@@ -112,37 +112,39 @@ export const table = {
   /** The selected cell of the attention map; -1: none. */
   query: number(-1, -1, 8191),
   key: number(-1, -1, 8191),
-  /** Most rows and columns of a map: a longer text is drawn in blocks, as the mean or the largest of their cells. */
+  /**
+   * The most rows and columns of a map: a longer text is drawn in blocks, as the mean or the largest of their cells.
+   */
   cells: number(512, 8, 1024),
   pool: choice('mean', 'mean', 'largest'),
   /** The first query and key of the exact cells that are shown in place of the blocks; -1: the whole map. */
   zoomQuery: number(-1, -1, 8191),
   zoomKey: number(-1, -1, 8191),
-  /** Of the residual stream; -1: none. */
+  /** The selected channel of the residual stream; -1: none. */
   channel: number(-1, -1, 65535),
-  /** In which heads a key is hidden and a value dropped. */
+  /** The scope of hiding a key or zeroing a value: all heads, a layer or a head. */
   grip: choice('all', 'all', 'layer', 'head'),
-  /** Colour scale of attention maps; small weights show on the root scale. */
+  /** Colour scale of attention maps; the root scale shows small weights. */
   scale: choice('root', 'root', 'linear'),
-  /** Whether attention maps show shares of the row where rows need not sum to 1. */
+  /** Whether attention maps show shares of the row if rows need not sum to 1. */
   normalize: choice('no', 'no', 'yes'),
-  /** What the geometry view maps. */
+  /** The quantity that the geometry view maps. */
   map: choice('cos', 'cos', 'dot', 'norm', 'angle'),
   temperature: number(0.8, 0, 5, 0.1),
   topK: number(40, 0, 100000),
-  /** Places that are hidden behind the text of a masked diffusion model, and the steps to fill them. */
+  /** Positions that are masked after the text of a masked diffusion model, and the steps to fill them. */
   masked: number(24, 1, 1024),
   denoise: number(12, 1, 1024),
   /** The key that each step of unmasking hides. */
   without: choice('none', 'none', 'strongest', 'random'),
-  /** The goal of a search for a suffix, and the tokens of one. */
+  /** The goal of a search for a suffix, and its number of tokens. */
   goal: choice('loss', 'loss', 'away', 'steal'),
   suffix: number(5, 1, 32),
   /** The view on the stage, and the one that embed.html shows. */
   view: word('attention'),
   /** The curve of the training room. */
   curve: word('sink_1'),
-  /** What the lab trains, as settings.ts writes it: what is not as usual. */
+  /** The lab's settings as settings.ts writes them: those that differ from the defaults. */
   left: settings(''),
   right: settings('operation:sigmoid_log_n'),
   /** Why it matters: the experiment, the source of its prompts, their length, and their number. */
@@ -157,28 +159,28 @@ export const table = {
   reread: choice('no', 'no', 'yes'),
   policy: word('h2o'),
   budget: number(24, 1, 4096),
-  /** Whether an experiment measures all of its settings, or the few that show its result. */
+  /** Whether an experiment measures all of its settings, or only those that show its result. */
   sweep: choice('some', 'some', 'all'),
-  /** What goes through so few bits, which numbers share a scale, how many first tokens stay exact. */
+  /** Quantization: which values get few bits, which numbers share a scale, how many first tokens stay exact. */
   what: word('hidden'),
   by: word('tensor'),
   bits: number(6, 2, 8),
   exact: number(1, 1, 64),
-  /** What is done to a model that may break it, and how often. */
+  /** The perturbation of a model, and the number of its repetitions. */
   perturbation: choice('repeat', 'repeat', 'channel', 'weight', 'tag'),
   times: number(100, 1, 4095),
-  /** Columns of the comparison's table; none: the usual ones. What is shown below the table. */
+  /** Columns of the comparison's table (none: the default ones), and the panels below the table. */
   columns: words(),
   below: choice('none', 'none', 'reported', 'seeds', 'scatter', 'remedies'),
-  /** What the sink of models is drawn against, and beside which checkpoints. */
+  /** The x axis of the models' scatter plot, and its further checkpoints. */
   against: choice('ratio', 'ratio', 'loss', 'size'),
   checkpoints: choice('none', 'none', 'all'),
   /** The quantity of an experiment's chart. */
   measure: word('loss'),
   theme: choice('auto', 'auto', 'light', 'dark'),
-  /** What an embed has beside its figure: names of CONTROLS. */
+  /** Controls beside an embed's figure: names of CONTROLS. */
   controls: words(),
-  /** Controls that are taken away. */
+  /** Hidden controls. */
   hide: words(),
 } as const;
 
@@ -198,12 +200,12 @@ export const defaults = Object.fromEntries(
   rows.map(([name, row]) => [name, row.default]),
 ) as unknown as State;
 
-/** The rows in which two states differ, as a link would name them. */
+/** Returns the keys in which two states differ. */
 export function differsIn(state: State, other: State): string {
   return rows.flatMap(([name]) => (Object.is(state[name], other[name]) ? [] : name)).join();
 }
 
-/** Rows that decide what is measured, apart from the subjects. */
+/** Keys that decide which runs are measured, apart from the subjects. */
 export const QUESTION = ['input', 'prompt', 'seed', 'first', 'T', 'eps', 'n'] as const;
 
 export interface Parsed {
@@ -212,7 +214,7 @@ export interface Parsed {
   readonly problems: readonly string[];
 }
 
-/** Longest hash that is looked at: nine characters for each unit of the longest prompt, and room for the rest. */
+/** The longest hash that is parsed: nine characters for each unit of the longest prompt, and room for the rest. */
 const HASH_MAX = 10 * PROMPT_MAX;
 
 function clip(value: string): string {
@@ -239,9 +241,9 @@ export function parseHash(hash: string): Parsed {
 
 let escaped: { readonly of: string; readonly as: string } = { of: '', as: '' };
 
-/** A fragment may hold more than a form: what subjects are written with stays readable. */
+/** A fragment may contain more characters than a form, so that subjects stay readable. */
 function escape(value: string): string {
-  // A page has many links, and all of them hold the same text.
+  // A page has many links, and all contain the same text, so that its encoding is cached.
   if (value.length < 20) return encode(value);
   if (escaped.of !== value) escaped = { of: value, as: encode(value) };
   return escaped.as;
@@ -249,7 +251,7 @@ function escape(value: string): string {
 
 function encode(value: string): string {
   const plain: Record<string, string> = { '%40': '@', '%2C': ',', '%3A': ':', '%2F': '/' };
-  // Half a surrogate cannot be written; the replacement character can.
+  // A lone surrogate cannot be encoded; the replacement character can.
   return encodeURIComponent(
     value.replace(
       /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
@@ -261,7 +263,7 @@ function encode(value: string): string {
 }
 
 /**
- * Only what differs from the defaults, in the table's order.
+ * Writes only values that differ from the defaults, in the table's order.
  * @param always names that are written even at their defaults
  */
 export function printHash(state: State, always: readonly (keyof State)[] = []): string {
@@ -276,8 +278,8 @@ export function printHash(state: State, always: readonly (keyof State)[] = []): 
 }
 
 /**
- * The state without what another reader has not.
- * @param isNamed whether models of the disk are named, for whoever has the same files
+ * Returns the state without files that another reader lacks.
+ * @param isNamed whether models of the disk are named, for readers who have the same files
  */
 export function linkable(state: State, isNamed = false): State {
   const shown = state.shown.filter((one) => isNamed || !isOfDisk(one));
@@ -286,7 +288,7 @@ export function linkable(state: State, isNamed = false): State {
   return { ...state, shown: shown.length ? shown : defaults.shown, input, prompt };
 }
 
-/** @param change what of the state the link is to have otherwise */
+/** @param change changes of the state for the link */
 export function linkTo(state: State, change: Partial<State> = {}): string {
   return `#${printHash(linkable({ ...state, ...change }))}`;
 }

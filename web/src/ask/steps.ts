@@ -3,9 +3,9 @@
  * a hub are models of their own, by their revisions.
  */
 
-/** How the numbers of a checkpoint were measured, as models/train/measure.py does. */
+/** The conditions of a checkpoint's numbers, as in models/train/measure.py. */
 export const MEASURED_ON = { sequences: 100, T: 64, eps: 0.3 } as const;
-/** Sequences of a line of the log. */
+/** Sequences behind a line of the log. */
 export const LOGGED_ON = 20;
 
 export function stepOf(id: string): { readonly id: string; readonly step: number } | undefined {
@@ -23,7 +23,7 @@ export function stepWords(step: number, of: number): string {
   return `step ${step.toLocaleString('en')} of ${of.toLocaleString('en')}`;
 }
 
-/** Steps at which Pythia was kept: 0, powers of two, then every thousand. */
+/** Steps at which Pythia's checkpoints were saved: 0, powers of two, then every thousand. */
 export const PYTHIA_STEPS: readonly number[] = [
   0,
   ...Array.from({ length: 10 }, (_, i) => 2 ** i),
@@ -35,7 +35,7 @@ interface Checkpoint {
   readonly step: number;
 }
 
-/** The checkpoint that a model's id means; undefined for what is no Pythia of the hub. */
+/** Returns the checkpoint of a model's id; undefined unless it is a Pythia of the hub. */
 export function checkpointOf(id: string): Checkpoint | undefined {
   const [, repository, revision = 'main'] =
     /^hub:(EleutherAI\/pythia-[\w.-]+)(?:@([^:]+))?$/.exec(id) ?? [];

@@ -76,12 +76,12 @@ export function splitSubjects(list: string): string[] {
   return list.split(/,(?![^()]*\))/).filter(Boolean);
 }
 
-/** The id of the model that a subject opens; edits apply to its runs only. */
+/** Returns the id of the model that a subject opens; edits apply to its runs only. */
 export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): string {
   return `${id}${step === undefined ? '' : `@${step}`}${arithmetic ? `~${arithmetic}` : ''}`;
 }
 
-/** The id of the weights of an opened model, and its arithmetic. */
+/** Returns the id of an opened model's weights, and its arithmetic. */
 export function arithmeticOf(id: string): { weights: string; arithmetic: Arithmetic } {
   const arithmetic = others.find((one) => id.endsWith(`~${one}`));
   return arithmetic
@@ -89,18 +89,18 @@ export function arithmeticOf(id: string): { weights: string; arithmetic: Arithme
     : { weights: id, arithmetic: 'exact' };
 }
 
-/** The same subject at another step; undefined: the trained weights. */
+/** Returns the same subject at another step; undefined: the trained weights. */
 export function atStep({ step: _, ...subject }: Subject, step: number | undefined): Subject {
   return step === undefined ? subject : { ...subject, step };
 }
 
-/** The same model without edits. */
+/** Returns the same model without edits. */
 export function unedited(text: string): string {
   const parsed = parseSubject(text);
   return parsed ? printSubject({ ...parsed, edits: [] }) : text;
 }
 
-/** The list with the text added or removed; it keeps at least one and at most MOST subjects. */
+/** Adds the text to the list or removes it; the list keeps at least one and at most MOST subjects. */
 export function toggled(list: readonly string[], text: string): readonly string[] {
   if (list.includes(text)) return list.length > 1 ? list.filter((one) => one !== text) : list;
   return list.length < MOST ? [...list, text] : list;
@@ -109,7 +109,7 @@ export function toggled(list: readonly string[], text: string): readonly string[
 interface Parameter {
   readonly name: string;
   readonly meaning?: string;
-  /** The first value of a form, which is used where the table requires a value. */
+  /** Returns the first value of a form, which is used if the table requires a value. */
   readonly default: number | string;
   readonly choices?: readonly (readonly [string, string])[];
   readonly min: number;
@@ -117,7 +117,7 @@ interface Parameter {
   readonly required?: boolean;
 }
 
-/** The choices of an edit's parameter, each with its label. */
+/** Returns the choices of an edit's parameter, each with its label. */
 export function choicesOf(
   { edits }: Pick<Describe, 'edits'>,
   edit: string,
@@ -131,17 +131,17 @@ export function choicesOf(
 /** A bound above the layers, heads, tokens and channels of every model. */
 const MOST_PLACES = 1e6;
 
-/** The edit that replaces the operation, if there is one; of several the last one counts. */
+/** Returns the edit that replaces the operation, if any; of several the last one counts. */
 export function operationOf(edits: readonly Edit[]): OperationEdit | undefined {
   return edits.findLast((edit): edit is OperationEdit => edit.kind === 'operation');
 }
 
-/** What can be replaced at inference: every operation without weights of its own, and every other edit. */
+/** Edits that a reader can choose: every operation without weights of its own, and every other edit. */
 interface EditChoice {
   readonly name: string;
   readonly label: string;
   readonly parameters: readonly Parameter[];
-  /** The operation that the edit puts in; it changes nothing in a model that was trained with it. */
+  /** Returns the operation that the edit substitutes; it changes nothing in a model that was trained with it. */
   readonly operation?: string;
   readonly make: (parameters: Readonly<Record<string, number | string>>) => Edit;
 }
@@ -232,14 +232,14 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
   });
 }
 
-/** Whether any edit makes the run counterfactual; the others show how a model may be served. */
+/** Whether any edit makes the run counterfactual; the other edits change only how a model is served. */
 export function isCounterfactual(edits: readonly Edit[], describe: Describe): boolean {
   return edits.some(
     ({ kind }) => describe.edits.find(({ name }) => name === kind)?.counterfactual ?? true,
   );
 }
 
-/** A sentence for each edit of a subject; the text of the link where the table of edits refuses it. */
+/** Describes each edit of a subject in a sentence; falls back to the link's text if the table of edits refuses it. */
 export function labelsOf(subject: Subject, describe: Describe): string[] {
   return subject.edits.map((one) => {
     const alone = { ...subject, edits: [one] };
@@ -251,7 +251,7 @@ export function labelsOf(subject: Subject, describe: Describe): string[] {
   });
 }
 
-/** The title of a subject. @param model the title of its model, without a step */
+/** Returns the title of a subject. @param model the title of its model, without a step */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
   const { step, arithmetic } = subject;
   const how = arithmetic ? ` ${OTHERS[arithmetic].title}` : '';

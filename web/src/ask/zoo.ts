@@ -1,4 +1,4 @@
-/** The models that lie beside the page. */
+/** The models that are shipped with the page. */
 import { sha256, SinkscopeError } from 'sinkscope';
 import { base } from '../base';
 import { fetched } from './errors';
@@ -10,50 +10,52 @@ export interface Card {
   readonly what: string;
   readonly parameters: number;
   readonly operation: string;
-  /** What of its recipe is not the baseline's. */
+  /** Settings of its recipe that differ from the baseline's. */
   readonly factor?: string;
   /** The model that its factor is compared with. */
   readonly baseline?: string | null;
-  /** How it was trained: steps, learning rate, weight decay, start tokens, and so on. */
+  /** Facts of its training: steps, learning rate, weight decay, start tokens, and so on. */
   readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };
   readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
-  /** The same recipe from other initial weights and another order of the texts; in percent. */
+  /** Results of the same recipe with other seeds, in percent. */
   readonly further_seeds?: readonly SeedResult[];
-  /** Of the weights that ship. */
+  /** Metrics of the shipped weights. */
   readonly seed?: number;
-  /** The same weights rounded to about three bits, with what that changes, and what makes them exact. */
+  /**
+   * The quantized preview of about three bits, its effect on the metrics, and the refinement that restores the exact
+   * weights.
+   */
   readonly preview?: {
     readonly file: string;
     readonly bytes: number;
     readonly sha256: string;
-    /** Absent where the exact weights lie beside it. */
+    /** Absent if the exact weights are shipped as a file. */
     readonly refinement?: { readonly file: string; readonly bytes: number };
     readonly measured: Readonly<Record<string, number>>;
   };
-  /** Whether its checkpoints lie in timeline/. */
+  /** Whether timeline/ has its checkpoints. */
   readonly timeline?: boolean;
-  /** The model whose tokenizer is the same, byte for byte. */
+  /** The model with the same tokenizer, byte for byte. */
   readonly tokenizer: string;
-  /** Its tokenizer_config.json: small enough that a page need not ask for it. */
+  /** Its tokenizer_config.json, included since it is small. */
   readonly tokenizer_config: object;
-  readonly licence: string;
-  /** What a paper reports of its own model of this kind; null or absent where none does. */
+  /** Numbers that a paper reports of its own model of this kind; null or absent if none does. */
   readonly paper?: Reported | null;
-  /** What its factor does over several seeds, in pairs with the baseline's; null where that cannot be said yet. */
+  /** The effect of its factor over several seeds, in pairs with the baseline's; null if undecided. */
   readonly differs?: Difference | null;
 }
 
-/** What one run of a recipe came to. */
+/** The results of one run of a recipe. */
 interface SeedResult {
   readonly seed: number;
-  /** In percent. */
+  /** Sink_1 in percent. */
   readonly sink_1: number;
   readonly value_ratio: number;
   readonly loss: number;
 }
 
-/** The runs of a model's recipe as it ships, and which of them its weights are of. */
+/** The runs of a model's shipped recipe, and which of them has the shipped weights. */
 export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): {
   readonly own: number;
   readonly all: readonly SeedResult[];
@@ -66,36 +68,36 @@ export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): 
 /** The effect of a factor, which models/train/factors.py writes from the logs of the long runs. */
 interface Difference {
   readonly seeds: number;
-  /** alpha_1 above uniform attention with its interval, and what a paper reports. */
+  /** alpha_1 above uniform attention with its interval, and a paper's number. */
   readonly says: string;
-  /** [mean, low, high] of the paired differences, 95 %. */
+  /** [mean, low, high] of the paired differences, 95%. */
   readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
 }
 
-/** Numbers of another's model and data. */
+/** Numbers from a paper, of its own model and data. */
 export interface Reported {
-  /** In percent. */
+  /** Sink_1 in percent. */
   readonly sink_1?: number;
-  /** The same of its model without the factor. */
+  /** The same for its model without the factor. */
   readonly base?: number;
   readonly loss?: number;
-  /** In which direction it differs, where the paper has another measure. */
+  /** The direction of the difference, if the paper has another measure. */
   readonly says?: string;
-  /** Which paper, and where in it. */
+  /** The paper, and the place in it. */
   readonly where: string;
 }
 
-/** What a paper measured of open models, by what they were asked. */
+/** A paper's measurements of open models, by kind of prompt. */
 export interface OpenModels {
   readonly source: string;
   readonly measure: string;
-  /** In words: natural, random, repeat. */
+  /** The kind of prompt: natural, random, repeat. */
   readonly kinds: Readonly<Record<string, string>>;
-  /** Sink_1 in percent of each kind. */
+  /** Sink_1 in percent for each kind. */
   readonly models: readonly (Readonly<Record<string, number>> & { readonly model: unknown })[];
 }
 
-/** What a model is opened from. */
+/** The files from which the engine opens a model. */
 interface Files {
   readonly config: string;
   readonly weights: Uint8Array;
@@ -103,14 +105,14 @@ interface Files {
 
 export interface Zoo {
   readonly cards: readonly Card[];
-  /** The quantized preview of a model that has one. Who asks before it is needed waits less. */
+  /** Fetches the quantized preview of a model that has one; an early call shortens the wait. */
   readonly preview: (id: string) => Promise<Files>;
-  /** Exact weights. */
+  /** Fetches the exact weights. */
   readonly exact: (id: string) => Promise<Files>;
-  /** Lets go of a preview that could not be read. */
+  /** Removes a preview from the cache after a failure. */
   readonly forget: (id: string) => void;
   readonly openModels: () => Promise<OpenModels>;
-  /** Texts that no model of the zoo was trained on, each long enough for so many tokens. */
+  /** Texts that no model of the zoo was trained on, each long enough for `tokens` tokens. */
   readonly heldOut: (tokens: number) => Promise<readonly string[]>;
 }
 
@@ -123,8 +125,8 @@ export async function textOf(path: string): Promise<string> {
 }
 
 /**
- * Reads files of the zoo; what is damaged is fetched past the browser's cache, which may hold a login page in
- * place of one and keeps the new answer, and read again.
+ * Reads files of the zoo. A damaged file is fetched again past the browser's cache, which may hold a login page in its
+ * place, and the new response is kept.
  */
 export async function readRenewing<Result>(
   paths: readonly string[],
@@ -174,7 +176,7 @@ async function getPreview({ id, preview }: Card): Promise<Files> {
   return { config: headerOf(weights, path).config, weights };
 }
 
-/** What the preview lacks is fetched; both together are the bytes that the card has the hash of. */
+/** Fetches the refinement of a preview; both together are the bytes whose hash the card has. */
 async function getRefined(card: Card, file: string, coming: Promise<Files>): Promise<Files> {
   const path = `${card.id}/${file}`;
   const [{ config, weights: preview }, rest] = await Promise.all([coming, getUnpacked(path)]);
@@ -189,22 +191,22 @@ export function zooAddress(path: string): URL {
   return new URL(ZOO + path, base);
 }
 
-/** Tokens that every one of the hundred passages has, and every one of the forty long ones. */
+/** Every one of the hundred passages has this many tokens, and every one of the forty long ones that many. */
 const [SHORT, LONG] = [100, 150];
 
 /** Two corpora of children's books that no model of the zoo was trained on, in the public domain. */
 export const PASSAGES = ['heldout.json', 'heldout-long.json'] as const;
 
-/** How the corpus is called that so many tokens are taken from. */
+/** Returns the name of the corpus for prompts of this length. */
 export function corpusName(tokens: number): string {
   return tokens <= SHORT ? '100 short passages' : '40 long passages';
 }
 
-/** Long passages that make one prompt of so many tokens. */
+/** Returns the number of long passages that make one prompt of this length. */
 export const passagesEach = (tokens: number): number =>
   tokens <= SHORT ? 1 : Math.ceil(tokens / LONG);
 
-/** The passages that so many tokens are taken from. */
+/** Returns the file of passages for prompts of this length. */
 export function heldOutFile(tokens: number): string {
   return PASSAGES[tokens <= SHORT ? 0 : 1];
 }
@@ -243,7 +245,7 @@ export async function openZoo(): Promise<Zoo> {
       const passages = await read(heldOutFile(tokens));
       if (tokens <= SHORT) return passages;
       const each = passagesEach(tokens);
-      // Of more tokens than there are, one text of all.
+      // If more tokens are needed than the passages have, all are joined into one text.
       const count = Math.max(1, Math.floor(passages.length / each));
       const starts = Array.from({ length: count }, (_, i) => i * each);
       return starts.map((from) => passages.slice(from, from + each).join('\n\n'));

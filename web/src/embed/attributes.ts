@@ -1,7 +1,4 @@
-/**
- * Attributes of <sink-scope>: the rows of the page's state, by their names in small letters and as a
- * link writes their values.
- */
+/** Attributes of <sink-scope>: the keys of the page's state in lower case, with values as in a link. */
 import { idOfAddress } from '../ask/recordings';
 import { defaults, parseHash, printHash, table, type Parsed, type State } from '../ask/state';
 
@@ -12,14 +9,14 @@ const NAMES = new Map((Object.keys(table) as Name[]).map((name) => [name.toLower
 export const attributeNames: readonly string[] = [...NAMES.keys()];
 export const propertyNames: readonly Name[] = [...NAMES.values()];
 
-/** The id of the recording that the host's page names, by an address relative to that page. */
+/** The id of a recording that the host page names, by an address relative to that page. */
 export function recordingOf(element: Element): string | undefined {
   const address = element.getAttribute('recording');
   if (!address || !URL.canParse(address, document.baseURI)) return undefined;
   return idOfAddress(new URL(address, document.baseURI));
 }
 
-/** What attributes say, with a sentence for each that cannot be read. */
+/** Parses attributes into a state, with a sentence for each that cannot be read. */
 export function stateOf(element: Element): Parsed {
   const given = new URLSearchParams();
   const recording = recordingOf(element);
@@ -45,7 +42,7 @@ export function printed<N extends Name>(state: State, name: N): string {
   return (table[name] as { print: (value: State[N]) => string }).print(state[name]);
 }
 
-/** All that differs from the defaults, and `always`, as attributes. */
+/** Returns all values that differ from the defaults, and `always`, as attributes. */
 export function attributesOf(
   state: State,
   always: readonly Name[],

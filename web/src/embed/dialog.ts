@@ -1,4 +1,4 @@
-/** `</>`: what to paste for the figure that is seen, with a live preview. */
+/** The dialog `</>`: the code to paste for the shown figure, with a live preview. */
 import { signal, effect } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { createRef, ref } from 'lit/directives/ref.js';
@@ -18,7 +18,7 @@ const SIZES: readonly (readonly [string, Size])[] = [
   ['852 × 520', { width: 852, height: 520 }],
 ];
 
-/** Loads the element as a page of another site does: from an origin that no server knows. */
+/** Loads the element as a page of another site does: from an opaque origin. */
 async function isAllowed(): Promise<boolean> {
   const frame = document.createElement('iframe');
   frame.hidden = true;
@@ -31,7 +31,7 @@ async function isAllowed(): Promise<boolean> {
       const hear = ({ source, data }: MessageEvent) =>
         source === frame.contentWindow && data?.sinkscope === 'defined' && done(true);
       addEventListener('message', hear, { signal });
-      // A module has run, or failed, before its page has loaded; its message is a task behind that.
+      // The module runs, or fails, before its page has loaded; its message arrives a task later.
       frame.addEventListener('load', () => setTimeout(() => done(false), 500), { signal });
       document.body.append(frame);
     });
@@ -41,14 +41,14 @@ async function isAllowed(): Promise<boolean> {
   }
 }
 
-/** @param pinned what the figure shows, where the state leaves it to the figure */
+/** @param pinned the head that the figure shows, if the state leaves it to the figure */
 export function showEmbed(context: Context, view: string, pinned: Partial<State>): void {
   const dialog = document.createElement('dialog');
   dialog.className = 'embed-dialog';
   dialog.setAttribute('aria-label', `Embed ${titleOf(view)}`);
   const kind = signal(0);
   const size = signal(0);
-  /** Whether pages of other sites may load the element from this server; until that is known, they may. */
+  /** Whether pages of other sites may load the element from this server; assumed until the probe answers. */
   const isOpen = signal(true);
   const controls = signal<readonly string[]>([]);
   const theme = signal<State['theme']>('auto');
@@ -147,7 +147,7 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
       width: width ? `${width}px` : 'calc(100% - 2px)',
       height: `${height}px`,
     });
-    // The frame stays and reads its new hash; replacing adds no step to the reader's history.
+    // The frame stays and reads its new hash; location.replace adds no step to the reader's history.
     const wanted = address();
     if (preview.value!.dataset.address) preview.value!.contentWindow!.location.replace(wanted);
     preview.value!.dataset.address = wanted;

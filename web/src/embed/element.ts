@@ -30,9 +30,9 @@ const RESERVED = `
   :host(:is([width], [height])) { max-width: 100%; }
   :host([height]) { min-height: 0; overflow: auto; }
   :host([hidden]) { display: none; }
-  /* The content of the element is seen until the figure is, and on paper. */
+  /* The element's own content is visible until the figure is drawn, and on paper. */
   :host([data-live]) slot { display: none; }
-  /* Of what the reader has to start, as the lab is, the picture stays below its button, in the figure's place. */
+  /* For views that the reader starts, such as the lab, the picture stays below the button, in the figure's place. */
   :host([data-pictured][data-waits]) slot { display: block; position: absolute; bottom: 12px; }
   :host([data-waits]) ::slotted(*) { width: auto; max-height: calc(var(--sinkscope-height, 480px) - 170px); overflow: hidden; }
   :host([data-pictured][data-waits]) .lab-embedded > .hint { display: none; }
@@ -53,10 +53,10 @@ class SinkScope extends HTMLElement {
   readonly #inside = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();
   #watcher: IntersectionObserver | undefined;
-  /** Of nothing where it could not begin, which `error` has said. */
+  /** The figure's state; none if it could not start, which `error` has reported. */
   #live: Promise<Live | undefined> | undefined;
   #isDue = false;
-  /** A sheet, for a host's policy may refuse a style attribute. */
+  /** A style sheet, since a host's policy may refuse style attributes. */
   readonly #size = new CSSStyleSheet();
 
   connectedCallback(): void {
@@ -129,10 +129,10 @@ for (const name of propertyNames)
   });
 
 const own = new URL(import.meta.url).origin;
-/** Frames of this very site that have reported their height. */
+/** Frames of this site that have reported their height. */
 const frames = new Set<HTMLIFrameElement>();
 
-/** Says to a frame what it cannot know. One with `data-size="fixed"`, as on a slide, keeps its height. */
+/** Sends a frame its host's theme. A frame with `data-size="fixed"`, as on a slide, keeps its height. */
 function greet(frame: HTMLIFrameElement): void {
   const said = {
     sinkscope: 'host',
@@ -142,7 +142,7 @@ function greet(frame: HTMLIFrameElement): void {
   frame.contentWindow?.postMessage(said, own);
 }
 
-/** A frame of this very site may set its own height, and give the keys that it does not use to the page around it. */
+/** A frame of this site may set its own height, and passes unused keys to the enclosing page. */
 addEventListener('message', ({ origin, source, data }) => {
   if (origin !== own || !['height', 'key'].includes(data?.sinkscope)) return;
   const frame = [...document.querySelectorAll('iframe')].find(
@@ -162,5 +162,5 @@ addEventListener('message', ({ origin, source, data }) => {
 });
 
 if (!customElements.get('sink-scope')) customElements.define('sink-scope', SinkScope);
-// The dialog that offers the element has loaded this file from an origin that may nothing.
+// The embed dialog loads this file from an opaque origin, which has no storage.
 if (parent !== window) parent.postMessage({ sinkscope: 'defined' }, '*');

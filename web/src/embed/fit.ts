@@ -1,34 +1,34 @@
 /**
  * Lays out a figure in a box whose size it cannot change, an iframe or an element of a given height. The picture is
- * the figure: it takes at least two thirds of the box's smaller side, and what stands around it gives way, first the
- * conditions, then captions, then controls. A button shows what gave way.
+ * the figure: it takes at least 65% of the box's smaller side, and other parts are hidden, first the
+ * conditions, then captions, then controls. A button shows the hidden parts.
  */
 import { html, render } from 'lit';
 import { isPrinting } from '../plot/paper';
 
-/** What a view draws; charts and maps fill the width that they get. */
+/** The pictures of views; charts and maps fill the width that they get. */
 const PICTURES =
   '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
-/** The least share of the box's smaller side that the picture takes. */
+/** The smallest share of the box's smaller side that the picture takes. */
 const LEAST = 0.65;
 const GIVING = ['conditions', 'captions', 'controls', 'axes'] as const;
-/** A box this many times as large as a small screen has letters that many times as large. */
+/** In a box this many times as large as a small screen, letters are that many times as large. */
 const [ZOOMS, SMALL_SCREEN] = [[2, 1.6, 1.3], 700];
-/** After which a chart has been drawn in the width that it got. */
+/** Delay after which a chart has been redrawn in its new width. */
 const SETTLED_MS = 100;
-/** Widths that are tried between the least and the whole one. */
+/** Steps of a bisection between the smallest and the full width. */
 const HALVINGS = 4;
 
 interface Layout {
   readonly zoom: number;
-  /** How many of `GIVING` are left out. */
+  /** How many of `GIVING` are hidden. */
   readonly without: number;
   /** Whether one subject is shown at a time. */
   readonly isSingle: boolean;
   /** Whether captions and controls are beside the picture, and the pictures of a view beside each other. */
   readonly isSide: boolean;
   readonly hasColumns: boolean;
-  /** Whether the reader scrolls to what lies below the first picture. */
+  /** Whether the reader scrolls to the parts below the first picture. */
   readonly scrolls: boolean;
 }
 
@@ -37,7 +37,7 @@ const PLAIN: Layout = {
   ...{ isSingle: false, isSide: false, hasColumns: false, scrolls: false },
 };
 
-/** From the fullest layout to the barest. */
+/** The layouts, from all parts to the fewest. */
 function layoutsFor(
   { width, height }: DOMRect,
   cells: number,
@@ -68,7 +68,7 @@ function isCut(room: HTMLElement, { scrolls }: Layout): boolean {
   return [room, ...room.children, ...room.querySelectorAll('.table-place')].some(beyond);
 }
 
-/** Pictures that are seen, the first one alone where the others are scrolled to. */
+/** Visible pictures; only the first if the reader scrolls to the others. */
 function picturesOf(room: HTMLElement, { scrolls }: Layout): Element[] {
   const all = [...room.querySelectorAll(PICTURES)].filter(isSeen);
   return scrolls ? all.slice(0, 1) : all;
@@ -84,7 +84,7 @@ function sideOf(pictures: readonly Element[]): number {
   );
 }
 
-/** Letters of a chart shrink with it below this width, in pixels. */
+/** A chart narrower than this, in pixels, shrinks its letters. */
 const CHART_PX = 180;
 const isTooNarrow = (one: Element) =>
   one.matches('.chart-picture') && one.getBoundingClientRect().width < CHART_PX;
@@ -100,7 +100,7 @@ function lay(room: HTMLElement, layout: Layout, width = '100%'): void {
   room.classList.toggle('scrolls', scrolls);
 }
 
-/** Whether the figure fits so; it then has the largest picture that does. */
+/** Whether the figure fits in this layout; if so, its picture has the largest size. */
 function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   lay(room, layout);
   const pictures = picturesOf(room, layout);
@@ -116,7 +116,7 @@ function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   const holds = () => !isCut(room, layout) && isInside();
   if (side < need || pictures.some(isTooNarrow)) return false;
   if (holds()) return true;
-  // A map is as high as it is wide, and what stands beside it keeps its width.
+  // A map is square, and the parts beside it keep their width.
   const place = room.querySelector('.cells')!;
   const cells = [...place.children].filter(isSeen).length;
   const full = place.getBoundingClientRect().width;
@@ -132,11 +132,11 @@ function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
     else high = middle;
   }
   become(low);
-  // A picture that is higher than wide shrinks by more than its place does.
+  // A picture that is taller than wide shrinks by more than its place does.
   return sideOf(pictures) >= need;
 }
 
-/** Buttons that choose which subject is seen, where one is seen at a time. */
+/** Buttons that choose the visible subject, if only one is visible at a time. */
 function drawSwitch(room: HTMLElement, chosen: number, choose: (i: number) => void): void {
   const cells = [...room.querySelectorAll('.cells > .cell')];
   const at = Math.min(chosen, cells.length - 1);

@@ -1,9 +1,7 @@
 /**
- * embed.html in a frame. Without a word from the frame's holder the embed fits into the frame that it got. Where
- * the holder has sink-scope.js, that script lets the frame follow the height that the embed reports, and says
- * the theme of the holder's page.
- *
- * Heights and keys are no secret, so any holder may read them; sink-scope.js listens to frames of this site alone.
+ * embed.html in a frame. Without a message from the host page the embed fits into the frame's size. If the host has
+ * sink-scope.js, that script lets the frame follow the height that the embed reports, and sends the theme of the host
+ * page. Heights and keys are no secret, so any host may read them; sink-scope.js listens only to frames of this site.
  */
 import type { Theme } from '../plot/color';
 import { fitting } from './fit';
@@ -12,11 +10,11 @@ import './fit.css';
 
 const { body } = document;
 
-/** @param onTheme called with the theme of the holder's page */
+/** @param onTheme called with the theme of the host page */
 export function startFrame(onTheme: (theme: Theme) => void): void {
   if (parent === window) return;
   body.classList.add('fit-page');
-  const tell = (said: object) => parent.postMessage(said, '*');
+  const post = (message: object) => parent.postMessage(message, '*');
   const fit = fitting(
     () => document.querySelector<HTMLElement>('.room-figure'),
     () => new DOMRect(0, 0, innerWidth, innerHeight),
@@ -26,7 +24,7 @@ export function startFrame(onTheme: (theme: Theme) => void): void {
     const height = Math.ceil(body.getBoundingClientRect().height);
     if (height === last) return;
     last = height;
-    tell({ sinkscope: 'height', height });
+    post({ sinkscope: 'height', height });
   };
   const look = () => {
     fit.look();
@@ -41,7 +39,7 @@ export function startFrame(onTheme: (theme: Theme) => void): void {
   new ResizeObserver(look).observe(body);
   addEventListener('mousedown', leaveFocus);
   addEventListener('keydown', (event) => {
-    if (!isUsed(event)) tell({ sinkscope: 'key', ...keyOf(event) });
+    if (!isUsed(event)) post({ sinkscope: 'key', ...keyOf(event) });
   });
   addEventListener('message', ({ source, data }) => {
     if (source !== parent || data?.sinkscope !== 'host') return;

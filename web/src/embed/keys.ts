@@ -1,6 +1,6 @@
-/** Keys that a figure does not use belong to the page around it, as slides have theirs. */
+/** A figure passes unused keys to the enclosing page, such as slides with their own keys. */
 
-/** Whether the figure has done something with the key, or the control that has the focus will. */
+/** Returns whether the figure has handled the key, or the focused control will. */
 export function isUsed(event: KeyboardEvent): boolean {
   if (event.defaultPrevented) return true;
   const [target] = event.composedPath();
@@ -11,13 +11,13 @@ export function isUsed(event: KeyboardEvent): boolean {
   return isPress && target.matches('button, a, summary, input');
 }
 
-/** A click on a map leaves the arrow keys to the page around the figure; the Tab key gives them to the map. */
+/** A click on a map leaves the arrow keys to the enclosing page; the Tab key gives them to the map. */
 export function leaveFocus(event: Event): void {
   const [target] = event.composedPath();
   if (target instanceof Element && target.closest('.heatmap')) event.preventDefault();
 }
 
-/** What a message of a frame may say of a key. */
+/** The properties of a key event that a frame posts. */
 export type Key = Pick<
   KeyboardEvent,
   'key' | 'code' | 'keyCode' | 'shiftKey' | 'altKey' | 'ctrlKey' | 'metaKey'

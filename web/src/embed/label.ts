@@ -1,4 +1,4 @@
-/** What a figure says of its models, one after another: a line below the first that several share is said once. */
+/** Removes repeated lines from the labels of a figure's models; the first line of each label stays. */
 export function once(says: readonly string[]): string[] {
   const known = new Set<string>();
   return says.map((one) =>

@@ -1,6 +1,5 @@
 /**
- * What <sink-scope> shows: the page's room of one figure, in a shadow tree, over an engine that all
- * share.
+ * The content of <sink-scope>: the page's room of one figure, in a shadow tree, over an engine that all figures share.
  */
 import { effect, signal } from '@preact/signals-core';
 import { createEngine } from 'sinkscope';
@@ -41,14 +40,16 @@ import { takeTurn } from './turns';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
-/** What a text aligns, or has behind it, is the host's. The foot has its place at the end of the reserved height from the first. */
+/**
+ * The host page decides text alignment and background. The foot is at the end of the reserved height from the start.
+ */
 const HOSTED = `
   :host { background: none; text-align: start; }
   .room-figure { display: flex; flex-direction: column; min-height: var(--sinkscope-height, 480px); }
   .room-figure > .figure { flex: 1; }
 `;
 
-/** The page's own style, whose root is the element here. */
+/** The page's own style sheet; its root is the element here. */
 let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
@@ -58,22 +59,22 @@ function styleOf(): CSSStyleSheet {
   return style;
 }
 
-/** @param shown of the figure that comes first */
+/** @param shown the subjects of the first figure */
 function startEngine(shown: readonly string[]) {
-  // Beside the page its policy holds; elsewhere the host's, which is not ours to widen.
+  // The page's own policy governs its figures; a host page's policy is not ours to change.
   if (base.origin === location.origin) trustOwnScripts();
   return createEngine({ base: new URL(ENGINE, base), lab: areRecordings(shown) });
 }
 
 let sharing: Promise<{ readonly models: Models; readonly zoo: Zoo }> | undefined;
-/** What each figure of the document still shows: a model is closed when none does. */
+/** The subjects that each figure of the document still shows: a model is closed when no figure shows it. */
 const wanted = new Map<object, ReadonlySet<string>>();
 
 function share(shown: readonly string[]) {
   sharing ??= Promise.all([startEngine(shown), openZoo()]).then(([engine, zoo]) => {
     return { models: new Models(engine, zoo), zoo };
   });
-  // The next figure may have more luck.
+  // The next figure may succeed.
   sharing.catch(() => (sharing = undefined));
   return sharing;
 }
@@ -85,7 +86,7 @@ async function release(borrower: object, shown: ReadonlySet<string>): Promise<vo
   await models.release(new Set([...wanted.values()].flatMap((one) => [...one])));
 }
 
-/** The models of the document's figures, for what draws another figure; `ids` stay open as long as `borrower`. */
+/** Shares the models of the document's figures with other code; `ids` stay open as long as `borrower` lives. */
 export async function borrowModels(borrower: object, ids: readonly string[]): Promise<Models> {
   wanted.set(borrower, new Set(ids));
   return (await share(ids)).models;
@@ -121,7 +122,7 @@ export class Live {
     for (const problem of problems) context.fail(problem);
     let end = () => {};
     let view = '';
-    // Another view is another room.
+    // Another view needs another room.
     const entered = effect(() => {
       if (this.#state.value.view === view) return;
       view = this.#state.value.view;
@@ -134,7 +135,7 @@ export class Live {
       });
     });
     this.#scope.onEnd(entered);
-    // The lab and an experiment report when they have ended, and are seen before that.
+    // The lab and an experiment report at their end, and are visible before it.
     this.#root.addEventListener('waits', (event) =>
       host.toggleAttribute('data-waits', (event as CustomEvent<boolean>).detail),
     );
@@ -146,13 +147,13 @@ export class Live {
     });
     this.#scope.effect(() => this.#reportRun(context));
     this.#fit();
-    // A deck of slides must not move on by what is typed into a figure; what a figure does not use is the deck's.
+    // Typing in a figure must not move a deck of slides on; keys that the figure does not use go to the deck.
     this.#root.addEventListener('keydown', (event) => isUsed(event) && event.stopPropagation());
     this.#root.addEventListener('mousedown', leaveFocus);
     void this.#open(context);
   }
 
-  /** A host of a given height is a box like an iframe; elsewhere the figure is as high as it needs. */
+  /** A host of a given height is a box like an iframe; otherwise the figure is as high as it needs. */
   #fit(): void {
     const host = this.#host;
     const isBox = () => host.hasAttribute('height') || host.style.height !== '';
@@ -193,8 +194,8 @@ export class Live {
         release: (kept) => release(this, kept),
         texts: (question) => textsOf(question, zoo, context.file.peek()),
         turn: () => takeTurn(this.#host),
-        // In another's page nothing is asked of a hub; the page itself asks the reader. What that page names
-        // itself, or lies beside this file, is fetched.
+        // On another site the figure does not contact a hub; only the page asks the reader. It fetches the
+        // recording that the host names, and recordings shipped with this file.
         admit: async (id) => {
           if (id !== recordingOf(this.#host) && !(isOfRecording(id) && isOfThisSite(id)))
             return false;
@@ -250,7 +251,7 @@ export class Live {
     };
   }
 
-  /** Once for each answer: the event, and what a screen reader reads of the figure. */
+  /** Dispatches the event and updates the screen reader's text once for each answer. */
   #reportRun(context: Context): void {
     const state = this.#state.value;
     if (isWholeRoom(state.view)) return;

@@ -1,4 +1,4 @@
-/** `load` for programs of other sites, such as notebooks: the engine and models of the zoo lie beside this file. */
+/** `load` for programs of other sites, such as notebooks: the engine and models of the zoo are next to this file. */
 import { load as open } from 'sinkscope';
 import { base } from '../base';
 

@@ -1,17 +1,17 @@
-/** The code that a teacher pastes: the element, an iframe, and both in the form that course tools take. */
+/** The code that a teacher pastes: the element, an iframe, and both in the formats of course tools. */
 import { printHash, type State } from '../ask/state';
 import { EXPERIMENT, isWholeRoom, LAB, titleOf as titleOfView } from '../views/index';
 import { attributesOf } from './attributes';
 
 interface Snippet {
-  /** The hosts that take the code. */
+  /** Names the hosts that take this code. */
   readonly label: string;
   readonly make: (state: State, base: URL, size?: Size) => string;
-  /** Whether the host's page loads sink-scope.js, which the server must allow. */
+  /** Whether the host page loads sink-scope.js, which the server must allow. */
   readonly needsScript?: boolean;
 }
 
-/** Of the embed, in CSS pixels; without a width as wide as the host's text. */
+/** The size of the embed in CSS pixels; without a width it is as wide as the host's text. */
 export interface Size {
   readonly width?: number;
   readonly height: number;
@@ -26,17 +26,17 @@ const QUOTED: Readonly<Record<string, string>> = {
 };
 const quoted = (text: string) => `"${text.replace(/[&"<>]/g, (letter) => QUOTED[letter]!)}"`;
 
-/** Of an embed: what a room is in is no part of it. */
+/** The state of an embed, without the keys of the page's rooms. */
 function own(state: State): State {
   return { ...state, room: 'start', why: 0 };
 }
 
-/** Written even at their defaults: a page that changes a default changes no course. */
+/** Keys that are written even at their defaults, so that a later change of defaults changes no course. */
 function pinned({ input }: State): readonly (keyof State)[] {
   return ['view', 'shown', ...(input === 'text' ? (['prompt'] as const) : [])];
 }
 
-/** The hash of embed.html. */
+/** Returns the hash of embed.html. */
 export function hashOf(state: State): string {
   return `#${printHash(own(state), pinned(state))}`;
 }
@@ -45,7 +45,7 @@ function script(base: URL): string {
   return `<script type="module" src=${quoted(new URL('sink-scope.js', base).href)}></script>`;
 }
 
-/** Attributes and no style: a strict policy of the host refuses inline styles. */
+/** Attributes instead of styles: a strict policy of the host refuses inline styles. */
 const sizes = (
   { width, height }: Size,
   isWide: boolean,
@@ -63,7 +63,7 @@ function attributes(state: State, size: Size): readonly (readonly [string, strin
   return [...attributesOf(own(state), pinned(state)), ...box];
 }
 
-/** What is seen until the figure is, and in its place where no script runs. */
+/** Returns the placeholder until the figure is drawn, or where no script runs. */
 function contentOf(state: State, base: URL, { width }: Size) {
   const name = { [LAB]: 'lab', [EXPERIMENT]: 'purpose' }[state.view] ?? 'start';
   const picture = new URL(`cards/${name}.png`, base).href;
@@ -84,7 +84,7 @@ function element(state: State, base: URL, size: Size): string {
   );
 }
 
-/** A plain script: a module that a server keeps from other sites fails without a word. */
+/** A plain script: a module that a server blocks for other sites fails without a message. */
 function warning(base: URL): string {
   const missing =
     `Not shown: this page could not load ${new URL('sink-scope.js', base).href}. ` +
@@ -169,7 +169,7 @@ export const snippets: readonly Snippet[] = [
   },
   {
     label: 'reveal.js',
-    // A slide has one size, in which the figure lays itself out; the script says the theme and takes the keys.
+    // A slide has a fixed size, and the figure fits into it; the script sends the theme and receives the keys.
     make: (state, base, size = FULL) =>
       `<section>\n  ${frame(state, base, size, 'data-src', 'data-size="fixed" ')}\n</section>\n${script(base)}`,
     needsScript: true,

@@ -1,9 +1,9 @@
-/** The theme of a host's page, read from how it looks. */
+/** Detects the theme of a host page from its colors. */
 import type { Theme } from '../plot/color';
 
 let pixel: CanvasRenderingContext2D | null | undefined;
 
-/** Luminance from 0 to 1, and how opaque the color is; it may be written in any color space that CSS knows. */
+/** Luminance from 0 to 1, and opacity; the color may be in any color space of CSS. */
 function lightOf(color: string): { readonly light: number; readonly alpha: number } {
   pixel ??= document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   if (!pixel) return { light: 0, alpha: 0 };
@@ -25,7 +25,7 @@ function* upFrom(element: Element): Generator<Element> {
   }
 }
 
-/** Luminance of what is behind an element's letters. */
+/** Luminance of the background of an element's letters. */
 function behind(element: Element): number {
   for (const one of upFrom(element)) {
     const { light, alpha } = lightOf(getComputedStyle(one).backgroundColor);
@@ -38,12 +38,12 @@ function behind(element: Element): number {
   return isDark ? 0 : 1;
 }
 
-/** Letters between these say nothing without what is behind them. */
+/** Letters of a luminance between these decide nothing without their background. */
 const [DARK, LIGHT] = [0.4, 0.6];
 
 /**
- * A page with light letters is dark, however it says so. What is behind them may be a picture, or a layer that is no
- * ancestor, so that it decides only on letters of a middle gray.
+ * A page with light letters is dark. The background may be a picture, or a layer that is no ancestor, so that it
+ * decides only for letters of a middle gray.
  */
 export function themeOf(element: Element): Theme {
   const letters = lightOf(getComputedStyle(element).color).light;
@@ -51,9 +51,9 @@ export function themeOf(element: Element): Theme {
   return letters > limit ? 'dark' : 'light';
 }
 
-/** Calls `look` whenever the theme around the element may have changed; returns what ends that. */
+/** Calls `look` whenever the host's theme may have changed; returns a function that stops this. */
 export function watchTheme(element: Element, look: () => void): () => void {
-  // Themes are classes and attributes of what holds the element, other stylesheets, or the system's.
+  // Themes are classes and attributes of ancestors, stylesheets, or the system's preference.
   const watcher = new MutationObserver(look);
   for (const one of upFrom(element)) watcher.observe(one, { attributes: true });
   watcher.observe(document.head, {
@@ -62,7 +62,7 @@ export function watchTheme(element: Element, look: () => void): () => void {
     childList: true,
     subtree: true,
   });
-  // Until a transition ends, colors are between those of the two themes.
+  // During a transition, colors are between those of the two themes.
   const ended = ({ propertyName }: TransitionEvent) => propertyName.includes('color') && look();
   const job = new AbortController();
   const { signal } = job;

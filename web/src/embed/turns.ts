@@ -1,17 +1,17 @@
 /**
- * The figures of a document share one engine. They take turns in its order, so that what a reader comes to first is
- * there first.
+ * The figures of a document share one engine. They take turns in document order, so that the figure that a reader sees
+ * first is ready first.
  */
 const waiting = new Map<Element, () => void>();
 let isTaken = false;
 
-/** Waits for the figure's turn; what it resolves to gives the turn back. */
+/** Waits for the figure's turn; the returned function ends the turn. */
 export async function takeTurn(host: Element): Promise<() => void> {
   const turn = new Promise<void>((resolve) => waiting.set(host, resolve));
-  // Figures that ask in the same task are all there before one of them is chosen.
+  // Waits a task, so that all figures that ask in the same task are in the queue.
   if (!isTaken) setTimeout(pass);
   await turn;
-  // A figure that goes on at once asks again before another one is chosen.
+  // A figure that continues at once asks again before another one is chosen.
   return () => {
     isTaken = false;
     setTimeout(pass);

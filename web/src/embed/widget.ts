@@ -1,12 +1,12 @@
 /**
- * A figure as an anywidget module, for hosts that take these in the place of HTML, as Jupyter Book 2 does. Such a host
- * copies this file to its own site, so that it imports nothing by itself: the model names the script of the element.
+ * A figure as an anywidget module, for hosts that take these instead of HTML, as Jupyter Book 2 does. Such a host
+ * copies this file to its own site, so the file has no relative imports: the model names the element's script.
  */
 interface AnyModel {
   get(name: 'script' | 'attributes' | 'content'): unknown;
 }
 
-/** What is seen until the figure is, or where its script cannot be loaded. */
+/** The placeholder until the figure is drawn, or if its script cannot be loaded. */
 interface Content {
   readonly link: string;
   readonly picture: string;

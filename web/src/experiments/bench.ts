@@ -1,6 +1,7 @@
 /**
- * Experiments, as a room and as a figure: what depends on a sink, measured without it. Each measures settings of the models that are shown
- * and says in a sentence what its numbers say; the rows of the table of experiments know what and how.
+ * Experiments, as a room and as a figure: each measures how models behave without something that depends on the sink.
+ * An experiment measures settings of the shown models and states the result in a sentence; its row in the table of
+ * experiments defines both.
  */
 import { computed } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -39,12 +40,12 @@ import { sharedConditions } from '../words';
 
 const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
 
-/** The state as its figures have it: an experiment has prompts of its own. */
+/** Returns the state for the experiment's figures: an experiment has prompts of its own. */
 function inner(state: State): State {
   return { ...state, input: state.from, T: state.length, n: state.runs };
 }
 
-/** Models without what is done to them: an experiment does that itself. */
+/** Returns the models without their edits: the experiment adds its own. */
 function basesOf({ shown }: State): string[] {
   const bare = shown.flatMap((text) => {
     const parsed = parseSubject(text);
@@ -56,21 +57,24 @@ function basesOf({ shown }: State): string[] {
 /** Tokens of the prompt that is shown: a larger map has no visible cells and fills the memory. */
 const LOOKED = 256;
 
-/** Settings of a model that are measured in one go, once there is something to say. */
+/** The number of settings of a model that are measured together, after the sentence has its numbers. */
 const SWEPT = 8;
 
-/** Of each model first what the sentence is of, then some of the others: none waits for another's end. */
+/**
+ * Interleaves the studies of the models: first those that the sentence needs, then the others, so that no model waits
+ * for another.
+ */
 function inTurns(lists: readonly (readonly Study[])[], lead: number): Study[] {
   const turn = (i: number) => (i < lead ? 0 : 1 + Math.floor((i - lead) / SWEPT));
   const all = lists.flatMap((list) => list.map((one, i) => ({ ...one, turn: turn(i) })));
   return all.sort((a, b) => a.turn - b.turn);
 }
 
-/** What a figure says of itself once all settings are measured: the detail of `ended`. */
+/** The detail of `ended`, the event of a figure whose settings are all measured. */
 interface Ended {
   readonly view: 'experiment';
   readonly says: string;
-  /** The settings of each model, as they are called in its table. */
+  /** The settings of each model, with their names in its table. */
   readonly results: readonly {
     readonly subject: string;
     readonly title: string;
@@ -98,7 +102,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   const details = part(side, 'experiment-detail');
   const foot = part(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
 
-  // Conditions that all models share are said once, under the charts; a figure alone says all of its own.
+  // Conditions that all models share appear once, under the charts; a single figure states all of its own.
   let stated: readonly string[] = [];
   const look = isEmbed ? {} : { stated: () => stated };
 
@@ -112,7 +116,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     return bases[Math.min(outer.state.value.at, bases.length - 1)]!;
   };
 
-  /** What is looked at of one prompt: the chosen model, or all where the plan needs it. */
+  /** Returns the subjects whose first prompt is shown: the chosen model, or all if the plan needs them. */
   const looked = (engine: Engine): string[] => {
     if (isEmbed && !experiment().isLed) return [];
     const edits = experiment().look(asked(engine));
@@ -125,7 +129,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       const given = asked(engine);
       const subject = `${base}${experiment().look(given)}`;
       const [lead] = experiment().isLed ? shownOf(outer, [subject]) : [];
-      // Another room's frame may not have what the plan is made of.
+      // Another room's frame may lack the numbers that the plan needs.
       const isWhole =
         lead?.frame && !lead.isStale && isRead(experiment().detail, lead.frame, given.describe);
       const frame = isWhole ? lead.frame : undefined;
@@ -138,7 +142,9 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     measures,
   });
 
-  /** For figures of these subjects: what is saved and embedded names them, and the experiment's prompts. */
+  /**
+   * Returns the context of figures of these subjects: saved files and embeds name them, and the experiment's prompts.
+   */
   const contextOf = (
     subjects: (engine: Engine) => readonly string[],
     change: (state: State) => Partial<State>,
@@ -160,19 +166,19 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       planned(engine).flatMap(({ base, settings }) =>
         settings.map((setting) => studyOf(base, setting).subject),
       ),
-    // In another's page a run keeps all that it reads: of a long text more than there is room for.
+    // On another site a run keeps all fields that it reads, for which memory is too small with a long text.
     (state) => ({
       ...experiment().embeds?.(state),
       ...(state.T > LONG ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
-  /** Of the one that is looked at. */
+  /** The context of the chosen model. */
   const single = contextOf(
     (engine) => [`${chosen()}${experiment().look(asked(engine))}`],
     ({ T }) => ({ n: 1, at: 0, T: Math.min(T, LOOKED) }),
   );
 
-  /** Whether a cache forgets in what is looked at, so that the run says what. */
+  /** Whether the shown edits evict keys, so that the run records which. */
   const isEvicting = (engine: Engine) => experiment().look(asked(engine)).includes('~evict');
 
   asks(outer, scope, (_, engine) => {
@@ -211,7 +217,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       return { base, frames: isOld ? old : frames, isStale: isOld, errors, isWhole, least };
     });
 
-  // What the sentence and the picture beside the chart are of.
+  // The sentence and the picture beside the chart appear together.
   appearsWhole(root, scope, () => {
     const engine = outer.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
@@ -233,7 +239,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       >Open in Sinkscope</a
     >`;
 
-  /** Beside the experiment in the room: what is known of large models, and the code to embed it. */
+  /** Renders the notes beside the experiment: reports about large models, and the code to embed it. */
   function beside(): TemplateResult {
     const shown = basesOf(outer.state.value);
     return html`${experiment().foot?.() ?? nothing}
@@ -245,7 +251,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   }
 
   let said = '';
-  /** Once for each answer. */
+  /** Dispatches the event once for each answer. */
   function report(says: string, groups: readonly Group[]): void {
     if (says === said) return;
     said = says;

@@ -1,4 +1,4 @@
-/** Which keys to keep: loss against the budget, for each way of choosing. */
+/** Which keys to keep: loss against the budget, for each eviction policy. */
 import { html } from 'lit';
 import type { Describe } from 'sinkscope';
 import { choicesOf } from '../ask/subject';
@@ -44,9 +44,9 @@ export const cache: Experiment = {
         : SOME;
     const isKnown = known.includes(state.policy);
     const chosen = [...new Set([...policies, ...(isKnown ? [state.policy] : [])])];
-    // What the sentence is of comes first.
+    // The settings that the sentence needs come first.
     const sizes = [...new Set([state.budget, ...budgets])];
-    // It takes a quarter longer: of all settings where it is wanted.
+    // The KL divergence takes a quarter longer: a full sweep has it only on request.
     const hasKl = state.sweep === 'some' || state.measure === 'kl';
     const measures = ['loss_mean', 'keeps_first', ...(hasKl ? ['kl_mean'] : [])];
     const all = sizes
@@ -81,7 +81,7 @@ export const cache: Experiment = {
         `in ${percent(keeps(best.frame), 0)} of the heads), and highest when it keeps ${policy(worst.frame)} ` +
         `(${signed(worst.cost)}; ${percent(keeps(worst.frame), 0)}).`,
     );
-    // Each policy that keeps the first token in most heads loses less than each that does not.
+    // Whether each policy that keeps the first token in most heads loses less than each of the others.
     const isKeeping = main!.order.map(({ frame }) => keeps(frame) >= 0.5);
     const count = isKeeping.filter(Boolean).length;
     const isKept = 0 < count && count < isKeeping.length && isKeeping.lastIndexOf(true) < count;

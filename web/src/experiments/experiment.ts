@@ -1,6 +1,6 @@
 /**
- * What an experiment is: a row of the table in index.ts. It says which settings of each model are measured, in
- * words that the queue understands, and what their numbers mean; the room asks and draws.
+ * The definition of an experiment, a row of the table in index.ts. A row lists the settings of each model, in words
+ * that the queue understands, and explains their numbers; the room asks and draws.
  */
 import type { TemplateResult } from 'lit';
 import type { Describe } from 'sinkscope';
@@ -16,7 +16,7 @@ export interface Asked {
   readonly question: Question;
 }
 
-/** A setting of a model: what is done to it, and what it is asked. */
+/** A setting of a model: its edits and its question. */
 export interface Setting {
   /** The edits that follow the model in the text of a subject. */
   readonly edits: string;
@@ -24,7 +24,7 @@ export interface Setting {
   readonly measures: readonly string[];
 }
 
-/** What is known of one model. */
+/** The results of one model. */
 export interface Group {
   /** The text of the subject without edits. */
   readonly base: string;
@@ -37,24 +37,24 @@ export interface Experiment {
   readonly name: State['experiment'];
   readonly title: string;
   readonly hint: string;
-  /** The chart of all models, and the picture of one prompt of the chosen model beside it. */
+  /** The chart of all models; the chosen model's picture of one prompt is beside it. */
   readonly view: View;
   readonly detail: View;
-  /** Where the picture follows the state. */
+  /** Returns the view, if it depends on the state. */
   readonly viewOf?: (state: State) => View;
-  /** What another's page is asked where that is no setting of a model. */
+  /** The state of the embed, for experiments that are no setting of a model. */
   readonly embeds?: (state: State) => Partial<State>;
-  /** What is put in for the detail; '' for nothing. */
+  /** Returns the edit that the detail shows; '' for none. */
   readonly look: (asked: Asked) => string;
   /** Whether the detail of every model is needed before its settings are known. */
   readonly isLed?: boolean;
-  /** @param lead the detail's frame of this model, where there is one */
+  /** @param lead the detail's frame of this model, if any */
   readonly plan: (asked: Asked, lead: Frame | undefined) => readonly Setting[];
-  /** How many settings of the plan the sentence is of, the first ones: they are measured before all others. */
+  /** The number of first settings of the plan that the sentence needs: they are measured before all others. */
   readonly lead: number;
   /** A heading and a sentence, of the numbers that are there. */
   readonly says: (groups: readonly Group[], state: State) => Finding;
-  /** @param file the reader's prompts, where a command names them */
+  /** @param file the reader's prompts, if a command names them */
   readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;
   readonly controls: (context: Context) => TemplateResult;
   readonly foot?: () => TemplateResult;

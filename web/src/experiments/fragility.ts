@@ -1,6 +1,6 @@
 /**
- * One token again and again, one channel, one weight: how little it takes to move a sink, and how models
- * are built so that it takes more. It shows a mechanism on the reader's own models.
+ * Perturbations: a repeated token, one channel, one weight. The experiment shows how small a change moves a sink, and
+ * which architectures resist it. It demonstrates a mechanism on the reader's own models.
  */
 import { html } from 'lit';
 import { segmented } from '../page/controls';
@@ -18,7 +18,7 @@ import { cost, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 /** Times the others' hidden norm: below it token 1 is one of many. */
 const STANDS_OUT = 2;
-/** As many beside the one that is meant. */
+/** The number of random controls for the tested one. */
 const OTHERS = 5;
 const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
 
@@ -33,7 +33,7 @@ function others(n: number, not: number, seed: number): number[] {
   return [...found];
 }
 
-/** Whether the stream receives what a head writes as W_O makes it. */
+/** Whether the residual stream receives W_O times a head's output unchanged. */
 const addsHeads = ({ architecture: { norm_place, branch_norms, gate } }: Frame) =>
   norm_place !== 'post' && !branch_norms && gate !== 'output_element';
 
@@ -42,10 +42,10 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
   const with_ = (edits: string): Setting => ({ edits, question, measures: MEASURES });
   if (state.perturbation === 'channel') {
     const { channel, layer, token, value } = peakOf(lead);
-    // Token 1 is the same in all prompts: its number at 0, and at what it is in the first prompt.
+    // Token 1 is the same in all prompts, so its channel can be set to 0, or to its value in the first prompt.
     const number = `~clamp_channel(${channel},${layer},${token}`;
     const fixed = `${number},to=value,value=${value.toFixed(2)})`;
-    // Of the first prompt itself it would change nothing.
+    // For the first prompt itself the second edit would change nothing.
     const alone = [`${number})`, ...(question.n > 1 ? [fixed] : [])];
     return [
       with_(''),
@@ -66,7 +66,7 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
   const at = (r: number, c: number) => with_(`~scale_weight(down,${layer},${r},${c},0)`);
   const rows = others(D, row, state.seed);
   const columns = others(F, column, state.seed + 1);
-  // A narrow feed-forward layer has fewer other columns than there are rows.
+  // A narrow feed-forward layer may have fewer other columns than there are rows.
   const pairs = rows.slice(0, columns.length).map((r, i) => at(r, columns[i]!));
   return [with_(''), at(row, column), ...pairs];
 }
@@ -74,7 +74,7 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
 const repeatedOf = ({ question, first }: Frame) =>
   question.again ? `“${first.at(-1)}”` : 'a random word';
 
-/** How many copies of a word, and of the start token, have the hidden norm of a first token. */
+/** States how many copies of a word, and of the start token, have the hidden norm of a first token. */
 function sayRepeat(groups: readonly Group[]) {
   const results = groups.flatMap(({ title, frames }) => {
     const text = frames.find(({ question }) => question.input !== 'repeat');
@@ -117,7 +117,7 @@ function sayRepeat(groups: readonly Group[]) {
   };
 }
 
-/** Whether later tokens need the directions of the tag more than random ones, and what the heads write there. */
+/** States whether later tokens need the directions of the tag more than random ones, and what the heads write there. */
 function sayTag({
   own,
   most,
@@ -226,7 +226,7 @@ const PERTURBATIONS = [
   ['tag', 'project the tag out'],
 ] as const;
 
-/** The chart follows what is done. */
+/** Returns the chart of the chosen perturbation. */
 export function viewOf({ perturbation }: State): View {
   return perturbation === 'repeat' ? firsts : perturbations;
 }

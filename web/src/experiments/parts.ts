@@ -1,4 +1,4 @@
-/** What the experiments' sentences, tables and controls are made of. */
+/** Building blocks of the experiments' sentences, tables and controls. */
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { commandOf, copyCommand } from '../page/command';
@@ -65,7 +65,7 @@ export function wholeOf(frames: readonly Frame[]): Frame | undefined {
   return frames.find(isUnedited);
 }
 
-/** What a setting costs; undefined where it, or the unedited run, is not there. */
+/** Returns how much a setting raises the loss; undefined while it or the unedited run is missing. */
 export function cost(frames: readonly Frame[], of: (frame: Frame) => boolean): Cost | undefined {
   const whole = wholeOf(frames);
   const found = frames.find((frame) => frame !== whole && of(frame));
@@ -77,7 +77,7 @@ export interface Column {
   readonly of: (frame: Frame, whole: Frame | undefined) => string | undefined;
 }
 
-/** More rows than this are shown when they are asked for. */
+/** A table with more rows than this is folded. */
 const MOST_OPEN = 12;
 
 /** A row for each setting of each model. */

@@ -1,4 +1,4 @@
-/** Few bits: who stretches the scale, and what it helps to keep the first tokens exact. */
+/** Few bits: which tokens stretch the scale, and how much exact first tokens help. */
 import { html, nothing } from 'lit';
 import { choicesOf } from '../ask/subject';
 import { choices } from '../page/controls';
@@ -13,13 +13,13 @@ import { check, choicesIn, lossColumns, settingsTable, slider, wholeOf } from '.
 
 const BITS = [8, 6, 4, 3, 2];
 
-/** Of weights a tensor is a matrix, and a channel one of its outputs. */
+/** For weights, a tensor is a matrix and a channel is one of its outputs. */
 const OF_WEIGHTS: Readonly<Record<string, string>> = {
   tensor: 'one scale per matrix',
   channel: 'one scale per output row',
 };
 
-/** Weights belong to no token: none shares a scale with its own, and none stays exact. */
+/** Weights belong to no token: they have no scale per token, and no first tokens stay exact. */
 const grainsOf = (all: readonly (readonly [string, string])[], { what }: State) =>
   all
     .filter(([by]) => what !== 'weights' || by !== 'token')
@@ -37,7 +37,7 @@ export const quantisation: Experiment = {
   plan: ({ state, question, describe }) => {
     const error = state.what === 'weights' ? 'weight_error' : 'quantise_error';
     const measures = ['loss_mean', 'sink_ratio', error, 'hidden_change', 'kl_mean'];
-    // What the sentence is of comes first.
+    // The settings that the sentence needs come first.
     const grains = [
       ...new Set([
         grainOf(state),

@@ -1,4 +1,4 @@
-/** A cache that forgets by age: what happens when token 1 leaves it. */
+/** A cache that evicts by age: how the loss changes when token 1 leaves it. */
 import { html } from 'lit';
 import { choices } from '../page/controls';
 import { attention } from '../views/attention';
@@ -22,10 +22,10 @@ import {
 
 const MEASURES = ['loss_at', 'loss_mean'];
 
-/** What is set for a text that is many times as long as what the zoo's models were trained on. */
+/** The settings for a text many times as long as the training texts of the zoo. */
 const FAR = { length: 4000, runs: 1, positions: 'cache' } as const;
 
-/** Below this a change of the loss, in nats per token, is little. */
+/** A change of the loss below this, in nats per token, is little. */
 const LITTLE = 0.05;
 const QUESTION = 'What happens when the first token leaves the cache?';
 const HELPS_LITTLE = 'Keeping the first token helps little here';
@@ -48,7 +48,7 @@ function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolea
     : `~evict(window,${budget}${placed})`;
 }
 
-/** What a run of the first model takes, where only what the cache keeps was held. */
+/** States the memory of the first model's run if it kept only what its cache holds. */
 function holds([group]: readonly Group[]): string {
   const { bytes } = group?.frames.findLast((frame) => frame.bytes) ?? {};
   return bytes
@@ -56,7 +56,7 @@ function holds([group]: readonly Group[]): string {
     : '';
 }
 
-/** Of a text that goes on behind the context there is no unedited run: the two caches are compared. */
+/** Beyond the context there is no unedited run, so the sentence compares the two caches. */
 function sayFar(groups: readonly Group[], { firstKeys, recentKeys }: State): Finding | undefined {
   const all = groups.flatMap(({ title, frames }) => {
     const [window, kept] = ['window', 'first'].map((policy) => frames.find(isOf(policy)));

@@ -1,4 +1,4 @@
-/** The lab's charts: one table of what is drawn of a log, and both labs' lines of each. */
+/** The lab's charts: a table of the columns of a log that are drawn, and both labs' lines of each. */
 import { drawChart, type Series } from '../plot/chart';
 import { part } from '../page/view';
 import { percent, show } from '../words';
@@ -18,9 +18,9 @@ interface Line {
 
 interface Chart {
   readonly title: string;
-  /** How the lines differ, where a task has triggers. */
+  /** Explains the lines of a task with triggers. */
   readonly key?: string;
-  /** The same where a trigger is planted in a text, and where a text is learnt and another one is not. */
+  /** The same for a trigger planted in a text, and for a training with held-out text. */
   readonly keyOfPlanted?: string;
   readonly keyOfHeld?: string;
   readonly lines: readonly Line[];

@@ -16,12 +16,12 @@ import {
   type Settings,
 } from './settings';
 
-/** What is seen without opening more. */
+/** Settings that are visible before the reader opens the rest. */
 const FIRST_SEEN = ['operation', 'optimiser', 'learning_rate'];
 const FIRST_SEEN_OF_FINE_TUNE = ['from', 'operation', 'learning_rate'];
 const MINUTE = 60;
 
-/** A time that somebody waits. */
+/** Formats a remaining time. */
 function duration(seconds: number): string {
   if (!Number.isFinite(seconds)) return '';
   if (seconds < MINUTE) return `${Math.max(1, Math.round(seconds))} s`;
@@ -39,7 +39,7 @@ export class Controls {
     this.#again = again;
   }
 
-  /** Train, one step, from the start; how far it is, and what is to come. */
+  /** The buttons Train, one step and Reset, and the progress. */
   bar(): TemplateResult {
     const pair = this.#pair;
     const { isRunning, canTrain, step, steps, isOver, labs } = pair;

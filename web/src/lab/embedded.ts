@@ -18,11 +18,11 @@ const FRAME_MS = 100;
 /** Attention on the first token, and loss. */
 const CHARTS = 2;
 
-/** What the figure says of itself once both trainings have ended: the detail of `ended`. */
+/** The detail of `ended`, the event of a figure whose trainings have both ended. */
 export interface Trained {
   readonly view: 'lab';
   readonly says: string;
-  /** Of the left model and of the right one; a number by step is [steps]. */
+  /** Results of the left and of the right model; numbers by step are [steps]. */
   readonly results: readonly {
     readonly subject: string;
     readonly title: string;
@@ -64,7 +64,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   let isOpening = false;
   scope.onEnd(() => (isOver = true));
 
-  /** Fetches the engine that trains, and begins both models. */
+  /** Fetches the engine that trains, and starts both models. */
   async function open(): Promise<void> {
     isOpening = true;
     draw();
@@ -102,7 +102,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     });
   }
 
-  /** Before the first training there is nothing to draw: a host's picture, or a sentence, is shown in its place. */
+  /** Before the first training the place shows the host's picture, or a sentence. */
   function waits(): void {
     const isWaiting = !pair.isReady;
     if (grid.hidden === isWaiting) return;

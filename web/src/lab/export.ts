@@ -1,4 +1,4 @@
-/** What the reader takes along: a model into Explore or onto the disk, the log, the picture. */
+/** Exports: a model into Explore or onto the disk, the log, the picture. */
 import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
@@ -64,7 +64,7 @@ async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown)
   return kind === 'PNG' ? pngOf(picture) : new Blob([svgText(picture)], { type: 'image/svg+xml' });
 }
 
-/** The menu of the lab's picture and numbers; `shown` gives what is there when the reader chooses. */
+/** The menu of the lab's picture and numbers; `shown` returns the state at the reader's click. */
 export function addSaveMenu(
   place: HTMLElement,
   context: Context,

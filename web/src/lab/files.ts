@@ -29,7 +29,7 @@ async function folderOf({ setup, weights, steps, defaults }: Trained) {
   });
 }
 
-/** As Explore opens it. */
+/** Returns the model's files for Explore. */
 export async function modelFiles(folder: string, trained: Trained): Promise<readonly DiskFile[]> {
   return (await folderOf(trained)).map(({ path, data }) => ({
     path: `${folder}/${path}`,
@@ -37,7 +37,7 @@ export async function modelFiles(folder: string, trained: Trained): Promise<read
   }));
 }
 
-/** As one file to keep: a ZIP archive with the folder in it. */
+/** Returns one ZIP archive with the folder in it. */
 export async function modelZip(folder: string, trained: Trained): Promise<Blob> {
   const files = (await folderOf(trained)).map(
     ({ path, data }) =>
@@ -50,11 +50,11 @@ export interface Logged {
   readonly name: string;
   readonly settings: Settings;
   readonly log: readonly LogEntry[];
-  /** The same run on the command line. */
+  /** The command that repeats the run. */
   readonly command: string;
 }
 
-/** What measured it, and the address of both labs. */
+/** The build that measured it, and the address of both labs. */
 interface Origin {
   readonly version: string;
   readonly link: string;

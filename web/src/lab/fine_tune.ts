@@ -10,7 +10,7 @@ import type { Setup } from './setup';
 import { keptText, type OwnText } from './store';
 import { HELD, HELD_TOKENS, TRAINED } from './table';
 
-/** The reader's text, which this browser keeps. */
+/** The reader's text, which the browser stores. */
 export const ownText = signal<OwnText | undefined>(undefined);
 
 /** The token before every sequence: <s> is token 0 of every model of the zoo. */
@@ -88,7 +88,7 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
     ...(first === undefined ? {} : { first }),
   });
   const firstId = Number(fineTune.recipe.first);
-  // The passages are no measure of what is forgotten while they are learnt.
+  // Passages that the model is trained on do not measure forgetting.
   const isNew = settings.text !== 'passages';
   const held = isNew ? { held: await heldOf(tokenizer, Number(length), firstId) } : {};
   return {

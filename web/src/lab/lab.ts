@@ -1,6 +1,6 @@
 /**
- * One lab: a model in training, in a worker of its own. It trains, pauses, begins again; what it shows
- * is in its fields, and `changed` counts the times that there was something new, ten a second at most.
+ * One lab: a model in training, in a worker of its own. It trains, pauses and resets; its fields hold the state, and
+ * `changed` counts the updates, ten a second at most.
  */
 import { signal } from '@preact/signals-core';
 import {
@@ -30,7 +30,7 @@ const HELD_EVERY = 10;
 const TRIGGERS = 2;
 /** Cores of one of two labs; the digits do not depend on them. */
 const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
-/** What a step costs, in passes forwards. */
+/** The cost of a training step, in forward passes. */
 const STEP_COST = 3.3;
 
 /** Attention of the fixed sample, [L, H, T, T]. */
@@ -49,41 +49,41 @@ async function timed(training: Training): Promise<number> {
 export class Lab {
   readonly changed = signal(0);
   stage: Stage = 'loading';
-  /** Why it is not ready. */
+  /** Why the lab is not ready. */
   trouble = '';
   settings: Settings = {};
   log: LogEntry[] = [];
   sample: readonly number[] = [];
   picture: Picture | undefined;
-  /** What is trained; undefined: nothing yet. */
+  /** The model and its recipe; undefined before the first training. */
   setup: Setup | undefined;
-  /** Seconds that it has trained. */
+  /** Seconds of training so far. */
   seconds = 0;
-  /** From where it can go on should its worker end; undefined: nothing is kept. */
+  /** The last saved state, for the case that the worker ends; undefined if none was saved. */
   kept: Kept | undefined;
   readonly #prepare: (settings: Settings) => Promise<Setup>;
-  /** Of a pass forwards, before anything was trained. */
+  /** Seconds of a forward pass, before any training. */
   #lookSeconds = NaN;
   #engine: Promise<Engine> | undefined;
   #training: Training | undefined;
   #job: AbortController | undefined;
   #running: Promise<void> | undefined;
-  /** One beginning after the other. */
+  /** Counts the initializations, so that only the latest one counts. */
   #turn = 0;
 
   readonly #side: number;
   readonly #isKept: boolean;
-  /** All that its digits depend on, as words. */
+  /** The key of the training: all settings that its digits depend on. */
   #of = '';
 
-  /** @param isKept whether the training is kept for the next visit */
+  /** @param isKept whether the training is saved for the next visit */
   constructor(side: number, prepare: (settings: Settings) => Promise<Setup>, isKept = true) {
     this.#side = side;
     this.#isKept = isKept;
     this.#prepare = prepare;
   }
 
-  /** Whether there is a model; one that was refused or lost leaves its picture behind. */
+  /** Whether there is a model; a refused or lost one leaves its picture. */
   get isThere(): boolean {
     return this.#training !== undefined;
   }
@@ -92,17 +92,17 @@ export class Lab {
     return this.stage === 'running';
   }
 
-  /** Updates that the weights have had: an entry was made before each. */
+  /** The number of updates of the weights: each has an entry in the log. */
   get step(): number {
     return this.log.length;
   }
 
-  /** Of a step on this machine; a guess before the first. */
+  /** Seconds of a step on this machine; an estimate before the first. */
   get stepSeconds(): number {
     return this.step ? this.seconds / this.step : STEP_COST * this.#lookSeconds;
   }
 
-  /** The sample's tokens as they read. */
+  /** The text of each token of the sample. */
   get words(): readonly string[] {
     return this.sample.map((id) => this.setup?.piece(id) ?? '');
   }
@@ -114,7 +114,7 @@ export class Lab {
     return this.#engine;
   }
 
-  /** Restores the training of these settings from the last visit, else begins it. */
+  /** Restores the training of these settings from the last visit, or starts it. */
   async restore(settings: Settings): Promise<void> {
     const turn = ++this.#turn;
     this.settings = settings;
@@ -122,17 +122,17 @@ export class Lab {
     const kept = await keptOf(this.#side, await this.#nameOf(settings)).catch(() => undefined);
     if (turn !== this.#turn) return;
     if (kept) await this.begin(settings, kept);
-    // A state that this build does not know is none.
+    // A saved state that this build does not know is ignored.
     if (!kept || (turn + 1 === this.#turn && this.stage === 'refused')) await this.begin(settings);
   }
 
-  /** A training's settings and the build whose digits they give. */
+  /** Returns the key of a training: its settings and the build that computes its digits. */
   async #nameOf(settings: Settings): Promise<string> {
     const { describe } = await this.engine();
     return `${describe.version} ${recipeOf(settings)}`;
   }
 
-  /** A new model with these settings, or the one that is kept. */
+  /** Starts a new model with these settings, or continues the saved one. */
   async begin(settings: Settings, from?: Kept): Promise<void> {
     const turn = ++this.#turn;
     this.settings = settings;
@@ -236,7 +236,7 @@ export class Lab {
     if (this.#isKept) await keep(this.#side, this.#of, this.kept);
   }
 
-  /** The entries of so many steps; of every tenth, with the loss of the old text before it. */
+  /** Yields the entries of `count` steps; every tenth has the loss of the old text before it. */
   async *#steps(training: Training, count: number, pace: number, signal: AbortSignal) {
     const held = this.setup?.held;
     for (let left = count; left > 0;) {
@@ -287,7 +287,7 @@ export class Lab {
     await (await engine)?.close();
   }
 
-  /** What the sample does with the weights as they are. */
+  /** Runs the sample through the present weights. */
   async #look(): Promise<void> {
     if (!this.#training) return;
     const [att] = await this.#training.read(this.sample, [{ field: 'att' }]);
@@ -310,7 +310,7 @@ export class Lab {
   #fail(error: unknown, otherwise: 'lost' | 'refused'): void {
     const code = error instanceof SinkscopeError ? error.code : '';
     this.trouble = sentence(error);
-    // A worker that ended took its training with it; the engine starts another for the next one.
+    // The training is lost with its worker; the engine starts another worker for the next one.
     if (code === 'lost' || code === 'closed') this.#training = undefined;
     this.#show(code === 'diverged' ? 'diverged' : otherwise);
   }

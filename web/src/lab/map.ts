@@ -1,4 +1,4 @@
-/** A lab's attention map, what it says, and what can be done with its model. */
+/** A lab's attention map, its sentence, and the actions on its model. */
 import { html, nothing, render } from 'lit';
 import { headAt } from '../frame';
 import { choices } from '../page/controls';
@@ -10,7 +10,7 @@ import { COLORS } from './charts';
 import type { Settings } from './settings';
 import { caption, headSeen, type NamedLab } from './words';
 
-/** A map shows its words where each has so many pixels. */
+/** A map shows its words if each has this many pixels. */
 const WORD_WIDTH = 10;
 
 export interface Acts {
@@ -88,7 +88,7 @@ function actions(named: NamedLab, { inside, saveModel }: Acts) {
     </button>`;
 }
 
-/** Which head is drawn, where there are several. */
+/** Lets the reader choose the head, if there are several. */
 function heads({ lab }: NamedLab, choose: (head: number) => void) {
   const seen = headSeen(lab);
   const [L = 0, H = 0] = lab.picture?.shape ?? [];

@@ -1,4 +1,4 @@
-/** The two labs of a visit: they follow the page's state, and are trained, paused and begun together. */
+/** The two labs of a visit: they follow the page's state, and train, pause and reset together. */
 import type { Describe } from 'sinkscope';
 import type { Context, Scope } from '../page/context';
 import type { Models } from '../run/models';
@@ -22,10 +22,10 @@ import type { NamedLab } from './words';
 const SIDES = ['left', 'right'] as const;
 export type Side = 0 | 1;
 
-/** The labs keep their state while the reader is in another room. */
+/** The labs keep their state while the reader visits another room. */
 let models: Models | undefined;
 let labs: readonly [Lab, Lab] | undefined;
-/** What the engine said of their settings. */
+/** The tables of their settings, from the engine. */
 let tables: Tables = { fromScratch: [], fineTune: [] };
 
 const setUp = async (settings: Settings) =>
@@ -38,7 +38,7 @@ export class Pair {
   /** Whether training was paused because the tab is hidden. */
   #isHidden = false;
 
-  /** @param isOwn whether the labs end with the scope, and nothing of them is kept */
+  /** @param isOwn whether the labs end with the scope and are not saved */
   constructor(context: Context, scope: Scope, isOwn = false) {
     this.#context = context;
     this.labs = isOwn
@@ -63,7 +63,7 @@ export class Pair {
     return this.#describe !== undefined;
   }
 
-  /** Fetches the engine that trains; it may be asked again where it could not be had. */
+  /** Fetches the engine that trains; it may be called again after a failure. */
   async open(known: Models): Promise<void> {
     models = known;
     const { describe } = await this.labs[0].engine();
@@ -71,7 +71,7 @@ export class Pair {
     tables = tablesOf(describe, known.zoo.cards);
   }
 
-  /** What the state asks for, of each. */
+  /** Returns the settings that the state requests for each lab. */
   given() {
     const { value } = this.#context.state;
     return SIDES.map((side) => readSettings(value[side], tables));
@@ -83,7 +83,7 @@ export class Pair {
     return [this.#one(left, names[0]), this.#one(right, names[1])];
   }
 
-  /** An operation is known by its settings, of a trained model by its config. */
+  /** The settings name the operation, or the config of a trained model. */
   #one(lab: Lab, name: string): NamedLab {
     const { config } = lab.setup?.options ?? {};
     const own = config as { sinkscope?: { attention?: { operation?: string } } } | undefined;
@@ -132,7 +132,7 @@ export class Pair {
     return !stages.includes('loading') && (stages.includes('ready') || stages.includes('ended'));
   }
 
-  /** Whether all that was asked for is done. */
+  /** Whether both labs have reached their last step. */
   get isOver(): boolean {
     const stages = this.labs.map(({ stage }) => stage);
     return (
@@ -144,7 +144,7 @@ export class Pair {
     return Math.min(...this.labs.map(({ step }) => step));
   }
 
-  /** How many more a training that has reached its end is given: as many as a new one has. */
+  /** How many further steps a finished training gets: as many as a new one has. */
   get moreSteps(): number {
     const rows = settingsOf(this.labs[0].settings, tables);
     return Number(rows.find(({ name }) => name === 'steps')!.default);

@@ -1,4 +1,4 @@
-/** Pairs of labs that differ in one thing; the claim says what to look for. */
+/** Pairs of labs that differ in one setting; the claim states what to look for. */
 interface Preset {
   readonly title: string;
   readonly left: string;

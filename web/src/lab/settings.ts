@@ -20,7 +20,7 @@ export interface Tables {
   readonly fineTune: readonly Setting[];
 }
 
-/** Both tables, with the trainer's defaults, the operations that can be trained and the models that there are. */
+/** Returns both tables, with the trainer's defaults, the operations that can be trained and the available models. */
 export function tablesOf({ operations, training }: Describe, cards: readonly Card[]): Tables {
   const usual = new Map(training?.settings.map((row) => [row.name, row.default]));
   const trained = operations.filter(({ trainable, features }) => trainable && features !== 'mlp');
@@ -43,11 +43,11 @@ export function isFineTune(settings: Settings | string): boolean {
 
 const rowsOf = (settings: Settings) => (isFineTune(settings) ? FINE_TUNE : FROM_SCRATCH);
 
-/** The rows of the table that settings are of, with their defaults. */
+/** Returns the rows of the table for these settings, with their defaults. */
 export const settingsOf = (settings: Settings, { fromScratch, fineTune }: Tables) =>
   isFineTune(settings) ? fineTune : fromScratch;
 
-/** Why a value cannot be had; undefined: it can. */
+/** Explains why a value is impossible; undefined if it is possible. */
 export function refusal(
   { label, values, low = -Infinity, high = Infinity, whole }: Setting,
   value: Value,
@@ -65,14 +65,14 @@ export function refusal(
   return fits ? undefined : `${label}: expected ${kind} from ${low} to ${high}, found “${value}”`;
 }
 
-/** What a link's text says, with a sentence for each part that makes no sense. */
+/** Parses a link's text; returns a sentence for each invalid part. */
 export function readSettings(
   text: string,
   { fromScratch, fineTune }: Tables,
 ): { readonly settings: Settings; readonly problems: readonly string[] } {
   const rows = isFineTune(text) ? fineTune : fromScratch;
   const settings = Object.fromEntries(rows.map((row) => [row.name, row.default]));
-  // Which model goes on has no default of its own: the first of the zoo is what is known best.
+  // The model to fine-tune has no default of its own: the first of the zoo is the best-documented one.
   if (rows === fineTune) settings.from = fineTune[0]!.values![0]![0];
   const problems: string[] = [];
   for (const part of text.split(',').filter(Boolean)) {
@@ -86,7 +86,7 @@ export function readSettings(
   return { settings, problems };
 }
 
-/** Only what is not the default, in the order of the table. */
+/** Writes only the values that differ from the defaults, in the order of the table. */
 export function printSettings(settings: Settings, tables: Tables): string {
   return settingsOf(settings, tables)
     .filter(({ name, default: usual }) => settings[name] !== usual)
@@ -94,7 +94,7 @@ export function printSettings(settings: Settings, tables: Tables): string {
     .join(',');
 }
 
-/** What makes a training another one. */
+/** Returns the settings that identify a training. */
 export function recipeOf(settings: Settings): string {
   return rowsOf(settings)
     .filter(({ name, isView }) => !isView && name in settings)
@@ -110,7 +110,7 @@ export function pick(settings: Settings, isModel: boolean): Record<string, Value
   return Object.fromEntries(wanted.map(({ name }) => [name, settings[name]!]));
 }
 
-/** The same run on the command line. */
+/** Returns the command that repeats the run. */
 export function commandOf(settings: Settings, tables: Tables): string {
   const changed = settingsOf(settings, tables).filter(
     ({ name, default: usual, isView }) =>
@@ -132,7 +132,7 @@ export function commandOf(settings: Settings, tables: Tables): string {
         ? PASSAGES.map((file) => `--text-file models/zoo/${file}`).join(' ')
         : `--text-file ${settings.text === 'own' ? 'FILE' : 'LICENSE'}`,
     );
-    // The page cuts the passages where they are shorter than a sequence; the command does not.
+    // The page cuts the passages if they are shorter than a sequence; the command does not.
     if (settings.text !== 'passages' && Number(settings.length) <= HELD_TOKENS)
       words.push(`--held-file models/zoo/${PASSAGES[0]} --held ${HELD}`);
   } else {
@@ -142,7 +142,7 @@ export function commandOf(settings: Settings, tables: Tables): string {
   return ['sinkscope train', ...words, '--json'].join(' ');
 }
 
-/** Of two labs each: its operation, and what else is not as in the other. */
+/** Names two labs: each by its operation, and by the other settings that differ. */
 export function namesOf(
   pair: readonly [Settings, Settings],
   tables: Tables,

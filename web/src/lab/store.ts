@@ -1,16 +1,16 @@
 /**
- * What a lab has trained, kept over a reload: its log, and the state from which it goes on to the same
- * digits. Where the browser keeps nothing, as in some private windows, labs train all the same.
+ * A lab's training, stored over a reload: its log, and the state from which it continues to the same digits. If the
+ * browser stores nothing, as in some private windows, labs train all the same.
  */
 import { del, get, set } from 'idb-keyval';
 import type { LogEntry } from 'sinkscope';
 
 export interface Kept {
   readonly step: number;
-  /** Seconds that it has trained. */
+  /** Seconds of training so far. */
   readonly seconds: number;
   readonly log: readonly LogEntry[];
-  /** What `Training.state` gave. */
+  /** The bytes of `Training.state`. */
   readonly state: Uint8Array;
 }
 
@@ -27,7 +27,7 @@ export interface OwnText {
 const TEXT = 'lab-text';
 const place = (side: number) => `lab-${side}`;
 
-/** Undefined where the browser keeps nothing: a page in a sandbox may not even name its storage. */
+/** Returns undefined if the browser stores nothing: a sandboxed page may not even access its storage. */
 async function attempt<T>(use: () => Promise<T>): Promise<T | undefined> {
   try {
     return await use();
@@ -38,7 +38,7 @@ async function attempt<T>(use: () => Promise<T>): Promise<T | undefined> {
 
 const read = (key: string): Promise<unknown> => attempt(() => get(key));
 
-/** Of this training; undefined where another one, or none, is kept. */
+/** Returns the saved training with this key; undefined if another one, or none, is saved. */
 export async function keptOf(side: number, of: string): Promise<Kept | undefined> {
   const found = (await read(place(side))) as Partial<Stored> | undefined;
   const isWhole =

@@ -1,6 +1,6 @@
 /**
- * What a lab can be set to: a table for a model that begins with random weights, one for fine-tuning. A row without a default has that
- * of the trainer's setting of its name, or is a choice that begins with its first word.
+ * The settings of a lab: a table for a model with random initial weights, one for fine-tuning. A row without a default
+ * has that of the trainer's setting with the same name, or is a choice whose first word is the default.
  */
 import { LAB_MODEL, labOnward } from 'sinkscope';
 
@@ -11,7 +11,7 @@ export interface Row {
   readonly name: string;
   readonly label: string;
   readonly default?: Value;
-  /** Its values; absent: numbers from low to high. */
+  /** Its choices; absent: numbers from low to high. */
   readonly words?: Words;
   readonly low?: number;
   readonly high?: number;
@@ -20,11 +20,11 @@ export interface Row {
   readonly step?: number | 'any';
   /** A setting of the model; absent: of its training. */
   readonly isModel?: boolean;
-  /** A setting that no number of the training depends on: what is drawn, or for how long it trains. */
+  /** A setting that no number of the training depends on: the picture, or the number of steps. */
   readonly isView?: boolean;
   /** Set for both labs at once. */
   readonly isShared?: boolean;
-  /** Has its control elsewhere than among the others. */
+  /** Its control is not among the others. */
   readonly isDrawn?: boolean;
   readonly hint?: string;
 }
@@ -91,7 +91,7 @@ const COMMON: readonly Row[] = [
   ),
 ];
 
-/** A model that begins with random weights and learns the task of the lab. */
+/** Settings of a model with random initial weights that learns the task of the lab. */
 export const FROM_SCRATCH: readonly Row[] = [
   // The operations are those of describe.
   ofModel('operation', 'operation', []),
@@ -165,13 +165,13 @@ export const FROM_SCRATCH: readonly Row[] = [
 /** The last step of a zoo model's training. */
 export const TRAINED = 4000;
 
-/** Sequences of the old text whose loss is measured, and their tokens at most: passages are that long. */
+/** The number of held-out sequences of the old text, and their longest length: passages are that long. */
 export const [HELD, HELD_TOKENS] = [8, 64] as const;
 
 /** The trained model's own value; another one makes it a variant. */
 const OWN = [['own', 'unchanged']] as const;
 
-/** How the package fine-tunes. */
+/** The package's defaults for fine-tuning. */
 const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).recipe;
 
 /** A model of the zoo that is fine-tuned on a text. */

@@ -1,4 +1,4 @@
-/** What a lab's numbers say, in sentences that hold for any of them. */
+/** Sentences about a lab's numbers that hold for any of them. */
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headAt } from '../frame';
@@ -6,7 +6,7 @@ import { headName, percent, show } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
 
-/** A batch is noisy: sentences average over so many steps. */
+/** A batch is noisy, so sentences average over this many steps. */
 const RECENT = 20;
 const EPS = defaults.eps;
 
@@ -19,7 +19,7 @@ export function recent({ log }: Pick<Lab, 'log'>, name: string): number {
   return meanOf(log.slice(-RECENT), name);
 }
 
-/** The step since which a running mean has stayed above ε; undefined: it is not there. */
+/** Returns the step since which a running mean has stayed above ε; undefined without a sink. */
 export function sinceStep(log: readonly LogEntry[]): number | undefined {
   let since: number | undefined;
   let sum = 0;
@@ -43,15 +43,14 @@ interface HeadSeen {
   readonly layer: number;
   readonly head: number;
   readonly weights: Float32Array;
-  /** Of each row's sum. */
+  /** Shares of each row's sum. */
   readonly shares: Float32Array;
-  /** Of the first token, means over the sample's positions without trigger. */
+  /** Shares of the first token, means over the sample's positions without trigger. */
   readonly share: number;
   readonly weight: number;
 }
 
-/** The head that the settings name, else the one that gives the sample's first token most, where there is
- * nothing to copy. */
+/** Returns the head that the settings name, else, in tasks without copying, the one that gives the first token most. */
 export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefined {
   if (!picture) return undefined;
   const [L, H, T] = picture.shape as [number, number, number, number];
@@ -73,7 +72,7 @@ export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefin
     const mean = (numbers: Float32Array) =>
       elsewhere.reduce((sum, t) => sum + numbers[t * T]!, 0) / elsewhere.length;
     const found = { weights, shares, share: mean(shares), weight: mean(weights) };
-    // A row that gives next to nothing may give all of it to one token.
+    // A row with a tiny sum may give all of it to one token.
     if (!best || found.weight > best.weight) best = { ...headAt(i, H), ...found };
   }
   return best;
@@ -83,17 +82,17 @@ export interface NamedLab {
   readonly name: string;
   readonly lab: Lab;
   readonly operation: Operation | undefined;
-  /** The same run on the command line. */
+  /** The command that repeats the run. */
   readonly command: string;
 }
 
-/** Where rows need not sum to 1, the share of the row must exceed ε as well as the weight. */
+/** If rows need not sum to 1, the share of the row must exceed ε as well as the weight. */
 function parks({ lab, operation }: NamedLab): boolean {
   const share = operation?.normalises ? 1 : (headSeen(lab)?.share ?? 0);
   return recent(lab, 'first_most') > EPS && share > EPS;
 }
 
-/** A share of attention, or where rows need not sum to 1 a weight and its share of the row. */
+/** Formats a share of attention, or, if rows need not sum to 1, a weight and its share of the row. */
 function amount({ operation }: NamedLab, weight: number, share: number): string {
   if (operation?.normalises) return `${percent(weight, 0)} of its attention`;
   return `a weight of ${show(weight)} (${percent(share, 0)} of its row)`;
@@ -105,13 +104,13 @@ function given(named: NamedLab): string {
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** What a head gives its first token. */
+/** States how much a head gives its first token. */
 function ofHead(named: NamedLab, { layer, head, share, weight }: HeadSeen): string {
   const given = amount(named, named.operation?.normalises ? share : weight, share);
   return `head ${headName({ layer, head })} gives the first token ${given}`;
 }
 
-/** Under a map, while it trains. */
+/** The caption under a map during training. */
 export function caption(named: NamedLab): string {
   const { lab } = named;
   const seen = headSeen(lab);
@@ -140,7 +139,7 @@ function ofOne(named: NamedLab, side: number): string {
   );
 }
 
-/** What became of a model that was trained before: then, and now; means over all heads. */
+/** Compares a fine-tuned model before and after; means over all heads. */
 function ofFineTune({ name, lab, operation }: NamedLab): string {
   const words = operation?.normalises ? (value: number) => percent(value, 0) : show;
   const what = operation?.normalises
@@ -164,7 +163,7 @@ function ofFineTune({ name, lab, operation }: NamedLab): string {
   );
 }
 
-/** Loss above the best that there can be, of both. */
+/** States both losses above the best possible loss. */
 function cost(pair: readonly [NamedLab, NamedLab]): string {
   const above = (where: string) =>
     pair
@@ -174,7 +173,7 @@ function cost(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${above('elsewhere')} nats outside triggers, ${above('triggers')} at triggers.`;
 }
 
-/** Who parked, when, and what it cost. */
+/** States which heads park attention, since when, and at what loss. */
 export function verdict(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   if (isFineTune(pair[0].lab.settings)) return `${pair.map(ofFineTune).join('. ')}.`;

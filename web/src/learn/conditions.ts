@@ -1,13 +1,13 @@
 /**
- * When a sentence of a lesson may be read: `alpha > 2 uniform and share > 0%` of the numbers that the lesson states of
- * a figure's run. A sentence is judged by what the reader sees: by its numbers as they are printed.
+ * Conditions of a lesson's sentences: `alpha > 2 uniform and share > 0%`, over the numbers that the lesson states about
+ * a figure's run. A condition uses the numbers as they are printed, since the reader sees these.
  */
 const TERM = /^(?:(\d+(?:\.\d+)?)%?|(?:(\d+(?:\.\d+)?) )?([a-z]\w*))$/;
 const COMPARISON = /^(.+?) (<|>) (.+)$/;
 
 interface Term {
   readonly factor: number;
-  /** Of a number of the run; undefined: the factor is all. */
+  /** The name of a number of the run; undefined: the factor alone. */
   readonly name?: string;
 }
 
@@ -40,7 +40,10 @@ export const namesIn = (written: string): string[] =>
     [left.name, right.name].filter((name) => name !== undefined),
   );
 
-/** @param read a value of the run as a lesson prints it; a dash, which makes no condition true, where there is none */
+/**
+ * @param read returns a value of the run as a lesson prints it; a dash if there is none, which makes every condition
+ * false
+ */
 export function isTrue(written: string, read: (name: string) => string): boolean {
   const numberOf = ({ factor, name }: Term) =>
     name === undefined ? factor : factor * parseFloat(read(name).replace('−', '-'));

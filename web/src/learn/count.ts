@@ -12,7 +12,7 @@ export class HeadCount {
     this.#say();
   }
 
-  /** Another text has other scores; the opened heads stay. */
+  /** Another text has other scores; the heads stay open. */
   measured(scores: readonly HeadScore[], eps: number): void {
     this.#scores = scores;
     this.#eps = eps;

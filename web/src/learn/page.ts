@@ -1,4 +1,4 @@
-/** What makes a lesson's page live: figures, numbers of their runs, guesses, and how far the reader came. */
+/** Makes a lesson's page live: figures, numbers of their runs, guesses, and the reader's progress. */
 import './learn.css';
 import '../embed/element';
 import './row_toy';

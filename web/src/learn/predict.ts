@@ -1,11 +1,11 @@
-/** Predict, then look: the answer opens once the reader has guessed. Without JavaScript it is a <details>. */
+/** Predict, then look: the answer opens after the reader's guess. Without JavaScript it is a <details>. */
 import { html, render } from 'lit';
 import { judgeChoice, judgeNumber, keepGuess, readGuesses, type Judged } from './verdict';
 
 /**
- * @param lesson that the question belongs to, by its slug
+ * @param lesson the lesson's slug
  * @param question the number of the question in the lesson, from 0
- * @param judged is called after each guess
+ * @param judged called after each guess
  */
 export function asksFirst(
   section: HTMLElement,

@@ -1,6 +1,6 @@
 /**
- * <sink-row switches="bias" bias="key" beside="softmax1">: one row of attention over three tokens (rows.ts), with
- * the switches that it names, sliders, and the formula that they make.
+ * <sink-row switches="bias" bias="key" beside="softmax1">: one row of attention over three tokens (rows.ts), with the
+ * named switches, sliders, and the resulting formula.
  */
 import { html, render } from 'lit';
 import {
@@ -19,7 +19,7 @@ import {
 
 const signed = (value: number) => value.toFixed(1).replace('-', '−');
 
-/** What a reader sets beside the scores, where a switch has it. */
+/** Further values that a reader sets, each with its switch. */
 const SETTINGS = [
   { name: 's', of: ['bias', 'logit'], label: 'Sink logit s', min: -4, max: 4 },
   { name: 'k', of: ['bias', 'key'], label: 'Key k of the bias, with q = 1', min: -4, max: 4 },

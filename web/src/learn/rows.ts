@@ -20,7 +20,7 @@ export const SWITCHES = {
 export type Switch = keyof typeof SWITCHES;
 type Choice<Name extends Switch> = keyof (typeof SWITCHES)[Name]['values'];
 
-/** What the reader sets; keys, values and scores are numbers, so D = 1. */
+/** The reader's settings; keys, values and scores are numbers, so D = 1. */
 export interface Row {
   readonly scores: readonly number[];
   readonly values: readonly number[];
@@ -34,11 +34,11 @@ export interface Row {
 }
 
 interface Weighed {
-  /** Of the tokens. */
+  /** The weights of the tokens. */
   readonly weights: readonly number[];
-  /** What goes to no token. */
+  /** The share that no token receives. */
   readonly nowhere: number;
-  /** What the head writes. */
+  /** The output of the head. */
   readonly output: number;
 }
 
@@ -49,7 +49,7 @@ export const start: Row = {
   ...{ s: 1, k: 1, v: 0.5, g: 0.5 },
 };
 
-/** Forms with a name of their own, as settings of the formula. */
+/** Named forms, as settings of the formula. */
 export const forms: Readonly<
   Record<string, { readonly title: string; readonly set: Partial<Row> }>
 > = {
@@ -65,14 +65,14 @@ const each: Readonly<Record<'sigmoid' | 'none', (score: number) => number>> = {
   none: (score) => score,
 };
 
-/** The weights, and the bias's own, which is 0 where there is none. */
+/** Computes the weights, and the bias key's, which is 0 without one. */
 function weigh({ scores, normalizer, bias, s, k }: Row): Omit<Weighed, 'output'> {
   if (normalizer !== 'softmax') {
     const of = each[normalizer];
     return { weights: scores.map(of), nowhere: bias === 'key' ? of(k) : 0 };
   }
   const extra = { none: -Infinity, logit: s, key: k }[bias];
-  // With the largest score subtracted, no exponential overflows.
+  // Subtracting the largest score prevents overflow of the exponentials.
   const top = Math.max(...scores, extra);
   const powers = scores.map((score) => Math.exp(score - top));
   const rest = Math.exp(extra - top);
@@ -123,7 +123,7 @@ function weight({ normalizer, bias }: Row, index: string): MathNode {
   return line(own, mo('='), ['mfrac', above, line(...below)]);
 }
 
-/** What the head writes, and the weights. */
+/** The formulas of the head's output and of the weights. */
 export function formulaOf(row: Row): readonly MathNode[] {
   const hasKey = row.bias === 'key';
   const isGated = row.gate === 'on';
@@ -139,7 +139,7 @@ export function formulaOf(row: Row): readonly MathNode[] {
   ];
 }
 
-/* What the numbers show, in sentences that hold for any of them. */
+/* The sentences below hold for any numbers. */
 
 const isSame = (a: Weighed, b: Weighed) =>
   Math.abs(a.nowhere - b.nowhere) < 1e-9 &&
@@ -149,7 +149,7 @@ const isSame = (a: Weighed, b: Weighed) =>
 export const percent = (share: number) => `${(100 * share).toFixed(0).replace('-', '−')}%`;
 export const fixed = (value: number) => value.toFixed(2).replace('-', '−');
 
-/** Which other form the reader has made, if any. */
+/** Names another form with the same settings, if any. */
 function sameAs(row: Row): string | undefined {
   const own = attend(row);
   const is = (set: Partial<Row>) => isSame(own, attend({ ...row, ...set }));
@@ -167,7 +167,7 @@ function sameAs(row: Row): string | undefined {
   return undefined;
 }
 
-/** What the reader has set, beside the forms that are shown. */
+/** Describes the reader's settings and the forms beside them. */
 export function saysOf(row: Row, beside: readonly string[]): string {
   const own = attend(row);
   const others = beside.map((name) => {

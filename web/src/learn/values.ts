@@ -1,6 +1,6 @@
 /**
- * The numbers that a lesson's text states of the run behind a figure. They are computed from what the
- * figure publishes (`run` of <sink-scope>), for the reader's text as for the first one.
+ * The numbers that a lesson's text states about the run behind a figure. They are computed from the figure's event
+ * (`run` of <sink-scope>), for the reader's text as for the first one.
  */
 import type { Quantity } from '../save/numbers';
 
@@ -101,7 +101,7 @@ function secondColumn(result: Result | undefined): number | undefined {
   return mean(Array.from({ length: T - 1 }, (_, t) => map.data[(t + 1) * T + 1]!));
 }
 
-/** The norms of the heads' outputs: that of the head that gives the first token most, and the others' mean. */
+/** The norms of the heads' outputs: of the head that gives the first token most, and the others' mean. */
 function outputsOf(result: Result | undefined): { own: number; others: number } | undefined {
   const norms = result && find(result, 'output_norm');
   const alphas = result && find(result, 'alpha_1');
@@ -144,7 +144,7 @@ const second =
   ([, other]) =>
     percent(of(other));
 
-/** By the names that lessons use. */
+/** The values by their names in lessons. */
 export const values: Readonly<Record<string, Value>> = {
   tokens: ([first]) => String(first?.T ?? '–'),
   uniform: ([first]) => percent(first && uniform(first)),
@@ -152,7 +152,7 @@ export const values: Readonly<Record<string, Value>> = {
   count: ([first]) =>
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
   share: ([first]) => {
-    // Over several prompts Sink₁ is a mean of shares, which is not the share of the mean scores.
+    // Over several prompts Sink₁ is a mean of shares, not the share of the mean scores.
     const own = first && find(first, 'sink_1');
     if (own) return percent(own.data[0]);
     const all = first ? headScores(first) : [];
@@ -189,16 +189,16 @@ export const values: Readonly<Record<string, Value>> = {
   cos_first: ([first]) => plain(columnsOf(first, 'cos')?.first),
   cos_others: ([first]) => plain(columnsOf(first, 'cos')?.others),
   key_size: ([first]) => {
-    // One query's norm is in all cells of its row.
+    // All cells of a row have the norm of its query.
     const row = columnsOf(first, 'norm')?.last;
     return ratio(row && row[0]! / mean(row.slice(1)));
   },
-  /** By how many nats the second subject's loss is above the first's. */
+  /** The loss of the second subject minus that of the first, in nats. */
   rise: (results) => rise(results[0], results[1]),
   second_rise: (results) => rise(results[0], results[2]),
 };
 
-/** A value by its name in a lesson; a dash where no value is called so. */
+/** Returns a value by its name in a lesson; a dash for an unknown name. */
 export const valueOf = (name: string, results: readonly Result[]): string =>
   Object.hasOwn(values, name) ? values[name]!(results) : '–';
 

@@ -1,4 +1,4 @@
-/** What becomes of a reader's guess: a verdict, kept in this browser, and how many of each there are. */
+/** Verdicts on the reader's guesses, stored in this browser, and their counts. */
 type Verdict = 'right' | 'near' | 'wrong';
 
 export interface Judged {
@@ -34,7 +34,7 @@ export const judgeChoice = (guess: string, answer: string): Judged =>
     ? { verdict: 'right', said: 'Right.' }
     : { verdict: 'wrong', said: `Wrong: the answer is “${answer}”.` };
 
-/** A guess as it is kept: of a lesson's question, counted from 0. */
+/** A stored guess for a lesson's question; questions count from 0. */
 export interface Guess {
   readonly lesson: string;
   readonly question: number;

@@ -1,6 +1,6 @@
 /**
- * <sink-write model="softmax" prompt="...">: the same model writes on with three KV caches. All of them draw
- * from the same random numbers, so the texts differ by what the caches hold.
+ * <sink-write model="softmax" prompt="...">: the same model generates text with three KV caches. All of them draw from
+ * the same random numbers, so the texts differ only because of the caches.
  */
 import { html, render } from 'lit';
 import type { Edit } from 'sinkscope';
@@ -27,12 +27,12 @@ class SinkWrite extends HTMLElement {
   #isBusy = false;
   #problem = '';
   readonly #written = new Map<string, Written>();
-  /** The controls and what was written; the recorded texts beside it may be parsed after it. */
+  /** The controls and the generated text; the recorded texts beside it may be parsed later. */
   readonly #place = document.createElement('div');
 
   connectedCallback(): void {
     this.#prompt = this.getAttribute('prompt') ?? '';
-    // What the build wrote stays until the reader lets the model write.
+    // The prerendered text stays until the reader starts the generation.
     this.append(this.#place);
     this.#draw();
   }
@@ -60,7 +60,7 @@ class SinkWrite extends HTMLElement {
     try {
       const all = await this.write(this.#seed);
       CACHES.forEach(({ name }, i) => this.#written.set(name, all[i]!));
-      // The recorded texts are of the first prompt and seed.
+      // The recorded texts belong to the first prompt and seed.
       this.querySelector('.recorded')?.remove();
       this.dataset.seed = String(this.#seed);
     } catch (error) {

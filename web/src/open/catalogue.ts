@@ -1,13 +1,13 @@
 /**
- * Models of the hub that are worth opening here. Their notes state either how they are built,
- * or what papers report, and then it says so: nothing of it was measured by this page.
+ * Models of the hub that are worth opening here. Their notes state how they are built, or what a
+ * named paper reports; this page has measured none of these numbers.
  */
 
 interface Suggestion {
   readonly id: string;
-  /** About how much is downloaded; the plan has the exact size. */
+  /** The approximate size of the download; the plan has the exact one. */
   readonly megabytes: number;
-  /** Special tokens that the tokenizer itself puts first. */
+  /** Special tokens that the tokenizer itself prepends. */
   readonly adds: string;
   readonly see: string;
 }

@@ -1,4 +1,4 @@
-/** The dialog in which a model is opened; the opener's stage is drawn, and nothing is decided here. */
+/** The dialog in which the reader opens a model; it draws the opener's stage and decides nothing. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { filesOfList, type Plan } from 'sinkscope';
@@ -17,7 +17,7 @@ function hubForm(opener: Opener): TemplateResult {
   const { name } = opener.fields;
   const submit = (event: Event) => {
     event.preventDefault();
-    // The dialog may not have drawn the last letter yet.
+    // The dialog may not have rendered the last letter yet.
     const typed = opener.fields.name.trim();
     if (typed) void opener.lookUp(typed);
   };
@@ -159,7 +159,7 @@ function places(opener: Opener): TemplateResult {
   </fieldset>`;
 }
 
-/** A link's model: the reader says first whether anybody is asked for it. */
+/** Asks the reader before the page contacts a hub for a link's model. */
 function asking(opener: Opener, id: string): TemplateResult {
   const model = nameOfId(id);
   const no = html`<button type="button" @click=${() => opener.hide()}>Not now</button>`;
@@ -185,7 +185,7 @@ function asking(opener: Opener, id: string): TemplateResult {
     </p>`;
 }
 
-/** The same of a recording. */
+/** Asks the reader before the page fetches a link's recording. */
 function askingRecording(opener: Opener, id: string, no: TemplateResult): TemplateResult {
   const address = addressOfRecording(id)!;
   return html`<p>
@@ -201,7 +201,7 @@ function askingRecording(opener: Opener, id: string, no: TemplateResult): Templa
     </p>`;
 }
 
-/** What a recording of another site costs, before it is downloaded. */
+/** States the size of another site's recording, before the download. */
 function found(opener: Opener, { id, bytes }: Stage & { readonly name: 'recording' }) {
   return html`<h3>${nameOfId(id)}</h3>
     <dl class="open-plan">
@@ -219,7 +219,7 @@ function found(opener: Opener, { id, bytes }: Stage & { readonly name: 'recordin
     </p>`;
 }
 
-/** What is wrong with a plan before it is loaded. */
+/** Explains why a plan cannot be loaded. */
 function obstacle(plan: Plan, mayRead: boolean): string {
   if (plan.refusal) return `${plan.id} ${plan.refusal}.`;
   if (plan.gated && !mayRead)

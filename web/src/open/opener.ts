@@ -1,8 +1,6 @@
 /**
- * From a name or some files to an open model, one step at a time: choose, look up, see what it
- * costs, load. Nothing large is read before the reader has seen the plan and said yes.
- *
- * One model is opened at a time; links that ask for more wait in line.
+ * From a name or some files to an open model, one step at a time: choose, look up, see the cost, load. Nothing large is
+ * read before the reader has seen the plan and agreed. One model is opened at a time; further links wait in a queue.
  */
 import {
   cacheBytes,
@@ -50,37 +48,37 @@ export type Stage =
       /** The tokenizer did not answer in time. */
       readonly isSlow?: boolean;
     }
-  /** A recording of another site; its size is unknown where its server does not state it. */
+  /** A recording on another site; its size is unknown if its server does not state it. */
   | { readonly name: 'recording'; readonly id: string; readonly bytes: number | undefined }
   | { readonly name: 'loading'; readonly plan: Plan; readonly loaded: Loaded };
 
 export interface Several {
   readonly title: string;
   readonly bytes: number;
-  /** Of the hub, what to look up; of the disk, the plan itself. */
+  /** A name to look up on the hub, or the plan of the disk. */
   readonly from: string | Plan;
 }
 
-/** What the reader typed; none of it is in a link, and the token is nowhere but here. */
+/** The reader's input; links contain none of it, and the token is stored only here. */
 export interface Fields {
   readonly name: string;
   readonly token: string;
   readonly endpoint: string;
-  /** Shown alone, or beside what is shown. */
+  /** Whether the model is shown beside the present ones or alone. */
   readonly isBeside: boolean;
 }
 
 interface Dependencies {
-  /** Undefined until the engine runs. */
+  /** Returns undefined until the engine runs. */
   readonly models: () => Models | undefined;
-  /** A model is open: of the reader's choice, or what a link asked for. */
+  /** Called when a model is open, by the reader's choice or by a link. */
   readonly opened: (id: string, how: 'alone' | 'beside' | 'asked') => void;
-  /** Called where no dialog is open that could show the error. */
+  /** Called if no dialog is open that could show the error. */
   readonly failed: (text: string) => void;
   readonly changed: () => void;
 }
 
-/** The endpoint is a preference of this machine. A link cannot set it: it decides who is asked. */
+/** The endpoint is a preference of this machine. A link cannot set it, since it decides which server is contacted. */
 const ENDPOINT_KEY = 'sinkscope.endpoint';
 export const ENDPOINT = 'https://huggingface.co';
 
@@ -97,21 +95,21 @@ export class Opener {
   fields: Fields = { name: '', token: '', endpoint: storedEndpoint(), isBeside: false };
   /** Why the last step failed. */
   error = '';
-  /** Bytes that are kept for the next visit; NaN until known. */
+  /** Bytes in the cache; NaN until known. */
   keptBytes = NaN;
   isShown = false;
   readonly #dependencies: Dependencies;
   #job: AbortController | undefined;
-  /** Models that links asked for and that are not open; those that were declined are not asked about again. */
+  /** Models of links that are not open; the page does not ask again for declined ones. */
   #asked: readonly string[] = [];
   readonly #declined = new Set<string>();
-  /** Repositories whose checkpoints the reader walks through: none of them is asked about again. */
+  /** Repositories whose checkpoints the reader steps through: the page does not ask for these again. */
   readonly #trusted = new Set<string>();
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies;
   }
 
-  /** What takes time, for whoever does not see the dialog. */
+  /** The work in progress, for readers who have closed the dialog. */
   get work(): string | undefined {
     const { stage } = this;
     if (stage.name === 'looking') return stage.what;
@@ -134,7 +132,7 @@ export class Opener {
     this.#set({ name: 'choose' });
   }
 
-  /** Opens the dialog, for a model of this name where one is given. */
+  /** Opens the dialog, for a model of this name if given. */
   invite(name?: string): void {
     this.show();
     if (name === undefined) return;
@@ -159,7 +157,7 @@ export class Opener {
     this.#dependencies.changed();
   }
 
-  /** Back to the choice; a download stops, and what came of it is kept. */
+  /** Returns to the choice; a download stops, and its bytes stay in the cache. */
   back(): void {
     this.#job?.abort();
     this.#set({ name: 'choose' });
@@ -200,7 +198,7 @@ export class Opener {
       const plans = await planFiles(given);
       const [plan, ...more] = plans;
       signal.throwIfAborted();
-      // The bytes are here already, so there is nothing to ask.
+      // The bytes are local, so there is nothing to ask.
       if (plan && !more.length) return this.#load(plan, signal);
       this.show();
       this.#set({
@@ -229,9 +227,9 @@ export class Opener {
   }
 
   /**
-   * A link, or the training slider, asks for a model of the hub or of a disk. No host is contacted before the
-   * reader agrees, here or when it was opened on an earlier visit and kept; files the reader has to choose.
-   * @returns whether it may be opened now; if not, the reader is asked, and `opened` follows
+   * Admits a model that a link or the training slider requests. No host is contacted before the reader agrees, here or
+   * on an earlier visit with a download; files must be chosen by the reader.
+   * @returns whether it may be opened now; if not, the page asks the reader, and `opened` follows
    */
   async admit(id: string, signal: AbortSignal): Promise<boolean> {
     const models = this.#dependencies.models()!;
@@ -325,9 +323,9 @@ export class Opener {
         onProgress: (_, done, total, more) =>
           more?.stage === 'read' &&
           !signal.aborted &&
-          // The last word of a reading may come after its end.
+          // The last progress report may arrive after the end.
           !isOver &&
-          // How fast a disk is read helps nobody.
+          // The speed of a disk is not worth showing.
           this.#set({
             name: 'loading',
             plan,
@@ -359,7 +357,7 @@ export class Opener {
     this.#finish(id);
   }
 
-  /** Files that a link asked for are those that it names, or they are refused. */
+  /** The chosen files must match the fingerprint of the link. */
   #compare(id: string): void {
     const wanted = this.#asked.find(isOfDisk);
     if (!wanted || !this.isShown || fingerprintOf(wanted) === fingerprintOf(id)) return;
@@ -379,7 +377,7 @@ export class Opener {
     if (this.isShown) this.#askNext();
   }
 
-  /** One step at a time: a new one stops the one before. */
+  /** Runs one step at a time: a new one stops the one before. */
   async #step(what: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#job?.abort();
     const job = new AbortController();
@@ -391,14 +389,14 @@ export class Opener {
       if (job.signal.aborted) return;
       const { stage } = this;
       const isSlow = isTooSlow(error);
-      // What was fetched until then is kept, so that the same plan can go on.
+      // The downloaded bytes stay in the cache, so that the same plan can resume.
       const again = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
       this.stage = again
         ? { name: 'plan', plan: stage.plan, kept: await keptOf(stage.plan), isSlow }
         : this.#asked[0]
           ? { name: 'ask', id: this.#asked[0] }
           : { name: 'choose' };
-      // Files that were dropped opened no dialog; now there is a choice to make.
+      // Dropped files opened no dialog; now the reader has to choose.
       if (isSlow) this.isShown = true;
       this.#fail(error);
     }
@@ -423,18 +421,18 @@ export class Opener {
   }
 }
 
-/** The address of a recording that somebody typed or agreed to; undefined of a model's name. */
+/** Returns the address of a recording that the reader typed or agreed to; undefined for a model's name. */
 function recordingAddress(text: string): URL | undefined {
   return /^https?:\/\/\S+$/.test(text) && URL.canParse(text) ? new URL(text) : undefined;
 }
 
-/** Whether something of it was kept on an earlier visit: then the reader has agreed to it. */
+/** Whether an earlier visit has cached a file of it: then the reader has agreed. */
 async function isKept(repository: string): Promise<boolean> {
   const kept = await cacheList().catch(() => []);
   return kept.some(({ id, complete }) => complete && id === repository);
 }
 
-/** Bytes of a plan's weights that need not be fetched again. */
+/** Returns the cached bytes of a plan's weights. */
 async function keptOf(plan: Plan): Promise<number> {
   const addresses = new Set(plan.files.weights.map(({ url }) => url));
   const kept = await cacheList().catch(() => []);

@@ -1,4 +1,4 @@
-/** The dialog in which the reader chooses what is looked at: models, steps of their training, what-ifs. */
+/** The dialog in which the reader chooses subjects: models, steps of their training, what-ifs. */
 import type { Describe } from 'sinkscope';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { nameOf, valueOf } from '../page/controls';
@@ -24,7 +24,7 @@ export class Picker {
   #model = 'softmax';
   #edit = 'sigmoid';
   #steps: readonly number[] = [];
-  /** What the edits mean, once it is fetched. */
+  /** The texts of the edits, once they are fetched. */
   #texts: Describe | undefined;
 
   constructor(context: Context) {
@@ -137,7 +137,7 @@ export class Picker {
       event.preventDefault();
       const data = new FormData(event.target as HTMLFormElement);
       const values = edit.parameters.map(({ name }) => String(data.get(name) || ''));
-      // What is left empty at the end is left open.
+      // Empty values at the end take their defaults.
       while (values.length && !values.at(-1)) values.pop();
       const isStandard = values.every((value, i) => value === String(edit.parameters[i]!.default));
       const edits = [{ name: edit.name, values: isStandard ? [] : values }];

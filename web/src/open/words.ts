@@ -4,10 +4,10 @@ import { size } from '../run/progress';
 
 const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' } as const;
 
-/** Whether its weights come from a network, and not from the reader's disk. */
+/** Whether the weights come from a network instead of the reader's disk. */
 export const isDownload = ({ files }: Plan): boolean => files.weights.some(({ url }) => url);
 
-/** Rows of a plan: what is read, what it costs, what it may be used for. */
+/** Rows about a plan: its files, the download's size, its licence. */
 export function planRows(plan: Plan, kept: number): readonly (readonly [string, string])[] {
   const { weights } = plan.files;
   const isRemote = isDownload(plan);

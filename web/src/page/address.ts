@@ -24,25 +24,25 @@ export function set(change: Partial<State>): void {
     state.value = { ...now, ...change };
 }
 
-/** The page's address with another hash, or that of a page beside it. */
+/** Returns the page's address with another hash, or that of another page of the site. */
 const absolute = (hash: string, page = '') =>
   new URL(`./${page}${hash}`, location.href.split('#')[0]).href;
 
-/** A link to send: by the page of the state's room, whose title and picture a preview shows. */
+/** Returns a link to send: the page of the state's room has the title and picture of a preview. */
 export function shared(hash: string): string {
   const { room } = state.peek();
   return absolute(hash, room === defaults.room ? '' : `${room}/index.html`);
 }
 
-/** The page in this state, for somebody else. */
+/** Returns the address of the page in this state. */
 export function address(): string {
   return absolute(linkTo(state.peek()));
 }
 
-/** The address as it was last written or read; another one is a link whose event is still to come. */
+/** The address that was last written or read; another one is a link whose event is still to come. */
 let known = location.hash;
 let writing = 0;
-/** What takes a reader to another picture: the way back leads through each of them. */
+/** Keys whose change is a step of the browser's history. */
 const PLACES = ['view', 'experiment', 'curve'] as const;
 const placeOf = (of: State): string => PLACES.map((name) => of[name]).join();
 let place = placeOf(state.peek());
@@ -68,9 +68,9 @@ addEventListener('click', writeAddress, { capture: true });
 addEventListener('hashchange', () => {
   known = location.hash;
   const next = parseHash(known);
-  // What was wrong with the link before is not said of this one.
+  // The new link's problems replace those of the last one.
   notices.value = next.problems;
-  // A link cannot carry the reader's own models and files; those stay as they are.
+  // A link cannot carry the reader's own models and files, so the page keeps them.
   const own = state.peek();
   const carried = { ...linkable(own), ...(file.peek() ? {} : { input: own.input }) };
   if (printHash(next.state) === printHash(carried)) return;

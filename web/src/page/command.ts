@@ -9,13 +9,13 @@ import { heldOutFile, passagesEach } from '../ask/zoo';
 
 /** More prompts of token ids than this are no command. */
 const MOST_IDS = 10;
-/** How long a button says that it has copied. */
+/** Time for which a button shows that it has copied. */
 const COPIED_MS = 2000;
 
 /** Characters that a terminal obeys when they are pasted into it, even inside quotes. */
 const CONTROLS = /[\0-\x09\x0b-\x1f\x7f-\x9f]/;
 
-/** A word as a shell of Unix takes it; zsh replaces one that begins with "=". */
+/** Quotes a word for a Unix shell; zsh expands a word that begins with "=". */
 function quoted(word: string): string {
   return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
@@ -25,12 +25,12 @@ function shellLine(words: readonly string[]): string {
   return words.map(quoted).join(' ');
 }
 
-/** An option and its value: in one word where the value could be taken for an option. */
+/** Returns an option and its value; in one word if the value could be parsed as an option. */
 function optionWords(name: string, value: string): string[] {
   return value.startsWith('-') ? [`${name}=${value}`] : [name, value];
 }
 
-/** A file of the reader's, which is no option whatever its name begins with. */
+/** Returns the path of a reader's file, which must not begin with a dash. */
 const pathWord = (name: string) => (name.startsWith('-') ? `./${name}` : name);
 
 function editWords({ kind, ...given }: Edit): string {
@@ -48,7 +48,7 @@ function modelWords({ model, subject }: Frame): string {
   return `models/zoo/${parsed.id}${model.step ? `@${model.step.step}` : ''}`;
 }
 
-/** Where the prompts come from; undefined: the command line cannot be given them. */
+/** Returns the options for the prompts; undefined if the command line cannot have them. */
 function promptWords(frame: Frame, file: PromptFile | undefined): string[] | undefined {
   const { question, T, sequences, generated } = frame;
   const size = ['--tokens', String(T), '--sequences', String(sequences)];
@@ -71,7 +71,7 @@ function promptWords(frame: Frame, file: PromptFile | undefined): string[] | und
   return ids.flatMap((one) => ['--ids', one.join()]);
 }
 
-/** @returns undefined for what the command line does not measure */
+/** @returns undefined if the command line cannot measure the frame */
 export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
   if (frame.recording)
     return shellLine(['sinkscope', 'measure', pathWord(`${nameOfId(frame.model.id)}.safetensors`)]);
@@ -86,13 +86,13 @@ export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
     ...frame.edits.flatMap((edit) => ['--edit', editWords(edit)]),
     ...['--eps', String(frame.eps)],
     ...(own ? ['--arithmetic', own] : []),
-    // Of a text longer than the context only what the cache keeps was held.
+    // A text longer than the context ran with only the cached keys.
     ...(frame.bytes ? ['--streaming'] : []),
   ];
   return shellLine(words);
 }
 
-/** Copies a command, and says so where it was pressed. */
+/** Copies a command, and confirms it on the button. */
 export function copyCommand(command: string | undefined): TemplateResult | typeof nothing {
   if (!command) return nothing;
   const copy = async (event: Event) => {

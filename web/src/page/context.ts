@@ -1,4 +1,4 @@
-/** What rooms, figures and controls reach of the page. */
+/** The parts of the page that rooms, figures and controls can use. */
 import { effect, type ReadonlySignal } from '@preact/signals-core';
 import type { DiskFile } from 'sinkscope';
 import type { Frame } from '../frame';
@@ -24,28 +24,28 @@ export interface Context {
   readonly state: ReadonlySignal<State>;
   readonly theme: ReadonlySignal<Theme>;
   readonly pointed: ReadonlySignal<Pointed>;
-  /** Undefined until it runs. */
+  /** Undefined until the engine runs. */
   readonly engine: ReadonlySignal<Engine | undefined>;
   readonly file: ReadonlySignal<PromptFile | undefined>;
   readonly set: (change: Partial<State>) => void;
   readonly point: (pointed: Pointed) => void;
   readonly choose: (file: PromptFile) => void;
-  /** Lets the reader open a model, of this name where one is given. */
+  /** Lets the reader open a model, of this name if given. */
   readonly open: (name?: string) => void;
-  /** Lets the reader choose what is looked at. */
+  /** Lets the reader choose the subjects. */
   readonly pick: () => void;
   /**
-   * Opens the dialog with the code that embeds a view, in the state that its figure has.
-   * @param pinned what the figure shows, where the state leaves it to the figure
+   * Opens the dialog with the code that embeds a view, in its figure's state.
+   * @param pinned the head that the figure shows, if the state leaves it to the figure
    */
   readonly embed: (view: string, figure: Context, pinned: Partial<State>) => void;
-  /** Opens the files of a model, to look inside it. */
+  /** Lets the reader inspect the files of a model. */
   readonly inside: (files: readonly DiskFile[]) => void;
   /** Lets every checkpoint of a repository open without a question: the reader steps through them. */
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;
   readonly notify: (notice: string) => void;
-  /** Of this state, or of one that differs from it. */
+  /** Facts about this state, or about a changed one. */
   readonly facts: (change?: Partial<State>) => Facts;
   readonly link: (change?: Partial<State>) => string;
 }
@@ -81,7 +81,7 @@ export class Scope {
   }
 }
 
-/** What a room shows: views, of the subjects and the head that the state names if it says nothing else. */
+/** A room's request: views of the state's subjects and head, unless it names others. */
 interface Wish extends Partial<
   Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'isFixed' | 'heads'>
 > {
@@ -90,7 +90,7 @@ interface Wish extends Partial<
   readonly more?: readonly string[];
 }
 
-/** Asks the queue for what a room shows, again whenever a signal changes on which that depends. */
+/** Requests frames from the queue, again whenever a signal in the request changes. */
 export function asks(
   context: Context,
   scope: Scope,
@@ -151,7 +151,7 @@ export function viewApiOf(context: Context, scope: Scope): ViewApi {
   };
 }
 
-/** Frames of what is shown, in its order, with what is known of those that have none. */
+/** The frames of the requested subjects, in their order; a subject without one has its error or progress. */
 export interface Shown {
   readonly subject: string;
   readonly frame?: Frame;
@@ -180,13 +180,10 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
   });
 }
 
-/** Longer than this a reader is not kept from a room's controls; the places of its pictures stay empty. */
+/** After this time the room's controls are shown; the places of its pictures stay empty. */
 const BARE_MS = 3000;
 
-/**
- * What a reader has begun to read does not jump: of a room of pictures the head alone is to be seen, until
- * the pictures are there, or what kept them from coming.
- */
+/** Prevents layout shifts: shows only the heading of a room until its pictures are drawn, or have failed. */
 export function appearsWhole(root: HTMLElement, scope: Scope, shown: () => Shown[]): void {
   root.classList.add('awaited');
   const appear = () => root.classList.remove('awaited', 'late');

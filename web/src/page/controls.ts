@@ -54,7 +54,7 @@ export function numberField(
   });
 }
 
-/** @param take what to do with a number, NaN where none is typed; returns what the field then shows */
+/** @param take uses a number, NaN if none is typed; returns the number that the field then shows */
 export function numberInput(
   label: string,
   shown: unknown,
@@ -63,7 +63,7 @@ export function numberInput(
 ): TemplateResult {
   const change = (event: Event) => {
     const input = event.target as HTMLInputElement;
-    // The template does not write this value: a half-typed number stays when a result is drawn.
+    // The template does not write this value, so that a half-typed number survives the next drawing.
     input.value = String(take(input.value.trim() === '' ? NaN : Number(input.value)));
   };
   return field(
@@ -81,7 +81,7 @@ export function numberInput(
   );
 }
 
-/** @param options a value, its button, and what the button shows when pointed at */
+/** @param options a value, its label, and its tooltip */
 export function segmented<const Value extends string | number>(
   label: string,
   options: readonly (readonly [value: Value, name: string, title?: string])[],
@@ -104,11 +104,11 @@ export function segmented<const Value extends string | number>(
   </div>`;
 }
 
-/** A table that scrolls in a place of its own, which the keyboard reaches. */
+/** A table that scrolls in its own region, which the keyboard can focus. */
 export const tablePlace = (label: string, table: TemplateResult) =>
   html`<div class="table-place" tabindex="0" role="region" aria-label=${label}>${table}</div>`;
 
-/** What a room says first. @param below follows the title @param isEmbed a host's page has a title of its own */
+/** The heading of a room. @param below follows the title @param isEmbed a host page has its own title */
 export function opening(
   title: string,
   finding: string,
@@ -122,7 +122,7 @@ export function opening(
     </p>`;
 }
 
-/** The button that gives the code to embed what is seen. */
+/** Adds the button for the code that embeds the shown figure. */
 export function addEmbedButton(
   place: HTMLElement,
   title: string,
@@ -143,8 +143,8 @@ export function addButton(isFull: boolean, { pick }: Context): TemplateResult {
 
 /**
  * The models that a room compares: all but the last can be removed, and more can be added.
- * @param show shows these in place of all
- * @param named what a model's name is drawn as; absent: as text
+ * @param show replaces the whole list
+ * @param named renders a model's name; absent: as text
  */
 export function subjectList(
   label: string,
@@ -279,7 +279,7 @@ export function examples({ state, set }: Context): TemplateResult {
   </select>`;
 }
 
-/** What the text starts with, and the same measurement with or without the start token at one click. */
+/** The first token of the text, with a link to the same measurement with or without the start token. */
 export function startToken(
   { set }: Context,
   frames: readonly Frame[],
@@ -288,7 +288,7 @@ export function startToken(
   const known = frames.find(({ special }) => special.bos);
   if (!said.length || !known) return nothing;
   const isWithout = known.first.length === 0;
-  // A link to what a tokenizer does itself needs no word.
+  // A link without the key keeps the tokenizer's own behaviour.
   const given = known.special.automatic[0] === known.special.bos ? '' : 'bos';
   const bos = readable(known.special.bos!);
   const text = isWithout
@@ -306,7 +306,7 @@ export function startToken(
   </button>`;
 }
 
-/** Where rows need not sum to 1: whether maps show shares of each row. */
+/** The switch for shares of each row, if rows need not sum to 1. */
 export function normalizeField(
   { state, set }: Context,
   frames: readonly Frame[],
@@ -323,7 +323,7 @@ export function normalizeField(
   >`;
 }
 
-/** What a recording says in place of the controls that need weights. */
+/** The note of a recording that replaces controls which need weights. */
 const isRecorded = (frames: readonly Frame[]): boolean =>
   frames.length > 0 && frames.every(({ recording }) => recording);
 
@@ -383,8 +383,8 @@ function rareFields(context: Context, frames: readonly Frame[]): TemplateResult 
 }
 
 /**
- * The whole question in one bar: the subjects, the text, its tokens, and a door to all settings.
- * @param more what else stands behind that door
+ * The whole question in one bar: the subjects, the text, its tokens, and a panel of all settings.
+ * @param more further content of that panel
  */
 export function askBar(
   context: Context,
@@ -425,7 +425,7 @@ export function askBar(
   </div>`;
 }
 
-/** More tokens than this are not listed one by one: no reader goes through them. */
+/** A longer list of tokens is abridged: no reader goes through it. */
 const CHIPS = 1024;
 
 /** The tokens of the first prompt: one tab stop; the arrow keys move through them. */
@@ -539,7 +539,7 @@ export function nameOf(
   return titleOf(parsed, known ?? nameOfId(parsed.id), models.describe);
 }
 
-/** The text with what the model wrote after it, as one reads it. */
+/** The text followed by the generated tokens. */
 function writtenText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
   const own = tokens.filter(({ special }) => !special);
   const join = (some: typeof own) => some.map(({ text }) => text).join('');
@@ -579,7 +579,7 @@ export function generateControls(
   </details>`;
 }
 
-/** Why a subject is not shown, in its place, and how to mend it. */
+/** Explains in a subject's place why it is not shown, and how to fix that. */
 export function troubles(
   shown: readonly Shown[],
   context: Context,
@@ -587,7 +587,7 @@ export function troubles(
   const failed = shown.filter(({ error }) => error);
   if (!failed.length) return nothing;
   const keptWords = ({ frame }: Shown) => (frame ? ' The last good result is shown.' : '');
-  // All subjects lack the same input, which is no error.
+  // If all subjects lack the same input, that is no error.
   const wanting = failed.find(({ error }) => isWanting(error!));
   if (wanting)
     return html`<p class="trouble wanting" role="alert">${wanting.error}${keptWords(wanting)}</p>`;

@@ -20,7 +20,7 @@ function titleOf({ name, title }: Room): string {
   return `${title} · Sinkscope`;
 }
 
-/** @param rooms the first one is entered where the state names none of them */
+/** @param rooms the first one is the default */
 export function enter(main: HTMLElement, rooms: readonly Room[], context: Context): void {
   let inside: { readonly name: string; readonly scope: Scope } | undefined;
   let standing: { readonly name: string; readonly scope: Scope } | undefined;
@@ -46,7 +46,7 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
       build(root, context, scope);
     };
     const known = built.get(wanted);
-    // A room sets state and asks the queue, which must not happen inside this effect.
+    // A room sets state and calls the queue, which must not happen inside this effect.
     if (known) queueMicrotask(() => start(known));
     else
       room.load().then(
@@ -68,7 +68,7 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
   });
 }
 
-/** Whether the host has another build than the one that runs here: its files are gone then. */
+/** Whether the host has a newer build than the running one: the old files are deleted then. */
 async function isReplaced(): Promise<boolean> {
   const own = document.querySelector('script[type="module"]')?.getAttribute('src');
   try {

@@ -1,7 +1,7 @@
 /**
  * A row of the table of views on the page: its heading, a cell for each subject on shared scales, how to
- * read it, what the numbers depend on, and a menu to save what is seen. Rooms and embeds are made of
- * figures, and nothing is drawn that cannot be seen.
+ * read it, what the numbers depend on, and a menu to save it. Rooms and embeds consist of
+ * figures; a figure outside the screen is not drawn.
  */
 import { untracked } from '@preact/signals-core';
 import { render, html } from 'lit';
@@ -28,15 +28,15 @@ import { isRead, lackWords, part, say, type DrawOptions, type Update, type View 
 import { CLASS_WORDS, stampWords } from '../words';
 
 export interface FigureLook {
-  /** Without heading, conditions and menu: the room says them. */
+  /** Without heading, conditions and menu, which the room shows. */
   readonly isBare?: boolean;
-  /** The room's heading is its own, and the keyboard comes to the picture before what can be done with it. */
+  /** The room's heading is also the figure's, and the keyboard reaches the picture before the controls. */
   readonly isMain?: boolean;
-  /** Whether the figure is embedded: only the controls that the host asks for are shown. */
+  /** Whether the figure is embedded: only the controls that the host requests are shown. */
   readonly isEmbed?: boolean;
-  /** Conditions that the room states: the figure says those that differ. What is saved has all of them. */
+  /** Conditions that the room states: the figure states only others. Saved files have all of them. */
   readonly stated?: () => readonly string[];
-  /** Options of one cell, beside those that all cells share. */
+  /** Options of one cell, besides those that all cells share. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
 
@@ -45,7 +45,7 @@ interface Cell {
   readonly title: HTMLElement;
   readonly badge: HTMLElement;
   readonly stamp: HTMLElement;
-  /** The conditions of what it shows. */
+  /** The conditions of the shown frame. */
   conditions: string;
   readonly update: Update;
   readonly scope: Scope;
@@ -58,7 +58,7 @@ const unstated = (stamp: string, stated: readonly string[]): string =>
     .filter((one) => !stated.includes(one))
     .join(' · ');
 
-/** A model keeps its cell when another step of its training is shown. */
+/** A model keeps its cell when the reader steps through its training. */
 function keysOf(subjects: readonly string[]): string[] {
   const names = subjects.map((subject) => {
     const parsed = parseSubject(subject);
@@ -86,11 +86,11 @@ export class Figure {
   readonly #missing: HTMLElement;
   readonly #cells = new Map<string, Cell>();
   #shown: readonly Shown[] = [];
-  /** What the state was when it was drawn last. */
+  /** The state at the last drawing. */
   #drawn: State | undefined;
   #isSeen = false;
   #isDue = false;
-  /** While a picture of it is taken. */
+  /** The theme of a saved picture while it is drawn. */
   #paper: Theme | undefined;
 
   constructor(place: Element, view: View, context: Context, parent: Scope, look: FigureLook = {}) {
@@ -117,7 +117,7 @@ export class Figure {
     watcher.observe(this.root);
     this.#scope.onEnd(() => watcher.disconnect());
     this.#scope.onEnd(() => this.root.remove());
-    // On paper, everything is seen.
+    // A printed figure counts as visible.
     this.#scope.effect(() => {
       if (isPrinting.value && this.#isDue) untracked(() => this.#draw());
     });
@@ -127,7 +127,7 @@ export class Figure {
     this.#scope.end();
   }
 
-  /** Draws what has changed, as soon as it can be seen. */
+  /** Draws the changes once the figure is visible. */
   update(shown: readonly Shown[]): void {
     const isSame =
       shown.length === this.#shown.length &&
@@ -136,7 +136,7 @@ export class Figure {
         return old.subject === subject && old.frame === frame && old.isStale === isStale;
       });
     this.#shown = shown;
-    // A text that is being typed changes no picture before it is read.
+    // Typing changes no picture before the text is parsed.
     const { state } = this.#context;
     const isTyped = this.#drawn && differsIn(state.peek(), this.#drawn) === 'prompt';
     if (isSame && isTyped && !this.#isDue) return;
@@ -144,7 +144,7 @@ export class Figure {
     if (this.#isSeen || isPrinting.peek() || this.#isNear()) this.#draw();
   }
 
-  /** Before the observer first reports. */
+  /** Estimates the visibility before the observer first reports. */
   #isNear(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();
@@ -227,7 +227,7 @@ export class Figure {
     return this.#view.fits?.(frame) ?? true;
   }
 
-  /** What is on the screen: the subjects of this figure, and the head where they have it in common. */
+  /** The figure's own subjects, and the head if they share it. */
   #pinned(): Partial<State> {
     // Settings of a model may differ in their question alone.
     const shown = [...new Set(this.#shown.map(({ subject }) => subject))];
@@ -244,7 +244,7 @@ export class Figure {
     return this.#view.conditions?.(frame, this.#context.state.peek()) ?? {};
   }
 
-  /** A figure of the first prompt alone must not say that it is a mean. */
+  /** A figure of the first prompt alone must not call its numbers means. */
   #conditionsOf(frame: Frame): Frame {
     const [first] = this.#view.reads;
     const isAveraged = first !== undefined && first in frame.spread;
@@ -263,7 +263,7 @@ export class Figure {
     return { root, title, badge, stamp, conditions: '', update, scope };
   }
 
-  /** Once in this theme; absent: in the reader's. */
+  /** Draws once in this theme; absent: in the reader's. */
   #drawIn(theme?: Theme): void {
     this.#paper = theme;
     this.#draw();
@@ -295,7 +295,7 @@ export class Figure {
       const group = framesOf(all).filter((frame) => frames.includes(frame));
       cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
       if (isReady) this.#fill(cell, one.frame!, { frames, group }, i);
-      // The last picture stays, and says what it is of where the room no longer does.
+      // The last picture stays, and states its conditions if the room's have changed.
       else this.#stamp(cell);
     });
     const missing = framesOf(this.#shown).map((frame) => lackWords(this.#view, frame));
@@ -351,7 +351,7 @@ export class Figure {
       group,
     };
     update(frame, { ...options, ...extra?.(frame, i) });
-    // One of them may end at its context, where others read on.
+    // One of them may end at its context while others continue.
     const T = Math.max(...group.map((one) => one.T));
     // A picture with the lines of all names all of them.
     const all = this.#view.isOfAll
@@ -370,7 +370,7 @@ export class Figure {
     if (stamp.textContent !== words) render(explained(words, true), stamp);
   }
 
-  /** What has a cell of its own. */
+  /** Returns the name of a cell's subject. */
   #nameOf(subject: string): string {
     const parsed = this.#view.isGroup ? parseSubject(subject) : undefined;
     return parsed ? modelIdOf(parsed) : subject;

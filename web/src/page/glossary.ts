@@ -7,7 +7,7 @@ interface Term {
   /** The term as sentences write it. Of two that match, the first one is taken. */
   readonly pattern: RegExp;
   readonly meaning: string;
-  /** Lessons explain it; sentences of the page do not, where it would be in every line. */
+  /** Explained in lessons only, since the page's sentences contain it too often. */
   readonly isOfCourse?: true;
 }
 
@@ -51,7 +51,7 @@ export const TERMS: readonly Term[] = [
     term: 'start token (BOS)',
     pattern: /[Ss]tart token|BOS/,
     meaning:
-      'Beginning of sequence (BOS): a token that the tokenizer puts before every text. It carries no meaning.',
+      'Beginning of sequence (BOS): a token that the tokenizer prepends to every text. It carries no meaning.',
   },
   {
     term: 'token',

@@ -52,7 +52,7 @@ function chosenValue(frame: Frame, state: State) {
     : { ...at({ layer, channel, token: query }), name: String(channel) };
 }
 
-/** The interventions on what is selected. */
+/** Returns the interventions on the selection. */
 export function movesOf(frame: Frame, state: State): Move[] {
   const at = selectedHead(frame, state);
   const { H, G } = frame.architecture;
@@ -99,7 +99,7 @@ export function movesOf(frame: Frame, state: State): Move[] {
 const isSame = (a: SubjectEdit, b: SubjectEdit) =>
   a.name === b.name && a.values.join() === b.values.join();
 
-/** The subject with the edit added, or removed where the subject has it. */
+/** Returns the subject with the edit added, or without it if the subject has it. */
 export function moved(subject: string, wanted: SubjectEdit): string {
   const parsed = parseSubject(subject)!;
   const others = parsed.edits.filter((one) => !isSame(one, wanted));

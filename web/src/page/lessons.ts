@@ -1,4 +1,4 @@
-/** Where lessons lie, and which of them were read to their end: that list stays in this browser. */
+/** The addresses of lessons, and which of them were read to their end: the list stays in this browser. */
 import { pageAt } from '../base';
 
 export const lessonLink = (slug: string) => pageAt(`learn/${slug}/index.html`);

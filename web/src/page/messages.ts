@@ -1,4 +1,4 @@
-/** What the page reports: notices, errors, the progress of a run, a newer build. */
+/** Messages of the page: notices, errors, the progress of a run, a newer build. */
 import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { sentence } from '../ask/errors';
@@ -7,16 +7,16 @@ import { part, say } from './view';
 
 /** Work shorter than this shows no progress. */
 const PATIENCE_MS = 250;
-/** How long a notice is shown. */
+/** Time for which a notice is shown. */
 const NOTICE_MS = 6000;
 
 export const notices = signal<readonly string[]>([]);
 export const failure = signal('');
-/** Takes up a newer build that has come. */
+/** Activates a newer build. */
 const newer = signal<(() => void) | undefined>(undefined);
 let clearing: number | undefined;
 
-/** A notice disappears by itself; an error stays until the next action. */
+/** A notice disappears after a while; an error stays until the next action. */
 export function notify(notice: string): void {
   clearTimeout(clearing);
   notices.value = [notice];
@@ -31,7 +31,7 @@ export function offer(take: () => void): void {
   newer.value = take;
 }
 
-/** A download that runs beside the queue. */
+/** A download that runs in parallel to the queue. */
 interface Download {
   /** The dialog shows the download itself. */
   readonly isShown: boolean;

@@ -1,18 +1,18 @@
-/** Keeps what a visit saw for the next one, which may have no network. */
+/** Caches the files of a visit for the next one, which may be offline. */
 import { base } from '../base';
 
-/** After what the reader waits for; until then the network is theirs. */
+/** Delay of the caching: until then the network serves what the reader waits for. */
 const LATER_MS = 2000;
 
 /**
- * Starts the service worker, and lets it keep what was fetched before it ran.
- * @param offer called when a newer build has come, with what takes it up
+ * Starts the service worker, and lets it cache files that were fetched before it ran.
+ * @param offer called with a function that activates a newer build
  */
 export function keepForOffline(offer: (take: () => void) => void): void {
   if (!('serviceWorker' in navigator)) return;
   addEventListener('load', () =>
     setTimeout(() => {
-      // A browser that keeps nothing, or a host without the file: the page works as before.
+      // If the browser stores nothing, or the host lacks the file, the page works as before.
       start(offer).catch(() => {});
     }, LATER_MS),
   );
@@ -20,12 +20,12 @@ export function keepForOffline(offer: (take: () => void) => void): void {
 
 async function start(offer: (take: () => void) => void): Promise<void> {
   const { serviceWorker } = navigator;
-  // Of a first visit there is none, and what comes then is no newer build.
+  // A first visit has no controller, and its service worker is no newer build.
   const isLater = Boolean(serviceWorker.controller);
   let isTaken = false;
   serviceWorker.addEventListener('controllerchange', () => {
     if (isTaken) location.reload();
-    // Another tab has taken it: files of this build are gone.
+    // Another tab has activated the newer build: the files of this one are deleted.
     else if (isLater) offer(() => location.reload());
   });
   const registration = await serviceWorker.register('sw.js');

@@ -1,4 +1,4 @@
-/** The frame of the page around its rooms: the header and the footer. */
+/** The header and the footer of the page. */
 import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, render } from 'lit';
 import { OTHERS, others } from '../ask/arithmetic';
@@ -53,7 +53,7 @@ export function drawHeader(
   });
 }
 
-/** The page's promise about data, and About: what it is based on, and what this browser does. */
+/** The page's promise about data, and About: its sources, and the abilities of this browser. */
 export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | undefined>): void {
   const first = signal(0);
   new PerformanceObserver((list) => {

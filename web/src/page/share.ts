@@ -24,7 +24,7 @@ async function copied(text: string): Promise<string> {
 /** Models of the disk that the link which was just copied leaves out. */
 const leftOut = signal<readonly string[]>([]);
 
-/** Whether a picture of the sentence is offered beside the link. */
+/** Whether the page offers a picture of the sentence after copying the link. */
 const isOffered = signal(false);
 
 export async function copyLink(): Promise<void> {
@@ -36,7 +36,7 @@ export async function copyLink(): Promise<void> {
   notify(said.join(' '));
 }
 
-/** The frame that a picture would be of: the selected subject's, once it has a map. */
+/** Returns the frame of the offered picture: the selected subject's, once it has a map. */
 function picturedFrame({ engine }: Context): Frame | undefined {
   const { shown, at, room } = state.value;
   if (room === 'lab' || room === 'learn') return undefined;
@@ -60,7 +60,7 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
   });
 }
 
-/** The link with the names of the disk's models, for whoever has the same files. */
+/** Copies the link with the names of the disk's models, for readers who have the same files. */
 async function copyNames(): Promise<void> {
   const ids = [...new Set(leftOut.value.map((one) => parseSubject(one)!.id))];
   leftOut.value = [];

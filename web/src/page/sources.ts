@@ -1,4 +1,4 @@
-/** What the page is based on, where its source is, and how to cite both. */
+/** The page's sources, the address of its code, and how to cite both. */
 import { html, nothing, type TemplateResult } from 'lit';
 
 const PAPER = 'https://arxiv.org/abs/2410.10781';
@@ -20,7 +20,7 @@ const citation = (version: string) => `@inproceedings{gu2025attention,
 const link = (address: string, text: string) =>
   html`<a href=${address} target="_blank" rel="noopener">${text}</a>`;
 
-/** One line. @param version of the package; empty before the engine runs */
+/** Renders one line. @param version of the package; empty before the engine runs */
 export function sources(version: string): TemplateResult {
   return html`<span
       >Based on Gu et al., ${link(PAPER, 'When Attention Sink Emerges in Language Models')} (ICLR

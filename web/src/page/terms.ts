@@ -15,7 +15,7 @@ function open(event: Event, meaning: string): void {
   note ??= Object.assign(document.createElement('div'), { className: 'note', popover: 'auto' });
   note.textContent = meaning;
   note.setAttribute('role', 'status');
-  // In the document the note follows the word, for readers who use a keyboard.
+  // The note follows the word in the document, for readers who use a keyboard.
   (word.closest('dialog, .room') ?? document.body).append(note);
   note.showPopover();
   const { left, bottom } = word.getBoundingClientRect();
@@ -34,7 +34,7 @@ function move(event: KeyboardEvent): void {
 }
 
 /**
- * The same sentence, in which the first occurrence of each term is a button.
+ * Returns the sentence with the first occurrence of each term as a button.
  * @param isOneStop all terms are one tab stop, and the arrow keys move between them
  */
 export function explained(said: string, isOneStop = false): TemplateResult {

@@ -1,7 +1,7 @@
 /**
- * What a view is: one row of the table in index.ts. It says which question it answers and what it reads;
- * it draws one subject's frame into a place and passes on what the reader points at. Views do not
- * know each other, the engine, or the room that shows them.
+ * The definition of a view, a row of the table in index.ts. A row names the question that it answers and the metrics
+ * that it reads; it draws one subject's frame into a place and reports the reader's pointing. Views do not know each
+ * other, the engine, or the room that shows them.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
 import type { Describe } from 'sinkscope';
@@ -12,7 +12,7 @@ import type { Quantity } from '../save/numbers';
 import type { State } from '../ask/state';
 import type { Timelines } from '../timeline/timelines';
 
-/** What is pointed at right now, anywhere on the page; not part of a link. */
+/** The cell, head or token under the pointer, anywhere on the page; not part of a link. */
 export interface Pointed {
   readonly layer?: number;
   readonly head?: number;
@@ -27,13 +27,13 @@ export interface DrawOptions {
   readonly at: Head;
   /** All frames of the figure, for shared scales. */
   readonly frames: readonly Frame[];
-  /** Of a view that draws the settings of a model into one picture: those, the frame first. */
+  /** For a view that draws the settings of a model into one picture: those settings, the frame first. */
   readonly group: readonly Frame[];
-  /** For readers who know no word of this yet. */
+  /** For readers who know none of the terms yet. */
   readonly isPlain?: boolean;
   /** The room's heading is the plain answer: the caption follows it with the numbers. */
   readonly isAnswered?: boolean;
-  /** Something said on the picture. */
+  /** A remark on the picture. */
   readonly remark?: { readonly text: string; readonly kind: string };
 }
 
@@ -44,9 +44,9 @@ export interface ViewApi {
   /** Runs again when a signal that it reads changes, until the view is removed. */
   readonly effect: (run: () => void) => void;
   readonly fail: (error: unknown) => void;
-  /** For views that show more than a frame has. */
+  /** For views that need more than a frame. */
   readonly timelines: () => Promise<Timelines>;
-  /** Takes a measurement with runs of its own, of a frame's model under its edits; what it finds comes in parts. */
+  /** Takes a measurement with runs of its own, of a frame's model under its edits; results arrive in parts. */
   readonly measure: Measure<{ readonly frame: Frame; readonly signal: AbortSignal }>;
 }
 
@@ -56,38 +56,41 @@ export interface View {
   /** The name in links, and in data-view. */
   readonly name: string;
   readonly title: string;
-  /** In plain words. */
+  /** The question in plain words. */
   readonly question: string;
-  /** How to read it, in a sentence or two. */
+  /** Explains in a sentence or two how to read it. */
   readonly how: string;
   readonly formula?: string;
   readonly source?: string;
-  /** Metrics and fields by their names in describe; the first decides whether it is of all prompts. */
+  /** Metrics and fields by their names in describe; the first decides whether the view covers all prompts. */
   readonly reads: readonly string[];
-  /** Names that it draws where they are there, and does without elsewhere. */
+  /** Names that it draws if they are available. */
   readonly optional?: readonly string[];
-  /** The same of the chosen head alone, of the first prompt. */
+  /** The same for the chosen head alone, of the first prompt. */
   readonly headReads?: readonly string[];
   /** Whether one picture has the lines of all that are shown. */
   readonly isOfAll?: boolean;
   /** Whether one picture shows all settings of a model, which differ in their edits. */
   readonly isGroup?: boolean;
-  /** Whether one setting alone says nothing. */
+  /** Whether a single setting shows nothing. */
   readonly isOfMany?: boolean;
-  /** Needs the frame without what-ifs beside each that has some, as its `base`. */
+  /** Needs the frame without what-ifs for each frame with some, as its `base`. */
   readonly compares?: boolean;
-  /** Whether there is anything of a frame to show; absent: of any. */
+  /** Whether the view applies to a frame; absent: to any. */
   readonly fits?: (frame: Frame) => boolean;
-  /** What the line of conditions says otherwise than of the frame, where settings of the view change what is run. */
+  /** The conditions that differ from the frame's, if settings of the view change the run. */
   readonly conditions?: (
     frame: Frame,
     state: State,
   ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences' | 'eps' | 'setting'>>;
-  /** What it shows, as numbers. */
+  /** Returns its numbers. */
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
-  /** What it shows, as a sentence: a caption, and the picture's alternative. @param state of the page; absent: as usual */
+  /**
+   * Returns its sentence: a caption, and the picture's alternative text.
+   * @param state of the page; absent: the defaults
+   */
   readonly says: (frame: Frame, at: Head, state?: State) => string;
-  /** Whether what it says waits for more than the answer; it reads signals. */
+  /** Whether its sentence waits for more than the answer; it reads signals. */
   readonly isComing?: (frame: Frame) => boolean;
   readonly draw: (root: HTMLElement, api: ViewApi) => Update;
 }
@@ -108,7 +111,7 @@ export function isRead(
   );
 }
 
-/** Which of a view's numbers a frame cannot have, in a sentence; empty where there is nothing to say. */
+/** Names in a sentence the view's numbers that a frame cannot have; empty if none is missing. */
 export function lackWords({ title, reads, headReads = [], fits }: View, frame: Frame): string {
   const { recording, lacks } = frame;
   const reasons = [...reads, ...headReads].flatMap((name) => lacks?.[name] ?? []);
@@ -124,12 +127,12 @@ export function part(root: Element, name: string, tag = 'div'): HTMLElement {
   return made;
 }
 
-/** Sets a text only where it changes, so that a screen reader does not read it twice. */
+/** Sets a text only if it changes, so that a screen reader does not read it twice. */
 export function say(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Remembers what was made last, by what it was made of: whoever draws it sees whether it has changed. */
+/** Caches the last result of `make`: the same input gives the same object, so that `===` detects a change. */
 export function lastOf<Of, Made>(make: (of: Of) => Made): (of: Of) => Made {
   let last: { of: Of; made: Made } | undefined;
   return (of) => {

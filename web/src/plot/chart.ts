@@ -12,24 +12,24 @@ export interface Series {
   readonly values: ArrayLike<number>;
   /** Their places on the x axis; absent: one after the other. */
   readonly places?: ArrayLike<number>;
-  /** In pixels: "3,3". */
+  /** Lengths in pixels: "3,3". */
   readonly dash?: string;
   /** Drawn weaker than the others. */
   readonly faint?: boolean;
   /** Half of the error bar of each value. */
   readonly spread?: ArrayLike<number>;
-  /** Of each value: between which two the others lie. */
+  /** The lowest and highest value at each place, drawn as a band. */
   readonly band?: { readonly low: ArrayLike<number>; readonly high: ArrayLike<number> };
 }
 
 export interface ChartData {
   readonly kind: 'lines' | 'bars' | 'points';
-  /** Of bars, the first series; the others are lines over them. Points are of places without an order. */
+  /** The first series of bars; the others are lines over them. Points have places without an order. */
   readonly series: readonly Series[];
   /** The first value's place on the x axis. */
   readonly from?: number;
   readonly xLabel: string;
-  /** Of places that are no numbers: the words at 0, 1 and so on. */
+  /** Words at the places 0, 1 and so on, for an axis without numbers. */
   readonly xNames?: readonly string[];
   readonly yLabel: string;
   /** One sentence that describes the picture. */
@@ -37,17 +37,17 @@ export interface ChartData {
   readonly log?: boolean;
   /** Steps of training: even up to 100, logarithmic above, so that there is a place for 0. */
   readonly steps?: boolean;
-  /** What the axis shows at least; more where the values need it. */
+  /** The smallest range of the axis; values may extend it. */
   readonly domain?: readonly [number, number];
   readonly percent?: boolean;
   /** Whether the axis begins near the smallest value instead of 0. */
   readonly tight?: boolean;
-  /** Places of the x axis are far apart: each value has a tick of its own, evenly spaced by its logarithm. */
+  /** Places that double: each value has a tick of its own, evenly spaced by its logarithm. */
   readonly doubling?: boolean;
   /** A vertical line at a place of the x axis, and its label. */
   readonly cursor?: number;
   readonly cursorWords?: string;
-  /** In pixels. */
+  /** The height in pixels. */
   readonly height?: number;
   /** Whether few values have a dot each; absent: they have. */
   readonly dots?: boolean;
@@ -86,7 +86,7 @@ function yTickWords({ percent }: ChartData): (value: number) => string {
   return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : short(value));
 }
 
-/** Of a logarithmic axis: as many as have room, the roundest first. */
+/** Returns the ticks of a logarithmic axis: as many as fit, the roundest first. */
 export function apart(ticks: readonly number[], y: (value: number) => number): number[] {
   const roundness = (tick: number) => {
     const lead = Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9));
@@ -100,7 +100,7 @@ export function apart(ticks: readonly number[], y: (value: number) => number): n
 
 const isAlike = (a: Series) => (b: Series) => a.name === b.name && a.color === b.color;
 
-/** Shapes of points, a series each, where colours alone do not distinguish them. */
+/** Shapes that distinguish the series of points where colours do not. */
 const SHAPES = [
   'M-3,-3h6v6h-6z',
   'M0,-4.2l4.2,4.2l-4.2,4.2l-4.2,-4.2z',
@@ -110,7 +110,7 @@ const SHAPES = [
 /** Between series at one place, so that error bars do not cover each other. */
 const BESIDE = 0.08;
 
-/** Places and values that can be drawn, in pieces without gaps. */
+/** Returns the drawable places and values, split at gaps. */
 function pieces(series: Series, from: number, isLog: boolean): [number, number][][] {
   const found: [number, number][][] = [[]];
   for (let i = 0; i < series.values.length; i++) {
@@ -128,7 +128,7 @@ function pointOf(color: string, i: number, at?: readonly [number, number]) {
     d=${SHAPES[i % SHAPES.length]!}></path>`;
 }
 
-/** How a line looks, where colours alone do not distinguish the lines. */
+/** A sample of a line, for legends where colours alone do not distinguish the lines. */
 function sample({ color, dash, band, faint }: Series) {
   return html`<svg class="sample" viewBox="0 0 24 10" aria-hidden="true">
     ${band ? svg`<rect class="band" width="24" height="10" style=${`fill: var(${color})`}></rect>` : nothing}
@@ -165,7 +165,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     ...Array.from(band?.low ?? []),
     ...Array.from(band?.high ?? []),
   ]);
-  // A logarithm has no place for what is not positive, be it the end of an error bar.
+  // A logarithmic axis omits values that are not positive, error bars included.
   const ys = [...points.map(([, y]) => y), ...ends, ...(data.domain ?? [])].filter(
     (value) => Number.isFinite(value) && (!log || value > 0),
   );
@@ -175,7 +175,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     .domain(xs.length ? domain : [0, 1])
     .range([LEFT + 4, width - RIGHT]);
   const least = Math.min(...ys);
-  // An axis begins at 0; a hair below 0 is no reason for a step of the scale below it.
+  // An axis begins at 0, even if a value is slightly below it.
   const low = !log && !data.tight && least > -0.03 * Math.max(...ys) ? 0 : least;
   const y = (log ? scaleLog() : scaleLinear())
     .domain(ys.length ? [low, Math.max(...ys) || 1] : [log ? 0.1 : 0, 1])
@@ -244,7 +244,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   });
   const beside = x(cursor ?? NaN) > width / 2 ? -5 : 5;
   const isSampled = kind === 'lines' && series.some(({ dash }) => dash);
-  // What is drawn over the others is named first; lines of one name and color have one entry.
+  // Lines that are drawn on top come first; lines of one name and color have one entry.
   const named = series
     .filter((one, i) => series.findIndex(isAlike(one)) === i)
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));

@@ -11,7 +11,7 @@ export interface Scale {
   readonly high: number;
   /** Small values show. */
   readonly root: boolean;
-  /** From low to high, as the bytes of a pixel: [STEPS]. */
+  /** Colors from low to high, as the bytes of a pixel: [STEPS]. */
   readonly colors: Uint32Array;
   readonly hidden: number;
 }
@@ -38,7 +38,7 @@ function pixel([r, g, b]: readonly number[]): number {
   return ((255 << 24) | (b! << 16) | (g! << 8) | r!) >>> 0;
 }
 
-/** An odd number, so that there is one in the middle. */
+/** An odd number, so that one color is in the middle. */
 export const STEPS = 257;
 
 /** Steps between evenly spaced stops, mixed in light rather than in code values. */
@@ -56,10 +56,10 @@ function ramp(stops: readonly string[]): Uint32Array {
 }
 
 const known = new Map<string, Scale>();
-/** So many looks are kept; a figure whose range changes all the time would fill the memory. */
+/** The number of cached scales: a figure whose range changes all the time would fill the memory. */
 const MOST_LOOKS = 200;
 
-/** One object for each look: whoever keeps it sees whether it has changed. */
+/** Scales are cached by theme and range, so that `===` detects a change. */
 function scale(
   stops: Record<Theme, readonly string[]>,
   theme: Theme,

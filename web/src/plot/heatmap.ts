@@ -31,7 +31,7 @@ interface HeatmapData {
   readonly remark?: { readonly text: string; readonly kind: string };
   /** Width of a cell over its height; 1 if absent. */
   readonly cellShape?: number;
-  /** What a cell says when it is pointed at. */
+  /** The readout of a cell under the pointer. */
   readonly describe: (cell: Cell) => string;
 }
 
@@ -45,7 +45,7 @@ interface HeatmapEvents {
 
 export interface Heatmap {
   draw(data: HeatmapData): void;
-  /** Marks what is pointed at elsewhere. */
+  /** Marks the cell that is pointed at in another map. */
   light(cell: Cell | undefined): void;
 }
 
@@ -55,9 +55,9 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
 };
-/** So many words can be read side by side; of a longer text every second, third, ... row and column has its word. */
+/** The number of words that are legible side by side; a longer text labels every second, third, ... row and column. */
 const [MOST_WORDS, SOME_WORDS] = [44, 30];
-/** A word takes so many pixels of a map that is drawn: letters of 11 pixels and what is between them. */
+/** The pixels that a word takes along a map: letters of 11 pixels and a gap. */
 const WORD_PX = 12;
 
 function element(name: string, parent: Element): HTMLElement {
@@ -85,7 +85,7 @@ export function paint(
   context.putImageData(image, 0, 0);
 }
 
-/** Puts a frame round a cell, or round a whole row or column where one index is negative. */
+/** Frames a cell, or a whole row or column if one index is negative. */
 function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: number): void {
   frame.hidden = !cell || (cell.row < 0 && cell.col < 0) || cell.row >= rows || cell.col >= cols;
   if (!cell) return;
@@ -97,7 +97,7 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
   frame.style.height = `${tall ? 100 : 100 / rows}%`;
 }
 
-/** One small element for each of the words or bars; those that are there are used again. */
+/** Reuses one small element for each word or bar. */
 function fill(
   place: HTMLElement,
   count: number,
@@ -108,10 +108,10 @@ function fill(
   [...place.children].forEach((child, i) => each(child as HTMLElement, i));
 }
 
-/** So many letters have room beside every map. */
+/** The number of letters that fit beside every map. */
 const ROOM = 6;
 
-/** Words that begin alike and are longer than their room are named by where they begin to differ. */
+/** Words that are too long and share a prefix are labelled from the letter where they begin to differ. */
 export function distinct(words: readonly string[]): string[] {
   const groups = new Map<string, Set<string>>();
   const startOf = (one: string) => one.slice(0, ROOM);
@@ -127,11 +127,11 @@ export function distinct(words: readonly string[]): string[] {
   });
 }
 
-/** @param words none where there are too many to be read */
+/** @param words none if they are too many to be legible */
 function write(place: HTMLElement, words: readonly string[] = []): void {
   const labels = distinct(words);
   fill(place, words.length, (span, i) => {
-    // A word that is too long for its place is cut there; the readout has the whole word.
+    // A word that is too long for its place is truncated; the readout has the whole word.
     if (span.textContent !== labels[i]) span.textContent = labels[i]!;
     if (span.title !== words[i]) span.title = words[i]!;
   });
@@ -157,7 +157,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   plot.setAttribute('aria-roledescription', 'matrix');
   readout.setAttribute('aria-live', 'polite');
   let shown: HeatmapData | undefined;
-  /** Of the map on the screen, in pixels; 0 before it is drawn. */
+  /** The map's size on the screen in pixels; 0 before it is drawn. */
   let size = { width: 0, height: 0 };
   let at: Cell | undefined;
   let elsewhere: Cell | undefined;

@@ -8,13 +8,13 @@ const drawn = new WeakMap<HTMLElement, { scale: Scale; ticks: string }>();
 const valueAt = ({ low, high, root }: Scale, place: number): number =>
   low + (high - low) * (root ? place ** 2 : place);
 
-/** Where a value is on the bar. */
+/** Returns the place of a value on the bar. */
 function placeOf({ low, high, root }: Scale, value: number): number {
   const share = (value - low) / (high - low);
   return root ? Math.sqrt(share) : share;
 }
 
-/** Fills a legend with a bar, unless it has that bar already. @param parts what stands beside it or on it */
+/** Fills a legend with a bar, unless it has that bar already. @param parts renders the parts beside the bar or on it */
 function fill(
   root: HTMLElement,
   scale: Scale,
@@ -36,22 +36,22 @@ function fill(
   root.classList.add(name);
 }
 
-/** A colour scale with its two ends written beside it. */
+/** Draws a colour scale between its two ends. */
 export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [string, string]): void {
   fill(root, scale, 'legend', ends, (bar) => [ends[0], bar, ends[1]]);
 }
 
-/** Numbers that stand on a scale of attention weights. */
+/** Returns the numbers on a scale of attention weights. */
 function ticksOf({ low, high, root }: Scale): readonly number[] {
   if (low < 0) return [low, 0, high];
   return root ? [0, 0.1, 0.25, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
 }
 
-/** What the bar shows, and how numbers are spaced on it. */
+/** Names the quantity of the bar, and its scale if not linear. */
 export const scaleName = ({ root }: Scale, what: string): string =>
   root ? `${what} (square-root scale)` : what;
 
-/** The colour scale of attention weights; its numbers stand on the bar, each at its place. */
+/** Draws the colour scale of attention weights, with numbers at their places on the bar. */
 export function drawScale(root: HTMLElement, scale: Scale): void {
   const ticks = ticksOf(scale);
   fill(root, scale, 'scale', ticks, (bar) => [

@@ -1,4 +1,4 @@
-/** Whether the page is being printed: then everything is drawn, in the colors of white paper. */
+/** Whether the page is being printed: then all figures are drawn, in the light theme. */
 import { signal } from '@preact/signals-core';
 
 export const isPrinting = signal(false);

@@ -1,6 +1,6 @@
 /**
- * A rose: how often two sets of directions point where, on half a circle. 0 degrees is to the right,
- * 180 to the left; a petal's length is its share of the set.
+ * A rose: two histograms of directions on half a circle. 0 degrees is to the right, 180 to the left; a petal's length
+ * is its share of the set.
  */
 
 interface RoseSet {

@@ -1,4 +1,4 @@
-/** About a model: how it was trained, what was measured, and what papers report of such models. */
+/** About a model: its training, its measurements, and what papers report of such models. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import type { Context } from '../page/context';

@@ -1,4 +1,4 @@
-/** Up to six subjects on shared scales, asked the same: pictures, what differs, and a table. */
+/** Up to six subjects on shared scales with the same question: pictures, differences, and a table. */
 import { signal } from '@preact/signals-core';
 import type { Describe } from 'sinkscope';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -63,11 +63,11 @@ const tableFor = ({ models }: Engine, texts = models.describe) => tableOf(texts)
 
 const SAVES = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
-/** What papers report of models like those that are shown as they were trained, and of open ones. */
+/** Returns reported numbers of models like the shown trained ones, and of open models. */
 function reportedOf(frames: readonly Frame[], context: Context, open?: OpenModels): ReportedRow[] {
   const cards = context.engine.peek()!.models.zoo.cards;
   const rows = frames.flatMap((frame) => {
-    // A recording says which model it is of, and what was changed during its runs.
+    // A recording names its model, and the edits of its runs.
     const { recording, subject } = frame;
     const name = recording?.edits.length ? '' : (recording?.model.id ?? subject);
     const card = cards.find(({ id, title }) => id === name || (recording && title === name));
@@ -80,13 +80,13 @@ function reportedOf(frames: readonly Frame[], context: Context, open?: OpenModel
   ];
 }
 
-/** Of the models of the zoo that are shown as they were trained, each once. */
+/** Returns the cards of the shown trained models of the zoo, each once. */
 function cardsOf(frames: readonly Frame[], context: Context): Card[] {
   const ids = new Set(frames.filter(({ edits }) => !edits.length).map(({ model }) => model.id));
   return context.engine.peek()!.models.zoo.cards.filter(({ id }) => ids.has(id));
 }
 
-/** Of the same kind of prompts as are asked here. */
+/** Returns the reported rows for the same kind of prompts. */
 function openRows({ models, kinds, source, measure }: OpenModels, input: string): ReportedRow[] {
   const kind = input in kinds ? input : 'natural';
   return models.map(({ model, [kind]: sink }) => ({
@@ -97,10 +97,9 @@ function openRows({ models, kinds, source, measure }: OpenModels, input: string)
 }
 
 /**
- * What differs: out of the descriptions of the architectures, how the models were trained where that is
- * known of all of them, and what was replaced at inference.
+ * The differences: between the architectures, between trainings if all are known, and between the replaced operations.
  */
-/** What a recording says of its model: a size that it does not have is no difference. */
+/** Returns a recording's architecture: a missing size is no difference. */
 function recordedArchitecture({ architecture }: Frame): object {
   const { context: _, parameters: __, F, E, ...known } = architecture;
   return { ...known, ...(F ? { F } : {}), ...(E ? { E } : {}) };
@@ -124,7 +123,7 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
         : {}),
     })),
   );
-  // Two subjects fit a line; more need columns.
+  // Two subjects fit on a line; more need columns.
   if (frames.length === 2 || !found.differences.length)
     return html`<div class="differs">
       <h2>What differs</h2>
@@ -308,7 +307,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     sinkMap.update(sinkMap.root.hidden ? [] : all);
     render(differs(frames, context), different);
     menu.hidden = !allows(state, 'save') || !fresh.length;
-    // What the table reads may still be on its way.
+    // The table's own code may still be loading.
     const engine = context.engine.value;
     const columns = engine ? tableFor(engine, texts.value) : [];
     const needed = readsOf(columns.filter(({ isRare }) => !isRare));

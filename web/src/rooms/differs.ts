@@ -1,19 +1,19 @@
 /**
- * What differs between models, out of their architecture descriptions. No key is named here: what a
- * new family adds to the description is compared by itself.
+ * Differences between models, by their architecture descriptions. No key is named here, so that a new family's keys are
+ * compared as well.
  */
 
-/** One place of the descriptions where they are not alike. */
+/** A key whose values differ between the descriptions. */
 interface Difference {
-  /** Where: keys from the outside in. */
+  /** The path of the key, from the outside in. */
   readonly path: readonly string[];
-  /** What each description has there, in words; undefined where it has nothing. */
+  /** The value in each description, in words; undefined if absent. */
   readonly values: readonly (string | undefined)[];
 }
 
 interface Differences {
   readonly differences: readonly Difference[];
-  /** Places where all of them are alike. */
+  /** The number of keys with equal values. */
   readonly alike: number;
 }
 
@@ -21,7 +21,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Every value that is not an object, by the keys that lead to it. */
+/** Returns every value that is not an object, with its path of keys. */
 function leaves(value: unknown, path: readonly string[] = []): [readonly string[], unknown][] {
   if (!isObject(value)) return [[path, value]];
   return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...path, key]));
@@ -43,7 +43,7 @@ function list(values: readonly unknown[]): string {
   return runs.map(({ said, count }) => (count > 1 ? `${said} ×${count}` : said)).join(', ');
 }
 
-/** A value as it reads. */
+/** Formats a value. */
 export function words(value: unknown): string {
   if (value === null) return 'none';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
@@ -85,7 +85,7 @@ export function placeWords(
     .replaceAll('_', ' ');
 }
 
-/** All of it in a line. */
+/** Formats all differences in a line. */
 export function differenceLine(
   { differences, alike }: Differences,
   letters: Readonly<Record<string, string>>,

@@ -51,10 +51,10 @@ import './panes.css';
 import './tables.css';
 import './explore.css';
 
-/** Maps of more heads than this would be too small to be seen beside the stage. */
+/** The thumbnails of more heads than this would be too small beside the stage. */
 const FEW_HEADS = 48;
 
-/** The ablations of all dormant heads, where the answer says what they do together. */
+/** Returns the ablations of all dormant heads, if the answer states their joint effect. */
 function ablationsOf({ views: [view] }: Choice, frame: Frame | undefined): SubjectEdit[] {
   if (view !== effects || !frame?.tensors.effect || !isChangeable(frame)) return [];
   const dormant = dormantHeads(frame);
@@ -66,11 +66,13 @@ const asksForFirst = ({ question, views: [view] }: Choice, frame: Frame | undefi
   (view === effects || (question.name === 'if' && view === attention)) &&
   Boolean(frame && isChangeable(frame) && !frame.edits.length);
 
-/** The rise of the loss with the first token hidden; undefined until it is measured, and where no answer needs it. */
+/**
+ * Returns the rise of the loss with the first token hidden; undefined until it is measured, and if no answer needs it.
+ */
 const hiddenFirst = (choice: Choice, frame: Frame, context: Context): number | undefined =>
   asksForFirst(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
 
-/** All heads, as maps where they are few; of a model that is not there yet, as its source makes likely. */
+/** All heads, as maps if they are few; before the model is loaded, its source decides. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
   if (frame) {
     const { L, H } = frame.architecture;
@@ -94,7 +96,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const railTitle = part(rail, 'hint', 'p');
   const head = part(middle, 'room-head');
   const hand = part(middle, '');
-  // The picture on the stage says the conditions, and another one what it has otherwise.
+  // The picture on the stage states all conditions; the others state only theirs that differ.
   let said: readonly string[] = [];
   const look = { stated: () => said };
   const main = { extra: () => ({ isAnswered: true }) };
@@ -113,7 +115,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const choice = stage.choiceFor(frames);
     const { tab, views } = choice;
     const ablations = ablationsOf(choice, frames[0]);
-    // What compares fits once the frame that it compares with is there.
+    // Comparing views need the frame that they compare with.
     const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
     return {
       subjects: [subject()],
@@ -216,10 +218,10 @@ const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
   return `${L * H} heads: how much each gives the first token${over}. A row is a layer.`;
 };
 
-/** How a head is taken away, which leaves the first token where it is. */
+/** Explains ablation, which leaves the first token visible. */
 const ABLATED = 'To ablate a head is to set its output to 0; the first token stays visible.';
 
-/** The loss without all dormant heads, beside the loss with the first token hidden. */
+/** States the loss without all dormant heads, and the loss with the first token hidden. */
 function ablatedWords(
   frame: Frame,
   ablations: readonly SubjectEdit[],
@@ -244,7 +246,7 @@ function hiddenWords(frame: Frame, rise: number | undefined): string {
   return `With the first token hidden from all later ones, in all heads, the loss changes by ${signed(rise!)} nats per token${from}, ${choiceWords(rise!)}: ${why}.`;
 }
 
-/** What the plain answer is followed by, where the view does not say it itself. */
+/** Returns the numbers after the plain answer, unless the view states them itself. */
 function numbersOf(
   { question }: Choice,
   frame: Frame,
@@ -266,7 +268,7 @@ function numbersOf(
   }
 }
 
-/** The questions, the selected one with its tabs; those for researchers behind a door. */
+/** The questions with the tabs of the selected one; research questions are in a folded section. */
 function questions(
   { question, tab, views: [view] }: Choice,
   frames: readonly Frame[],

@@ -1,4 +1,7 @@
-/** One view as a figure, for embed.html: its title, its picture, a link to the page. Or the lab, or an experiment. */
+/**
+ * One view as a figure for embed.html: its title, its picture, a link to the page. The lab and the experiments are
+ * figures, too.
+ */
 import { html, nothing, render } from 'lit';
 import { askBar, generateControls, nameOf, textField, troubles } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
@@ -11,7 +14,7 @@ import { Walk } from './walk';
 
 const plain = (text: string) => text.replace(/\s+/g, ' ').trim();
 
-/** Each once: a view of several settings says the same of all. */
+/** Removes repeated sentences: the settings of a view share some. */
 function sentencesOf(said: readonly string[]): string[] {
   return [...new Set(said.flatMap((text) => plain(text).split(/(?<=[.!?]) (?=\p{Lu})/u)))];
 }
@@ -88,12 +91,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     showOnce();
   });
 
-  /** Some views print a sentence themselves: each is seen once. */
+  /** Some views print a sentence themselves, which must appear only once. */
   function showOnce(): void {
     const printed = plain(figure.root.textContent!);
     for (const one of foot.querySelectorAll('[data-finding] > span')) {
       const sentence = plain(one.textContent!).replace(/\.$/, '');
-      // How it was measured may be printed with another of the sentences.
+      // Another sentence may already contain the conditions.
       const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
       const own = sentence.slice(0, sentence.length - aside.length);
       // A view of several settings prints one sentence of all: a label, and what holds for each.

@@ -1,7 +1,7 @@
 /**
- * Two small models are trained side by side, on the same task from the same seed: what does a sink come
- * of, and what makes it go? Each lab trains in a worker of its own; this room draws them ten times a
- * second at most, and the labs keep their state while the reader is in another room.
+ * Two small models train side by side, on the same task from the same seed: which settings create a sink, and which
+ * remove it? Each lab trains in a worker of its own; this room draws them ten times a second at most, and the labs keep
+ * their state while the reader is in another room.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { addEmbedButton, allows } from '../page/controls';
@@ -31,7 +31,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const grid = part(place, 'lab-grid');
   const foot = part(root, 'lab-foot');
   const pair = new Pair(context, scope);
-  // What could not be fetched may be there now.
+  // Retries a failed download.
   const again = () => (pair.isReady ? void pair.again() : open());
   const controls = new Controls(context, pair, again);
   const acts: Acts = {
@@ -155,7 +155,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   drawHead();
 }
 
-/** What they learn, and how it is read. */
+/** Explains the task and the picture. */
 function explanation(pair: Pair): TemplateResult {
   const [{ settings, setup }] = pair.labs;
   return html`<details class="more">

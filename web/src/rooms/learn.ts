@@ -1,4 +1,4 @@
-/** The course: a list of its lessons, each of which is a page of its own, and which of them were read. */
+/** The course: a list of its lessons, each with a page of its own, marked if read. */
 import { html, nothing, render } from 'lit';
 import { pageAt } from '../base';
 import { lessonLink, readLessons } from '../page/lessons';
@@ -43,7 +43,7 @@ export function build(root: HTMLElement, _context: Context, scope: Scope): void 
     );
   };
   draw();
-  // A reader who comes back from a lesson sees that it was read.
+  // A reader who returns from a lesson sees it marked as read.
   addEventListener('pageshow', draw);
   scope.onEnd(() => removeEventListener('pageshow', draw));
 }

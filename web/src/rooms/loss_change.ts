@@ -1,4 +1,4 @@
-/** How a change of the model changes its loss on the reader's text: two studies that differ by edits. */
+/** The effect of edits on a model's loss on the reader's text: two studies that differ by the edits. */
 import { parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
 import { isBidirectional, type Frame, type Head } from '../frame';
 import type { Context } from '../page/context';
@@ -15,7 +15,7 @@ export const WITHOUT_FIRST: SubjectEdit = { name: 'hide_key', values: ['0'] };
 export const isChangeable = (frame: Frame | undefined): frame is Frame =>
   frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
 
-/** The subject of a frame as it is, and with further edits. */
+/** Returns the study of a frame's subject, and the same with further edits. */
 export function lossStudies(
   { subject, question }: Frame,
   edits: readonly SubjectEdit[],
@@ -26,7 +26,7 @@ export function lossStudies(
   return [studyOf(subject), studyOf(edited)];
 }
 
-/** The change in nats per token; undefined before it is measured, NaN where it cannot be. */
+/** Returns the change in nats per token; undefined before it is measured, NaN if it cannot be. */
 export function lossChangeOf(
   frame: Frame,
   edits: readonly SubjectEdit[],

@@ -29,7 +29,7 @@ export interface TableMetric {
   readonly title: string;
   /** The definition, in a sentence; it may be on its way. */
   readonly meaning: string | undefined;
-  /** What it needs, by the names in describe. */
+  /** The names in describe that it reads. */
   readonly reads: readonly string[];
   readonly digits: number;
   readonly percent?: boolean;
@@ -66,7 +66,7 @@ function whereOf(frame: Frame, at: number, n: number): Head {
   return { layer: layerNumber(frame, layer), head };
 }
 
-/** The largest alpha_1 of a head, of the means over prompts. */
+/** The largest alpha_1 of a head, from the means over prompts. */
 function alphaMost(frame: Frame): Cell {
   const { H } = frame.architecture;
   const key = firstKey(frame);
@@ -94,13 +94,13 @@ const leastOf =
     return { ...cellAt(frame, name, at), where: whereOf(frame, at, G) };
   };
 
-/** A column whose definition names the unit of the first metric that it reads. */
+/** A column; its definition has a placeholder for the unit of the first metric that it reads. */
 type Row = Omit<TableMetric, 'meaning'> & { readonly meaning: string | ((unit: string) => string) };
 
-/** How a sentence writes the units of the core's table. */
+/** The core's units as sentences write them. */
 const UNITS: Readonly<Record<string, string>> = { nat: 'nats', 'of ln n': 'a share of ln n' };
 
-/** Columns that say more of a metric than its mean. */
+/** Columns that show more of a metric than its mean. */
 const OWN: readonly Row[] = [
   {
     name: 'sink_1',
@@ -221,7 +221,10 @@ const OWN: readonly Row[] = [
   },
 ];
 
-/** A metric that describe calls a summary: of the first token, else the mean over layers and heads. */
+/**
+ * Returns a column for a metric that describe calls a summary: its value for the first token, else the mean over layers
+ * and heads.
+ */
 function summaryColumn({ name, label, question, unit, shape }: Metric): TableMetric {
   const isShare = unit.startsWith('share');
   const isOfTokens = shape.at(-1) === 'T';
@@ -267,8 +270,8 @@ export function readsOf(table: readonly TableMetric[]): string[] {
 }
 
 /**
- * The columns that these frames fill. Their titles say ₁ of the first token; where it is at another position, in all
- * of them, they have that one's index.
+ * Returns the columns that these frames fill. Titles have the index ₁ of the first token, or another index if all
+ * frames count from another position.
  */
 export function metricsOf(
   frames: readonly Frame[],
@@ -292,7 +295,7 @@ export function metricsOf(
     );
 }
 
-/** Columns that the table has beside the names, at most: more do not fit a screen. */
+/** The largest number of columns besides the names: more do not fit a screen. */
 export const MOST_COLUMNS = 7;
 
 const USUAL = ['sink_1', 'sink_bias', 'sink_1_raw', 'alpha_max', 'loss', 'hidden_ratio'].concat([
@@ -310,7 +313,7 @@ export function shownColumns(
   return table.filter(({ name }) => names.includes(name)).slice(0, MOST_COLUMNS);
 }
 
-/* Files. They carry no date, so that the same measurement gives the same bytes. */
+/* Files have no date, so that the same measurement gives the same bytes. */
 
 /** Means and standard deviations, one metric per line. */
 export function tableCsv(
@@ -362,7 +365,7 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
   return csv(notes(frames, facts), ['subject', 'class', 'prompt', ...names], records);
 }
 
-/** What papers report of their own models, kept apart from measurements. */
+/** Numbers that papers report of their own models, separate from measurements. */
 export type ReportedRow = Reported & { readonly title: string };
 
 /** Everything that was measured. */
@@ -401,7 +404,7 @@ export interface Sorting {
   readonly descending: boolean;
 }
 
-/** Undefined numbers come last in both directions; equal rows keep their order. */
+/** Undefined numbers are last in both directions; equal rows keep their order. */
 export function sorted<Row>(
   rows: readonly Row[],
   value: (row: Row) => number | string,

@@ -23,7 +23,7 @@ import {
   type TableMetric,
 } from './metrics';
 
-/** A frame, and whether it answers the question that is asked now. */
+/** A frame, and whether it answers the present question. */
 interface Shown {
   readonly frame: Frame;
   readonly isStale: boolean;
@@ -35,7 +35,7 @@ interface TableParts {
   readonly table: readonly TableMetric[];
   readonly sorting: Sorting;
   readonly sort: (sorting: Sorting) => void;
-  /** The reader's prompts, where a command names them. */
+  /** The reader's prompts, if a command names them. */
   readonly file: PromptFile | undefined;
 }
 
@@ -67,7 +67,7 @@ function cellWords(cell: Cell, { digits, percent: isShare }: TableMetric): [stri
   return [say(cell.mean), spreadWords(cell.deviation, 10 ** -digits / (isShare ? 100 : 1), say)];
 }
 
-/** What rounding would hide is small, and its size is noise. */
+/** A deviation that rounding would hide is given as small, since its digits are noise. */
 function spreadWords(deviation: number, least: number, say: (x: number) => string): string {
   if (!Number.isFinite(deviation)) return '';
   if (deviation === 0) return '± 0';
@@ -114,7 +114,7 @@ function rowOf(
   </tr>`;
 }
 
-/** What a reported row has of a column, in the table's own units. */
+/** Returns a reported row's value in a column, in the table's units. */
 function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): number | string {
   if (name === NAME) return title;
   if (name === 'sink_1') return (sink_1 ?? NaN) / 100;
@@ -167,7 +167,7 @@ function reportedRows(
   </tbody>`;
 }
 
-/** What a measured row is sorted by. */
+/** Returns the sort key of a measured row. */
 function valueOf({ frame }: Shown, name: string, table: readonly TableMetric[]): number | string {
   const metric = table.find((one) => one.name === name);
   return metric ? metric.of(frame).mean : frame.title.toLowerCase();

@@ -1,4 +1,4 @@
-/** The rooms by the names that links use, with what a preview of such a link says. */
+/** The rooms by their names in links, each with the text of a link's preview. */
 export const ROOMS = [
   {
     name: 'start',

@@ -1,4 +1,4 @@
-/** Why it matters: the experiments, with what a room of them looks like. */
+/** Why it matters: the room of the experiments. */
 import './panes.css';
 import './tables.css';
 import './purpose.css';

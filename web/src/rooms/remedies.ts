@@ -1,4 +1,4 @@
-/** What production models do about their sinks, below the table of Compare; lesson 5 has the same rows. */
+/** Remedies of production models for their sinks, below the table of Compare; lesson 5 has the same rows. */
 import { html, type TemplateResult } from 'lit';
 import type { Context } from '../page/context';
 import { tablePlace } from '../page/controls';

@@ -1,7 +1,7 @@
 /**
  * Models as points: mean attention on the first token against size, loss, or the norm of the first token's hidden
- * state, of what is shown and, as the reader asks, of every checkpoint of the zoo's long runs (models/README.md,
- * "Seeds"). Does a large norm need a sink, or a sink a large norm?
+ * state, for the shown models and on request for every checkpoint of the zoo's long runs (models/README.md, "Seeds").
+ * Does a large norm need a sink, or a sink a large norm?
  */
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { signal } from '@preact/signals-core';
@@ -19,15 +19,15 @@ type Against = State['against'];
 
 export interface Point {
   readonly title: string;
-  /** Mean weight on the first token over all heads, above what it would get if each row spread its sum evenly. */
+  /** Mean weight on the first token over all heads, minus uniform attention. */
   readonly alpha: number;
-  /** ‖h₁‖ over the mean of the others, at the layer where it is largest. */
+  /** ‖h₁‖ divided by the mean of the other norms, at the layer where this is largest. */
   readonly ratio: number;
   /** Nats per token. */
   readonly loss: number;
   /** Parameters. */
   readonly size: number;
-  /** Of a model that is shown. */
+  /** The color of a shown model. */
   readonly color?: string;
 }
 
@@ -59,13 +59,13 @@ const AXES: Readonly<Record<Against, Axis>> = {
   },
 };
 
-/** What is read beside them where an operation does not normalize; a recording has it for no other. */
+/** An additional read for operations that do not normalize; recordings have it for these alone. */
 export const RAW = 'alpha_raw';
 
 /** Names that a frame must have. */
 export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 
-/** As the logs of the long runs have it (models/README.md, "Seeds"): of the weights that the model uses. */
+/** The definition in the logs of the long runs (models/README.md, "Seeds"), with raw weights. */
 function aboveEven(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
   const even = Array.from(data, (sum, i) => sum / seenBy(frame, i % frame.T));
@@ -132,14 +132,14 @@ export function rankCorrelation(xs: readonly number[], ys: readonly number[]): n
   return product(a, b) / Math.sqrt(product(a, a) * product(b, b));
 }
 
-/** The sink begins here above uniform attention, as protocol A's onset. */
+/** Above uniform attention by this much, the sink has begun, as in protocol A's onset. */
 const SINK = 0.1;
-/** Twice the others' norm: below it the first token does not stand out; and five times, where it does. */
+/** Norm ratios: below the first, the first token is like the others; above the second, it is massive. */
 const [EVEN, SPIKE] = [2, 5];
 /** Fewer points show no relation. */
 const ENOUGH = 4;
 
-/** How many have or lack something, and which, where those are few. */
+/** Counts the models with and without a property, and names them if they are few. */
 function counted(points: readonly Point[]): string {
   const which = points.length && points.length < ENOUGH ? points.map(({ title }) => title) : [];
   const names = which.length ? ` (${which.join(', ')})` : '';
@@ -148,7 +148,7 @@ function counted(points: readonly Point[]): string {
 
 const fixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', '−');
 
-/** What the points show, in a sentence or two. */
+/** States the correlation of the points in a sentence or two. */
 export function scatterWords(
   points: readonly Point[],
   against: Against,
@@ -196,7 +196,7 @@ const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [300, 48, 12, 24, 36];
 /** Letters have one size: the picture is as wide as its place, up to this. */
 const MOST_WIDTH = 720;
 
-/** The picture: what is shown in the colors of its maps, checkpoints as small dots behind. */
+/** Draws the scatter plot: shown models in the colors of their maps, checkpoints as small dots behind. */
 export function drawScatter(
   root: HTMLElement,
   shown: readonly Point[],
@@ -267,13 +267,13 @@ async function runsOf(context: Context): Promise<Runs[]> {
   );
 }
 
-/** What is shown below the table: a link that names something of the scatter shows it. */
+/** Returns the panels below the table: a link with a key of the scatter plot opens it. */
 export function belowOf({ below, against, checkpoints }: State): State['below'] {
   const isNamed = against !== defaults.against || checkpoints !== defaults.checkpoints;
   return below === 'none' && isNamed ? 'scatter' : below;
 }
 
-/** The figure, below what is compared. */
+/** Adds the figure below the comparison. */
 export function addScatter(
   root: HTMLElement,
   context: Context,

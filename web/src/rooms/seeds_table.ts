@@ -24,13 +24,13 @@ import {
 import { MEASURED_ON } from '../ask/steps';
 import { seedsOf, type Card } from '../ask/zoo';
 
-/** One cell: a dot for each value, and an interval around the mean. */
+/** One cell: a dot for each value, and the interval of the mean. */
 interface Strip {
   readonly dots: readonly number[];
   readonly mean: number;
   readonly low: number;
   readonly high: number;
-  /** Of the dots: the one whose weights are here. */
+  /** The index of the dot of the shown weights. */
   readonly shown?: number;
 }
 
@@ -70,7 +70,7 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
   </svg>`;
 }
 
-/** Levels share the scale of their column, and differences theirs; a share is not drawn beyond its ends. */
+/** Returns the axes: levels share one per column, and so do differences; shares are cut to their range. */
 function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
   const hasZero = lines.some(({ isDifference }) => isDifference);
   return OUTCOMES.map(({ within }, i): readonly [number, number] => {
@@ -114,7 +114,7 @@ function stripOf(
   };
 }
 
-/** The recipe whose weights are shown: three outcomes of its further seeds are known. */
+/** Returns the line of the recipe with the shown weights: three outcomes of its further seeds are known. */
 function shownLine(card: Card): Line {
   const { own, all } = seedsOf(card);
   const shown = all.findIndex(({ seed }) => seed === own);
@@ -178,7 +178,7 @@ interface Row {
   readonly spread: Spread | undefined;
 }
 
-/** Of each kind the lines that there are. */
+/** Returns the lines of each kind, without empty kinds. */
 function linesOf(rows: readonly Row[]): Line[][] {
   const long = rows.flatMap(({ card, spread }): Line[] =>
     spread
@@ -197,7 +197,7 @@ function linesOf(rows: readonly Row[]): Line[][] {
   );
 }
 
-/** How to read them. */
+/** Explains the picture. */
 function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
   const lines = kinds.flat();
   const isLong = kinds.length > 1;
@@ -243,7 +243,7 @@ function wide(kinds: readonly (readonly Line[])[]): TemplateResult {
   );
 }
 
-/** Where there is little room: a table for each line, an outcome a row. */
+/** The narrow layout: a table for each line, an outcome a row. */
 function narrow(kinds: readonly (readonly Line[])[]): TemplateResult {
   const lines = kinds.flat();
   return html`${cellsOf(lines).map(
@@ -267,12 +267,12 @@ function narrow(kinds: readonly (readonly Line[])[]): TemplateResult {
   )}`;
 }
 
-/** A sentence with signs as they are set. */
+/** Replaces hyphens by minus signs. */
 const signs = (says: string) => says.replace(/(?<=[ (])-(?=\d)/g, '−');
 
 const known = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
-/** As soon as the logs are here. @param isNarrow for one model, in a column */
+/** Renders the table once the logs have loaded. @param isNarrow for one model, in a column */
 export function seedsTable(cards: readonly Card[], isNarrow = false): unknown {
   const key = `${isNarrow} ${cards.map(({ id }) => id).join(' ')}`;
   const coming =
@@ -286,7 +286,7 @@ export function seedsTable(cards: readonly Card[], isNarrow = false): unknown {
         if (!kinds.length) return nothing;
         return html`${isNarrow ? narrow(kinds) : wide(kinds)}${hint(kinds)}`;
       },
-      // Without a network they are not there, and the rest is.
+      // Without a network the logs are missing, and the rest of the room works.
       () => nothing,
     );
   known.set(key, coming);

@@ -1,4 +1,4 @@
-/** The picture that a question asks for, and the pictures that go with it below. */
+/** The picture of the selected question, and the pictures below it. */
 import { framesOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure, type FigureLook } from '../page/figure';
 import { defaults } from '../ask/state';
@@ -14,10 +14,10 @@ export class Stage {
   readonly #others: FigureLook;
   readonly #figures = new Map<View, { readonly figure: Figure; readonly isMain: boolean }>();
   #shown: readonly Shown[] = [];
-  /** Whether the reader has selected a view here: then it stays, whatever a recording lacks. */
+  /** Whether the reader has selected a view: then the room keeps it, even if a recording lacks its fields. */
   #isSelected = false;
 
-  /** @param main of the picture on the stage @param others of those below it */
+  /** @param main options of the picture on the stage @param others options of those below it */
   constructor(
     place: HTMLElement,
     context: Context,
@@ -32,7 +32,7 @@ export class Stage {
     this.#others = others;
   }
 
-  /** The selected tab with its views; of a recording at first one whose fields it has. */
+  /** Returns the selected tab with its views; for a recording first a tab whose fields it has. */
   choiceFor(frames: readonly Frame[]): Choice {
     const { view } = this.#context.state.value;
     const choice = choiceOf(view, frames);
@@ -44,7 +44,7 @@ export class Stage {
     return instead ? choiceOf(instead.name, frames) : choice;
   }
 
-  /** The state may have the name already, while another view stands in for it. */
+  /** The state may have the name already, while another view replaces it. */
   readonly select = (view: string): void => {
     this.#isSelected = true;
     if (view === this.#context.state.value.view) this.update(this.#shown);

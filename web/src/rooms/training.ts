@@ -1,4 +1,4 @@
-/** Models as they were at each step of their training: the slider, their maps, and how the numbers went. */
+/** Models at each step of their training: the slider, their maps, and curves of their metrics. */
 import { html, nothing, render } from 'lit';
 import { allows, nameOf, opening, textField, troubles } from '../page/controls';
 import { appearsWhole, asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
@@ -15,7 +15,7 @@ import { Walk } from './walk';
 import './panes.css';
 import './training.css';
 
-/** Whether the sink comes by training, of the models whose courses are read. */
+/** States whether training creates the sink, for the loaded courses. */
 function comes(frames: readonly Frame[]): string {
   const all = frames.flatMap((frame) => emergence(frame) ?? []);
   const forms = all.filter(({ isNone, from }) => !isNone && from === 0);
@@ -30,7 +30,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const grid = part(root, 'training-grid');
   const left = part(grid, 'middle');
   const right = part(grid, 'inspector');
-  // Conditions that all models share are said once, under the maps.
+  // Conditions that all models share appear once, under the maps.
   let said: readonly string[] = [];
   const look = { stated: () => said };
   const map = new Figure(left, attention, context, scope, { isMain: true, ...look });

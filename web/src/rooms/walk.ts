@@ -10,14 +10,14 @@ import type { Models } from '../run/models';
 import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
 import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
 
-/** Milliseconds from when a checkpoint is drawn until the next one is shown. */
+/** Milliseconds from the drawing of a checkpoint until the next one is shown. */
 const PLAY_MS = 450;
 
 function isOfZoo(models: Models, { id }: Subject): boolean {
   return models.zoo.cards.some((card) => card.id === id && card.timeline);
 }
 
-/** Steps at which any of the subjects has a checkpoint, in rising order; empty where none has. */
+/** Returns the steps at which any subject has a checkpoint, in rising order; empty if none has any. */
 async function stepsOf(models: Models, shown: readonly string[]): Promise<number[]> {
   const all = shown.flatMap((text) => parseSubject(text) ?? []);
   const own = all.filter((subject) => isOfZoo(models, subject));
@@ -27,7 +27,7 @@ async function stepsOf(models: Models, shown: readonly string[]): Promise<number
   return [...new Set([...kept.flat(), ...hub])].sort((a, b) => a - b);
 }
 
-/** The same subjects at a step; the last step is the trained weights. */
+/** Returns the same subjects at a step; the last step is the trained weights. */
 export function shownAt(
   models: Models,
   shown: readonly string[],
@@ -45,7 +45,7 @@ export function shownAt(
   return [...new Set(moved)];
 }
 
-/** The subjects of the zoo with their trained weights; checkpoints of a hub stay what they are. */
+/** Returns the subjects of the zoo with their trained weights; checkpoints of a hub are unchanged. */
 export function trained(shown: readonly string[]): string[] {
   return shown.map((text) => {
     const subject = parseSubject(text);
@@ -68,7 +68,7 @@ export class Walk {
   readonly #trust: (repository: string) => void;
   #timer = 0;
 
-  /** @param isReady where the walk begins at the first stored step: when it may */
+  /** @param isReady whether the walk may begin, if it begins at the first stored step */
   constructor(root: HTMLElement, context: Context, scope: Scope, isReady?: () => boolean) {
     this.#context = context;
     this.#root = root;
@@ -114,12 +114,12 @@ export class Walk {
   #index(): number {
     const steps = this.#steps.value ?? [];
     const step = stepOfShown(this.#context.state.value.shown);
-    // The stored steps may not be known yet.
+    // The stored steps may be unknown yet.
     if (step === undefined || !steps.length) return steps.length - 1;
     return steps.indexOf(nearestStep(steps, step));
   }
 
-  /** Whether every subject that is shown is drawn. */
+  /** Whether every shown subject is drawn. */
   #isDrawn(): boolean {
     const entries = this.#context.engine.value?.queue.entries.value;
     return this.#context.state.value.shown.every((text) => {
@@ -142,7 +142,7 @@ export class Walk {
     this.#isPlaying.value = true;
   }
 
-  /** While the walk plays: fetches the next checkpoint, and shows it PLAY_MS after this one is drawn. */
+  /** While the walk plays, fetches the next checkpoint, and shows it PLAY_MS after this one is drawn. */
   #follow(): void {
     const steps = this.#steps.value;
     const index = this.#index();

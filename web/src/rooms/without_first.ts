@@ -1,6 +1,6 @@
 /**
- * Start's "Delete the first token": what the shown model writes on with the first key, without it, and with it put
- * back; beside it the same of a published model, whose texts web/lessons/without_first.mjs recorded.
+ * Start's "Delete the first token": the texts that the shown model generates with the first key, without it, and with
+ * it restored; beside them the recorded texts of a published model (web/lessons/without_first.mjs).
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -15,11 +15,11 @@ import { fixed, halfOf } from '../timeline/seeds';
 import { costWords, firstName, percent } from '../words';
 import './without_first.css';
 
-/** Over so many seeds the texts are compared; the first one's are shown. */
+/** The number of seeds over which the texts are compared; the page shows those of the first. */
 const SEEDS = 8;
 /** Tokens of each text, and the fewest that decide anything. */
 const [COUNT, LEAST] = [64, 16];
-/** From here on the page calls a text broken: half of it repeats itself, or e times less likely tokens. */
+/** Above these the page calls a text broken: half of it repeats itself, or its tokens are e times less likely. */
 const [REPEATED, RISE] = [0.5, 1];
 
 type Numbers = Readonly<Record<Name, Measures>>;
@@ -50,7 +50,7 @@ const HEADINGS = {
   same: 'Deleting the first token changes little here',
 } as const;
 
-/** What the numbers of four or more seeds support; undefined for fewer. */
+/** Returns the verdict that four or more seeds support; undefined for fewer. */
 export function verdictOf(trials: readonly Numbers[], count: number): Verdict | undefined {
   const repeats = difference(trials, ['deleted', 'kept'], 'repeated');
   const rise = difference(trials, ['deleted', 'kept'], 'loss');
@@ -129,12 +129,12 @@ export const RECORDED_COST = costWords(
 );
 
 type Act = Exclude<Name, 'kept'>;
-/** What is done to the first token, in the order in which a reader does it. */
+/** The actions on the first token, in the order of the buttons. */
 const ACTS: Readonly<Record<Act, string>> = { deleted: 'Hide it', restored: 'Show it again' };
 
 /**
- * The recorded texts of a published model: beside the text with the first token, the one in which it is taken away, or
- * put back halfway.
+ * The recorded texts of a published model: the text with the first token, and the one without it or with it restored
+ * halfway.
  */
 export class Recorded {
   readonly #place: HTMLElement;
@@ -155,7 +155,7 @@ export class Recorded {
         ? texts.deleted
         : html`${before}<strong class="back">[first token shown again]</strong>${after}`;
     const begun = html`<span class="hint">${prompt}</span>`;
-    // The template's spaces would be a part of the texts, which keep their line breaks.
+    // The template's spaces would be part of the texts, which keep their line breaks.
     render(
       html`<p class="answer">${heading}.</p>
         <p>

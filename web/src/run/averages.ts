@@ -52,8 +52,8 @@ function averagesOf(
 }
 
 /**
- * Loss where each token is predicted from the `window` tokens before it in a run of its own ("sliding window
- * with re-computation", Xiao et al. 2024): nothing is cached. One run covers the first tokens of a text.
+ * Loss with each token predicted from the `window` tokens before it in a run of its own ("sliding window with
+ * re-computation", Xiao et al. 2024), without a cache. One run covers the first tokens of a text.
  */
 export async function recomputed(
   { model }: OpenModel,
@@ -115,8 +115,8 @@ export function notePrompt(
 }
 
 /**
- * Means of every metric that describe calls averaged, so that a view that is opened later shows means and
- * not the first prompt; or, where no other view can be opened, of those that are read.
+ * Averages every metric that describe calls averaged, so that a view that is opened later shows means and not the first
+ * prompt; if no other view can be opened, only the requested ones.
  */
 export async function allAverages(
   describe: Describe,
@@ -129,13 +129,13 @@ export async function allAverages(
   }: { edits: Frame['edits']; eps: number; only?: readonly string[] | undefined },
   watch: Watch,
 ): Promise<Averaged> {
-  // What a setting costs is the difference of these means.
+  // The cost of a setting is the difference of these means.
   const isRead = (name: string) => !only || [...ALWAYS, 'loss_mean', ...only].includes(name);
-  // What no field decides is the same for every prompt.
+  // Metrics that read no field are the same for every prompt.
   const averaged = describe.metrics.filter(
     (one) => (one.averaged || !one.fields.length) && isRead(one.name),
   );
-  // Metrics of one head are left out, and comparisons with the baseline where there is no edit.
+  // Omits metrics of one head, and comparisons with the baseline if there is no edit.
   const isWhole = ({ arguments: needs }: (typeof averaged)[number]) =>
     !needs.includes('layer') && (edits.length > 0 || !needs.includes('base'));
   const metrics = averaged.filter(isWhole).map(({ name }) => name);

@@ -13,15 +13,15 @@ interface Sampling {
   readonly seed: number;
 }
 
-/** What generation needs of the queue. */
+/** The functions of the queue that generation needs. */
 interface Answers {
   readonly entry: (subject: string) => Entry | undefined;
   readonly set: (subject: string, change: Entry) => void;
-  /** The frame with every number that the rooms ask for. */
+  /** Returns the frame with all requested numbers. */
   readonly complete: (frame: Frame, cached: OpenRun) => Promise<Frame>;
 }
 
-/** The frame with one more token, before anything is read of it. */
+/** Returns the frame with one more token and without numbers. */
 function longer(frame: Frame, id: number, text: string): Frame {
   const tokens = [...frame.tokens, { id, text, start: 0, end: 0, special: false }];
   const { head: _, ...rest } = frame;
@@ -49,7 +49,7 @@ export class Generation {
     this.#answers = answers;
   }
 
-  /** A signal: an effect that reads it runs again when generation begins or ends. */
+  /** Reads a signal, so that an effect runs again when generation begins or ends. */
   get isRunning(): boolean {
     return this.#job.value !== undefined;
   }
@@ -63,7 +63,7 @@ export class Generation {
     this.#job.value = undefined;
   }
 
-  /** Extends each subject by at most `count` tokens; each token gives a frame. */
+  /** Extends each subject by at most `count` tokens, and publishes a frame after each. */
   async generate(subjects: readonly string[], options: Sampling): Promise<void> {
     const job = new AbortController();
     this.#job.value = job;
@@ -102,8 +102,8 @@ export class Generation {
   }
 
   /**
-   * The run of the frame, with memory for so many more tokens: a run that has none is repeated, to the same
-   * bits. Undefined where another question was answered meanwhile.
+   * Returns the run of the frame, with memory for `more` tokens: a run without it is repeated, to the same
+   * bits. Returns undefined if another question was answered meanwhile.
    */
   async #withRoom(
     { subject, tokens, T }: Frame,

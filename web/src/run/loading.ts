@@ -1,4 +1,4 @@
-/** Opens the models that subjects name, and cuts the prompts that they are asked. */
+/** Opens the models of subjects, and cuts their prompts. */
 import { InputError } from '../ask/errors';
 import type { Recording } from 'sinkscope';
 import { isOfDisk, isOfHub, nameOfId } from '../ask/ids';
@@ -10,14 +10,14 @@ import { NO_WEIGHTS } from './recordings';
 import type { Models } from './models';
 import type { Request } from './request';
 
-/** What the queue needs of the page. */
+/** The parts of the page that the queue needs. */
 export interface Dependencies {
   readonly models: Models;
   /** Prompts of the inputs that consist of texts. */
   readonly texts: (question: Question) => Promise<readonly string[]>;
   /** Whether a model may be opened now; if not, the page asks the reader, and calls `retry` later. */
   readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
-  /** Waits until this queue may work, where several share an engine; the result lets the next one. */
+  /** Waits for this queue's turn, if several share an engine; the returned function ends the turn. */
   readonly turn?: () => Promise<() => void>;
   /** Closes the models that this queue no longer needs; absent: those that are not in the list. */
   readonly release?: (kept: ReadonlySet<string>) => Promise<void>;
@@ -68,7 +68,7 @@ export class Loading {
     return this.#dependencies.models.recordings.get(id, watch);
   }
 
-  /** Begins to open a model of the zoo that will be needed soon. */
+  /** Starts to open a model of the zoo that will be needed soon. */
   begin(subject: string, request: Request, watch: Watch): void {
     const parsed = parseSubject(subject);
     const { models } = this.#dependencies;

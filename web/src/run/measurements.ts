@@ -1,6 +1,6 @@
 /**
- * Measurements that take runs of their own, of the same prompts. Views read them by name, beside the metrics
- * and fields of describe; the queue takes them after the numbers of a single run are shown.
+ * Measurements with further runs over the same prompts. Views read them by name, as they read the metrics and fields of
+ * describe; the queue takes them after the numbers of a single run are shown.
  */
 import {
   headEffects,
@@ -30,9 +30,9 @@ interface Given {
 }
 
 export interface Measurement {
-  /** What it gives. */
+  /** The names of its results. */
   readonly names: readonly string[];
-  /** What is counted while it goes on. */
+  /** The unit of its progress. */
   readonly steps: string;
   readonly fits: (model: { readonly architecture: Architecture }) => boolean;
   readonly measure: (given: Given) => Promise<Measured>;
@@ -59,7 +59,7 @@ const effects: Measurement = {
 /** The position of the change: an early token, but not the first one of a text without start token. */
 const CHANGED = 4;
 
-/** A token of a text, and what it is exchanged for: the text's last token that differs. */
+/** A token of a text, and its replacement: the text's last token that differs. */
 interface Exchange {
   /** Among all tokens of the prompt. */
   readonly at: number;
@@ -131,7 +131,7 @@ const reach: Measurement = {
   },
 };
 
-/** The first of these texts has so many tokens, and each further one 2^(1/2) times as many. */
+/** Tokens of the shortest text; each further one is sqrt(2) times as long. */
 const SHORTEST = 16;
 
 /** Lengths of the texts that a prompt begins with, up to its own. */
@@ -176,7 +176,7 @@ const lengths: Measurement = {
   },
 };
 
-/** Over prompts; what none of them has is empty. */
+/** Averages over prompts; a tensor that no prompt has is empty. */
 function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Measured {
   const over = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
     Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));

@@ -1,7 +1,7 @@
 /**
- * The models that are open: those of the zoo, and what the reader opened by a plan. A model stays
- * open while a side shows it; one that was opened by a plan is closed then, for it may fill the
- * memory, and its plan is remembered for the rest of the visit.
+ * The open models: those of the zoo, and those that the reader opened by a plan. A model stays open while a side shows
+ * it; one with a plan is then closed, since it may fill the memory, and its plan is remembered for the rest of the
+ * visit.
  */
 import {
   cacheClear,
@@ -30,21 +30,21 @@ export function previewId(id: string): string {
   return `${id} preview`;
 }
 
-/** How a model is opened that is not in the zoo. A token lives as long as the page. */
+/** The files of a model outside the zoo. A token lives as long as the page. */
 interface Recipe {
   readonly title: string;
   readonly source: 'hub' | 'disk';
   readonly plan: Plan;
   readonly token?: string;
-  /** One of many that are walked through: it is forgotten when it is not shown any more. */
+  /** A checkpoint that the reader steps through: it is forgotten when it is no longer shown. */
   readonly isPassing?: boolean;
 }
 
-/** How a model is opened. */
+/** The options of opening a model. */
 interface How {
   readonly watch: Watch;
   readonly arithmetic: Arithmetic;
-  /** By the quantized preview. */
+  /** Whether to open the quantized preview. */
   readonly isPreview?: boolean;
 }
 
@@ -56,7 +56,7 @@ interface Opening {
 
 export class Models {
   readonly #engine: Engine;
-  /** What exists. */
+  /** The tables of the engine, without texts. */
   readonly describe: Describe;
   readonly zoo: Zoo;
   readonly #open = new Map<string, Opening>();
@@ -64,7 +64,7 @@ export class Models {
   /** Opened by the reader, but not shown in a room yet. */
   #pinned: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
-  /** Milliseconds for a step of a tokenizer; doubled whenever a reader is asked to wait longer. */
+  /** Time limit of a tokenizer's step in milliseconds; doubled whenever the reader agrees to wait longer. */
   #limit = 5000;
   #timelines: Promise<Timelines> | undefined;
   #texts: Promise<Describe> | undefined;
@@ -77,7 +77,7 @@ export class Models {
     this.recordings = new Recordings(engine);
   }
 
-  /** What exists, and what it means; without its meanings where these cannot be fetched. */
+  /** Returns the tables with their texts, or without these if they cannot be fetched. */
   explain(): Promise<Describe> {
     this.#texts ??= this.#engine.explain().catch(() => {
       this.#texts = undefined;
@@ -104,12 +104,12 @@ export class Models {
     );
   }
 
-  /** Of the weights of what was opened by a plan. */
+  /** Returns the size of the weights of a model with a plan. */
   bytesOf(id: string): number | undefined {
     return this.#recipes.get(arithmeticOf(id).weights)?.plan.bytes;
   }
 
-  /** The reader asked for this model: it may be opened from now on. */
+  /** Admits a model that the reader asked for: it may be opened from now on. */
   admit(id: string, recipe: Recipe): void {
     this.#recipes.set(id, recipe);
   }
@@ -139,7 +139,7 @@ export class Models {
     return this.#open.get(id)?.isDone ?? false;
   }
 
-  /** Like `get`, but opens the quantized preview of a model that has one and is not open yet. */
+  /** Like `get`, but opens the quantized preview if the model has one and is not open yet. */
   getPreview(id: string, watch: Watch): Promise<OpenModel> {
     const { preview } = this.zoo.cards.find((card) => card.id === id) ?? {};
     if (!preview || this.isOpen(id)) return this.get(id, watch);
@@ -161,7 +161,7 @@ export class Models {
     });
   }
 
-  /** The model of the zoo whose recipe this one's differs from in one factor; undefined for one that has none. */
+  /** Returns the model of the zoo whose recipe differs from this one's in one factor; undefined if there is none. */
   async baselineOf(id: string, watch: Watch): Promise<OpenModel | undefined> {
     const baseline = this.zoo.cards.find((card) => card.id === id)?.baseline;
     return baseline ? this.get(baseline, watch) : undefined;
@@ -183,12 +183,12 @@ export class Models {
   stop(id: string): void {
     const opening = this.#open.get(id);
     if (!opening) return;
-    // A reader who goes back to the checkpoint opens it again without waiting for this end.
+    // A reader who returns to the checkpoint opens it again without waiting for this end.
     if (!opening.isDone && stepOf(arithmeticOf(id).weights)) this.#open.delete(id);
     opening.job.abort(new DOMException('', 'AbortError'));
   }
 
-  /** Closes, or stops opening, what was opened by a plan or is a checkpoint, and is not shown any more. */
+  /** Closes models with plans and checkpoints that are no longer shown, or stops opening them. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
     await this.recordings.release(wanted);
     const pinned = this.#pinned;
@@ -277,7 +277,7 @@ export class Models {
           weights: zooAddress(`${id}/model.safetensors`),
         }
       : await (isPreview ? this.zoo.preview(id) : this.zoo.exact(id));
-    // Not cancelled with the run: the next run needs the model just the same.
+    // Stopping the run does not stop the download, since the next run needs the model too.
     const model = this.#engine.open(files, { arithmetic, onProgress });
     const { title, sha256, parameters, preview } = card;
     const rounded =
@@ -320,7 +320,7 @@ export class Models {
     return { id, title, source: 'zoo', step: facts, bits, model, tokenizer };
   }
 
-  /** Of a model of the zoo; its checkpoints share it, and so do the models that have the same. */
+  /** Returns the tokenizer of a model; checkpoints and models with the same tokenizer share it. */
   #tokenizerOf(model: string): Promise<Tokenizer> {
     const { tokenizer: id, tokenizer_config: config } = this.#card(model);
     const known = this.#tokenizers.get(id);
@@ -341,7 +341,7 @@ export class Models {
   }
 }
 
-/** What was fetched is not what it should be. */
+/** Whether the fetched files are damaged. */
 function isBroken(error: unknown): error is SinkscopeError {
   return error instanceof SinkscopeError && error.code.startsWith('bad_');
 }

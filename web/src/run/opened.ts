@@ -1,8 +1,8 @@
-/** What an open model is to the parts that run it, and how they watch it open. */
+/** An open model as the queue sees it, and the progress of opening it. */
 import type { AnyTokenizer, Model, Progress } from 'sinkscope';
 import type { Source, StepFacts } from '../frame';
 
-/** What a picker offers. */
+/** A choice in a picker. */
 export interface Choice {
   readonly id: string;
   readonly title: string;
@@ -14,11 +14,11 @@ export interface OpenModel extends Choice {
   readonly tokenizer: AnyTokenizer;
   /** The commit of a hub's model: a revision may move, a commit does not. */
   readonly commit?: string;
-  /** Of the weights, where it is known. */
+  /** The SHA-256 of the weights, if known. */
   readonly sha256?: string;
-  /** Of a checkpoint of its training. */
+  /** For a checkpoint: its facts. */
   readonly step?: StepFacts;
-  /** How many a weight is kept in, where that is not as it was trained. */
+  /** Bits per weight, if fewer than in training. */
   readonly bits?: number;
   /** Whether these are quantized weights in place of exact ones that are not loaded. */
   readonly isPreview?: boolean;

@@ -1,4 +1,4 @@
-/** How far a download or a long run is, in words. */
+/** The progress of a download or a long run, in words. */
 
 /** Decimal units, as disks and hubs count. */
 export function size(bytes: number): string {
@@ -18,14 +18,14 @@ export interface Loaded {
   readonly done: number;
   /** NaN when unknown. */
   readonly total: number;
-  /** Bytes a second; NaN until known. */
+  /** Bytes per second; NaN until known. */
   readonly rate?: number;
-  /** Seconds; NaN until known. */
+  /** Remaining seconds; NaN until known. */
   readonly remaining?: number;
   readonly note?: string;
 }
 
-/** What a run of a long text takes: memory, and time as far as it can be told from what is done. */
+/** Describes the cost of a long run: memory, and the remaining time extrapolated from the progress so far. */
 export function runWords(
   T: number,
   bytes: number,
@@ -36,7 +36,7 @@ export function runWords(
   return `Running ${T.toLocaleString('en')} tokens in ${size(bytes)} of memory${time}`;
 }
 
-/** How far a download is: bytes, rate, what remains, and why it pauses. */
+/** Describes the progress of a download: bytes, rate, remaining time, and the cause of a pause. */
 export function loadedWords({ done, total, rate = NaN, remaining = NaN, note }: Loaded): string {
   const parts = [Number.isFinite(total) ? `${size(done)} of ${size(total)}` : size(done)];
   if (rate > 0) parts.push(`${size(rate)}/s`);

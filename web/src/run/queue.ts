@@ -37,19 +37,19 @@ import {
 import { take, type Measure } from './started';
 import { Studies } from './studies';
 
-/** A replaced frame waits so long for those beside it: a picture is drawn once. */
+/** A replaced frame waits this long for the other subjects, so that a picture is drawn once. */
 const TOGETHER_MS = 120;
-/** Weights of models opened by a plan that stay in memory together; beyond it, one at a time. */
+/** Models with plans stay in memory together up to this size; beyond it, one at a time. */
 const KEPT_BYTES = 2 ** 30;
-/** A stopped call ends before the next one begins. */
+/** Delay in which a stopped call ends before the next one begins. */
 const REST_MS = 30;
 
-/** What the queue works on: a subject, or a study. */
+/** A task of the queue: a subject, or a study. */
 interface Job {
   readonly abort: AbortController;
   readonly what: string | Study;
   readonly since: number;
-  /** The measurement beside the run, while it is taken. */
+  /** The current measurement beyond the run. */
   measurement?: Measurement;
 }
 
@@ -67,7 +67,7 @@ export class Queue {
   readonly #published = signal(this.#entries);
   #publishing: ReturnType<typeof setTimeout> | undefined;
   readonly #work = signal<Work | undefined>(undefined);
-  /** Why a subject has no answer to a question. */
+  /** The errors of subjects, by question. */
   readonly #failed = new Map<string, string>();
   /** The questions that the queue worked on when the engine was lost. */
   readonly #lost = new Set<string>();
@@ -98,7 +98,7 @@ export class Queue {
     return this.#studies.entry(study);
   }
 
-  /** Undefined while the queue has nothing to do. */
+  /** The present work; undefined if idle. */
   get work(): ReadonlySignal<Work | undefined> {
     return this.#work;
   }
@@ -112,7 +112,7 @@ export class Queue {
     this.#request = request;
     const isNew = before && keyOf(before.question) !== keyOf(request.question);
     if (isNew) this.stopGenerating();
-    // A run that is still open failed only at a name that one view reads: other names may be read.
+    // If the run is still open, only a name of one view failed, and other names may succeed.
     if (before?.reads.join() !== request.reads.join())
       for (const subject of request.subjects)
         if (this.#runs.get(subject)?.key === this.#key(subject))
@@ -123,7 +123,7 @@ export class Queue {
     void this.#loop();
   }
 
-  /** Whether the job is still asked for, or so quick that the queue waits for its end. */
+  /** Whether the job is still requested, or so quick that the queue waits for its end. */
   #isWanted({ what, since, measurement }: Job, isNew: boolean): boolean {
     const { subjects, reads, studies = [] } = this.#request!;
     if (typeof what === 'object')
@@ -132,18 +132,18 @@ export class Queue {
     return subjects.includes(what) && !(isNew && performance.now() - since > QUICK_MS);
   }
 
-  /** Tries again what failed: a model was opened, or the reader asks for it. */
+  /** Retries failed subjects after a model was opened, or on the reader's request. */
   retry(): void {
     this.#failed.clear();
     this.#lost.clear();
-    // A room may have asked for nothing yet.
+    // Rooms may not have requested anything yet.
     if (!this.#request) return;
     this.#studies.retry();
     this.#mark();
     void this.#loop();
   }
 
-  /** The reader presses Stop: what is not measured yet waits for another question, or for `retry`. */
+  /** Handles Stop: the remaining measurements wait for another question, or for `retry`. */
   stop(): void {
     this.stopGenerating();
     const request = this.#request;
@@ -160,7 +160,7 @@ export class Queue {
     this.#generation.stop();
   }
 
-  /** The frame of a subject as the bytes of a recording: measured once more, with its first prompt kept. */
+  /** Returns a recording of a subject: measures it again and keeps its first prompt. */
   async record(subject: string, source: string): Promise<Uint8Array<ArrayBuffer>> {
     const frame = this.#entries.get(subject)?.frame;
     const cached = this.#runs.get(subject);
@@ -176,7 +176,7 @@ export class Queue {
       await this.#generation.generate(subjects, options);
     } finally {
       if (!this.#isLooping) this.#work.value = undefined;
-      // Measurements with runs of their own waited for the last token.
+      // Measurements with runs of their own have waited for the last token.
       void this.#loop();
     }
   }
@@ -190,7 +190,7 @@ export class Queue {
     return take(name, { ...of, opened, baseline }, options);
   };
 
-  /** The subject and its question, without its look. */
+  /** Returns a key of the subject and its question, independent of its look. */
   #key(subject: string): string {
     const { question, isFixed, reads } = this.#request!;
     return `${subject} ${keyOf(question)}${isFixed ? ` ${reads.join()}` : ''}`;
@@ -222,7 +222,7 @@ export class Queue {
     else publish();
   }
 
-  /** Entries of what is asked for, in its order; frames that answer other questions become stale. */
+  /** Rebuilds the entries in the order of the request; frames that answer other questions become stale. */
   #mark(): void {
     const before = this.#entries;
     const { subjects } = this.#request!;
@@ -295,7 +295,7 @@ export class Queue {
     this.#forget();
     for (let what = this.#next; what !== undefined; what = this.#next) {
       const giveBack = await this.#turn();
-      // Another question may have been asked meanwhile.
+      // The question may have changed meanwhile.
       what = this.#next;
       if (what === undefined) {
         giveBack();
@@ -400,7 +400,7 @@ export class Queue {
       base,
     };
     const made = await runSubject(given, watch).catch((error: unknown) => {
-      // A run that was stopped is of the text before, or answers no question; both go on to the next one.
+      // A stopped run belongs to the text before, or answers no question; both are passed to the next one.
       const isAsBefore = before && last && isOf(last.run, idsOf(before.tokens));
       if (signal.aborted && last) this.#runs.set(subject, isAsBefore ? last : { ...last, key: '' });
       throw error;
@@ -417,7 +417,7 @@ export class Queue {
     }
   }
 
-  /** Shows what was measured, which is stale where another question has come meanwhile. */
+  /** Publishes a frame, as stale if the question has changed meanwhile. */
   #settle(subject: string, frame: Frame): void {
     batch(() => {
       this.#set(subject, { frame, isStale: false, error: undefined });
@@ -425,7 +425,7 @@ export class Queue {
     });
   }
 
-  /** A recording answers every question with what it holds. */
+  /** A recording answers every question with its own contents. */
   async #answerRecording(
     subject: string,
     key: string,
@@ -443,7 +443,7 @@ export class Queue {
     this.#settle(subject, whole);
   }
 
-  /** Reads from the open run what the frame lacks, and takes the measurements beside it. */
+  /** Reads missing numbers from the open run, and takes the measurements with runs of their own. */
   async #readOn(
     subject: string,
     before: Frame,
@@ -479,7 +479,7 @@ export class Queue {
     return cached.lacks ? { ...whole, lacks: { ...cached.lacks } } : whole;
   }
 
-  /** Closes runs and models that no room asks for; a large model once its measurements are done. */
+  /** Closes runs and models that no room requests; a large model once its measurements are done. */
   #forget(): void {
     const wanted = new Set(this.#request?.subjects);
     const studied = (this.#request?.studies ?? []).map(({ subject }) => subject);

@@ -1,4 +1,4 @@
-/** From the run of an opened model to a frame: which names are recorded and read. */
+/** From the run of an opened model to a frame: chooses the fields to record and reads the metrics. */
 import {
   editLabel,
   fieldsFor,
@@ -29,7 +29,7 @@ import {
 /** Names of the metrics, fields and measurements that are shown, those of one head, and how long maps are read. */
 type Wanted = Pick<Request, 'reads' | 'headReads' | 'cells' | 'zoom'>;
 
-/** An eviction that holds in every head and decides query by query. */
+/** Returns an eviction that applies in every head and decides query by query. */
 function evictionOf(edits: Frame['edits']) {
   return edits
     .filter((edit): edit is NamedEdit => edit.kind === 'evict')
@@ -39,8 +39,7 @@ function evictionOf(edits: Frame['edits']) {
 }
 
 /**
- * The largest number of tokens of a run; Infinity where every head's cache stays inside the context.
- *
+ * Returns the largest number of tokens of a run; Infinity if every head's cache stays inside the context.
  * @param window number of tokens in the run of each prediction
  */
 export function contextOf(
@@ -54,10 +53,10 @@ export function contextOf(
   return isEndless ? Infinity : context;
 }
 
-/** A longer text is streamed where that suffices: keys outside the cache are dropped during the run. */
+/** A longer text is streamed if possible: the run drops keys outside the cache. */
 export const LONG = 512;
 
-/** Whether a run may keep only what its cache holds: the losses are the same, and memory is bounded. */
+/** Whether a run may keep only its cache: the losses are the same, and memory is bounded. */
 export function isStreamed(
   { fields, metrics }: Describe,
   { context }: Frame['architecture'],
@@ -95,12 +94,12 @@ export function namesFor(
   });
 }
 
-/** Rows, and columns, of the maps as they are wanted; those of a recording are as they are. */
+/** Returns the wanted side of the maps; a recording's maps have their own. */
 function sideOf({ recording, pooled, T }: Frame, { cells = Infinity }: Wanted) {
   return recording ? pooled : pooledSide(T, cells);
 }
 
-/** Where the exact rows of a long map begin, as far as the text goes; undefined where none are wanted. */
+/** Returns where the exact rows of a long map begin, limited to the text; undefined if none are wanted. */
 function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
   const { recording, T } = frame;
   if (recording || T <= cells || !zoom || zoom.query < 0 || !headReads.includes('att'))
@@ -110,8 +109,8 @@ function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
 }
 
 /**
- * Whether a frame holds all that is wanted and can be had; measurements apart.
- * @param at the head that is shown; absent: there is no run to read one of
+ * Whether a frame holds all wanted numbers that exist, measurements apart.
+ * @param at the shown head; absent: there is no run to read one from
  */
 export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?: Head): boolean {
   const { tensors, head, lacks = {} } = frame;
@@ -127,7 +126,7 @@ export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?
   );
 }
 
-/** Standard fields of more bytes are recorded only where they are read. */
+/** Larger standard fields are recorded only if a view reads them. */
 const STANDARD_BYTES = 2 ** 28;
 
 /** Whether a run can record what views that are opened later may read; maps are computed when they are read. */
@@ -142,13 +141,13 @@ function hasRoom({ fields }: Describe, architecture: Frame['architecture'], T: n
   return bytes.reduce((a, b) => a + b, 0) <= STANDARD_BYTES;
 }
 
-/** Whether it has a number for each query and key. */
+/** Whether the shape has a number for each query and key. */
 const isOfPairs = (shape: readonly string[]): boolean =>
   shape.filter((letter) => letter === 'T').length > 1;
 
 /**
  * Fields that a run must record for the wanted names.
- * @param run of which model, and how long
+ * @param run its model and its length
  */
 export function recordedFor(
   describe: Describe,
@@ -167,7 +166,7 @@ export function recordedFor(
   );
 }
 
-/** Whether an edit changes nothing: the model's own operation, where that has no parameters. */
+/** Whether an edit changes nothing: it sets the model's own operation, which has no parameters. */
 function isNoEdit(
   edit: Edit,
   { attention: { operation } }: Frame['architecture'],
@@ -250,8 +249,7 @@ export async function emptyFrame(
 }
 
 /**
- * The frame with the wanted names that it lacks, read from its run.
- *
+ * Returns the frame with its missing names, read from its run.
  * @param look the previous frame of the subject, and the selected head of a frame
  */
 export async function completed(
@@ -282,7 +280,7 @@ export async function completed(
   const early = guess ? missing(hadAt(guess)) : [];
   const asked = [...names.map((name) => read(name)), ...early.map((name) => read(name, guess))];
   const found = asked.length ? await run!.read(asked) : [];
-  // Of a recording some may be missing.
+  // A recording may lack some of them.
   const named = (own: readonly string[], from: readonly Tensor[]) =>
     Object.fromEntries(own.flatMap((name, i) => (from[i] ? [[name, from[i]] as const] : [])));
   const tensors = { ...frame.tensors, ...named(names, found) };
@@ -319,16 +317,16 @@ function exactRead(T: number, at: Head, { query }: { query: number }): Read {
   return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT)] };
 }
 
-/** Rows and columns of the small map of each head, where all are shown. */
+/** Side of each head's small map, if all heads are shown. */
 const SMALL = 64;
 
-/** Of a run's long maps blocks are read: small ones of a head, large ones of all. */
+/** Long maps are read in blocks: smaller ones if all heads are shown. */
 function blocksOf({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
   if (recording || !pooled) return {};
   return { block: Math.ceil(T / (head === undefined ? Math.min(SMALL, pooled) : pooled)) };
 }
 
-/** The frame with its maps to be read in blocks, or exactly; what was read of them otherwise is left out. */
+/** Returns the frame without tensors whose resolution, blocks or single cells, differs from the wanted one. */
 function asPooled(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
   const pooled = sideOf(frame, wanted);
   if (pooled === frame.pooled) return frame;

@@ -5,10 +5,10 @@ import { idsOf } from './runs';
 import type { Models } from './models';
 import type { OpenModel } from './opened';
 
-/** Fields of the first prompt, from which the views of single heads are drawn again. */
+/** Fields of the first prompt that the views of single heads need. */
 const KEPT = ['att', 'q', 'k', 'v'];
 
-/** @param source where the prompts come from, in words */
+/** @param source describes the source of the prompts */
 export async function recordedFrom(
   frame: Frame,
   opened: OpenModel,
@@ -21,7 +21,7 @@ export async function recordedFrom(
   return recordStudy(opened.model, own, {
     edits,
     eps: [eps],
-    // Of a long text all maps would take gigabytes: their numbers stay.
+    // All maps of a long text would take gigabytes, so only the metrics are recorded.
     fields: frame.pooled ? [] : KEPT,
     strings: (list) => list.map((id) => opened.tokenizer.piece(id)),
     model: { id: model.title, revision: model.commit ?? null, sha256: model.sha256 ?? null },

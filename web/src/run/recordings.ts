@@ -19,11 +19,11 @@ import { measurements } from './measurements';
 import type { Choice, OpenModel, Watch } from './opened';
 import type { OpenRun } from './runs';
 
-/** What a recording cannot do, in the words that the page shows. */
+/** Explains on the page which operations a recording does not support. */
 export const NO_WEIGHTS =
   'A recording has no weights: it shows what was measured, and nothing can be typed, generated or replaced.';
 
-/** Of numbers that take runs of their own. */
+/** The reason for metrics that need further runs. */
 const NEEDS_RUNS = 'needs runs of the model, and a recording has none';
 
 const CLASSES: readonly NumberClass[] = ['relaxed', 'approximate', 'counterfactual', 'edited'];
@@ -32,7 +32,7 @@ const CLASSES: readonly NumberClass[] = ['relaxed', 'approximate', 'counterfactu
 export class Recordings {
   readonly #engine: Engine;
   readonly #open = new Map<string, Promise<Recording>>();
-  /** Files of the reader's disk; undefined: what its address gives. */
+  /** Files of the reader's disk; undefined: the file at the address. */
   readonly #admitted = new Map<string, Blob | undefined>();
   readonly #titles = new Map<string, string>();
 
@@ -79,7 +79,7 @@ export class Recordings {
     return opened;
   }
 
-  /** Bytes of the file as its server states them, asked for without the file; undefined: it does not. */
+  /** Returns the file's size from the server's headers; undefined if they lack it. */
   async size(id: string, signal: AbortSignal): Promise<number | undefined> {
     const response = await fetch(addressOfRecording(id)!, { method: 'HEAD', signal }).catch(() => {
       signal.throwIfAborted();
@@ -96,7 +96,7 @@ export class Recordings {
     return new Uint8Array(await response.arrayBuffer());
   }
 
-  /** Closes what is not shown any more. */
+  /** Closes recordings that are no longer shown. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
     const gone = [...this.#open].filter(([id]) => !wanted.has(id));
     for (const [id] of gone) this.#open.delete(id);
@@ -105,15 +105,15 @@ export class Recordings {
   }
 }
 
-/** How the model that was recorded is called, with what was changed during its runs. */
+/** Returns the title of the recorded model, with the edits of its runs. */
 function titleOf({ conditions }: Pick<Recording, 'conditions'>, id: string): string {
   const name = conditions.model.id.slice(0, 120) || nameOfRecording(id);
   return [name, ...conditions.edits.map(({ label }) => label.slice(0, 120))].join(', ');
 }
 
 /**
- * What is known of the architecture; what a recording does not say is absent, so that a comparison does not
- * take it for a difference.
+ * Returns the known facts of the architecture; unknown ones are absent, so that a comparison does not count them as
+ * differences.
  */
 function architectureOf(
   { operations }: Describe,
@@ -138,7 +138,7 @@ function architectureOf(
 
 function tokensOf({ conditions, tokens }: Recording): Token[] {
   const { first } = conditions;
-  // Where another position counts as the first, the file does not name the token at the start.
+  // If the first token is at another position, the file does not name the token at the start.
   const isNamed = (text: string) => first.position > 0 || text === first.token;
   const isMark = (text: string) => isNamed(text) && /^(<.*>|\[.*\])$/.test(text);
   return (conditions.tokens[0] ?? []).map((text, t) => {
@@ -156,7 +156,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
   const spread: Record<string, Float32Array> = {};
   for (const { name, shape, arguments: args } of describe.metrics) {
     if (!files.has(`mean.${name}`)) continue;
-    // The first prompt's maps may be shorter than what was averaged.
+    // The first prompt's maps may be shorter than the averaged ones.
     if (shape.includes('T') && !isSameLength) continue;
     const at = args.includes('eps') ? { eps } : {};
     tensors[name] = await recording.mean(name, at);
@@ -164,7 +164,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     const deviation = await recording.deviation(name, at);
     spread[name] = deviation.data as Float32Array;
   }
-  // A file without any mean that keeps all its prompts is their whole truth.
+  // If a file has no means but keeps all its prompts, these are the whole measurement.
   const isAll =
     kept > 0 && kept === count && ![...files.keys()].some((name) => /^mean\./.test(name));
   for (const { name, averaged, arguments: args } of describe.metrics) {
@@ -191,7 +191,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
   return { tensors, spread, perPrompt };
 }
 
-/** The numbers that every view and sentence needs: undefined ones where the recording has none. */
+/** Adds undefined numbers that every view and sentence needs and the recording lacks. */
 function withoutGaps(frame: Frame): Frame {
   const { L, H } = frame.architecture;
   const { T } = frame;
@@ -207,7 +207,7 @@ function withoutGaps(frame: Frame): Frame {
     ...frame,
     tensors: {
       alpha,
-      // A row that sums to 1 is its own share.
+      // If rows sum to 1, weights are shares.
       alpha_raw: normalises ? alpha : nothing(L, H, T),
       alpha_uniform: uniform(frame),
       sink_ratio: ratio,
@@ -218,7 +218,7 @@ function withoutGaps(frame: Frame): Frame {
   };
 }
 
-/** alpha of uniform attention: (H_T - H_{k-1}) / (T-k+1), or 1/T where every query sees every key. */
+/** alpha under uniform attention: (H_T - H_{k-1}) / (T-k+1), or 1/T if every query sees every key. */
 function uniform({ T, architecture: { mask } }: Frame): Tensor {
   const data = new Float32Array(T);
   let tail = 0;
@@ -233,7 +233,7 @@ function classOf({ conditions }: Recording): NumberClass {
   return CLASSES.find((one) => one === conditions.class.toLowerCase()) ?? 'measured';
 }
 
-/** The frame of a recording: what its file holds, with the conditions under which it was made. */
+/** Returns the frame of a recording: its numbers, with the conditions under which it was made. */
 export async function recordedFrame(
   describe: Describe,
   subject: string,
@@ -289,12 +289,12 @@ export async function recordedFrame(
   return withoutGaps(frame);
 }
 
-/** Rows of the pooled maps that replace those of a long text; undefined where the file has the maps. */
+/** Returns the side of the pooled maps of a long text; undefined if the file has exact maps. */
 function pooledOf({ tensors }: Recording): number | undefined {
   return tensors.has('0.att') ? undefined : tensors.get('0.att_pooled')?.shape.at(-1);
 }
 
-/** Why a recording has no such number. */
+/** Explains why a recording lacks a number. */
 function reasonOf(read: Read, error: unknown): string {
   if (!(error instanceof SinkscopeError) || error.code !== 'bad_request') throw error;
   const isMissing = 'field' in read && error.where === read.field;
@@ -302,8 +302,8 @@ function reasonOf(read: Read, error: unknown): string {
 }
 
 /**
- * A recording in the place of an open run: what the page reads of a frame is read from its first kept prompt.
- * A missing number is undefined, and `lacks` gets its reason.
+ * Reads a recording as if it were an open run: numbers come from its first kept prompt. A missing number is undefined,
+ * and `lacks` gets the reason.
  */
 export function recordedRun(
   key: string,

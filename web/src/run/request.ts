@@ -1,8 +1,8 @@
-/** What a room asks of the queue, and what the queue answers. */
+/** The requests of rooms to the queue, and its answers. */
 import type { Frame, Head } from '../frame';
 import { keyOf, type Question } from '../ask/question';
 
-/** A setting whose means alone are read: the queue keeps no run of it. */
+/** A setting of which only the means are read: the queue keeps no run of it. */
 export interface Study {
   readonly subject: string;
   readonly question: Question;
@@ -24,13 +24,13 @@ export interface Request {
   /** Names that are read of one head. */
   readonly headReads: readonly string[];
   readonly head: Head;
-  /** Most rows and columns of a map; absent: as many as there are tokens. */
+  /** Most rows and columns of a map; absent: unlimited. */
   readonly cells?: number;
-  /** Where the exact cells begin that are read of a longer map; negative: none are. */
+  /** The first query and key of the exact cells of a longer map; negative: none are read. */
   readonly zoom?: { readonly query: number; readonly key: number };
   /** Heads of single subjects, in place of `head`. */
   readonly heads?: Readonly<Record<string, Head>>;
-  /** Whether a quantized preview may answer where the exact weights are not loaded. */
+  /** Whether a quantized preview may answer while the exact weights are not loaded. */
   readonly isPreview?: boolean;
   /** Whether nothing else will be read of the answers: a figure by itself has one view. */
   readonly isFixed?: boolean;
@@ -38,7 +38,7 @@ export interface Request {
   readonly studies?: readonly Study[];
 }
 
-/** What takes time right now. */
+/** The present work. */
 export interface Work {
   /** An empty text is not shown. */
   readonly text: string;

@@ -1,4 +1,4 @@
-/** The runs that stay open: what a view reads later comes from them, and nothing runs twice. */
+/** The open runs: a view that is opened later reads from them, and nothing runs twice. */
 import type { Progress, Run } from 'sinkscope';
 import type { Prompts } from '../ask/question';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
@@ -18,14 +18,14 @@ export const ROOM = 64;
 export interface CachedRun {
   /** The subject and its question. */
   readonly key: string;
-  /** Absent where the run was closed to make room for the next: its frame has its own numbers. */
+  /** Absent if the run was closed to make room for the next: its frame has its own numbers. */
   readonly run?: Run | undefined;
   /** Tokens for which the run has memory. */
   readonly capacity: number;
   readonly opened: OpenModel;
   /** The names that the run recorded. */
   readonly fields: ReadonlySet<string>;
-  /** Of a recording: what reading it found missing, with the reasons. */
+  /** For a recording: the missing names, with the reasons. */
   readonly lacks?: Readonly<Record<string, string>>;
 }
 
@@ -41,7 +41,7 @@ function close(cached: CachedRun | undefined): void {
   void cached?.run?.close().catch(() => {});
 }
 
-/** Whether a run is of these tokens. */
+/** Whether a run has these tokens. */
 export function isOf(run: Run, ids: readonly number[]): boolean {
   return run.tokens.length === ids.length && ids.every((id, i) => id === run.tokens[i]);
 }
@@ -71,7 +71,7 @@ export class CachedRuns {
     return undefined;
   }
 
-  /** Whether what-ifs of the same model, which are wanted, can begin from that run; a long one takes too much memory. */
+  /** Whether wanted what-ifs of the same model can begin from that run; a long run takes too much memory. */
   #isBase({ run, opened, capacity }: CachedRun, wanted: ReadonlySet<string>): boolean {
     if (run?.edits.length !== 0 || capacity > LONG + ROOM) return false;
     return [...wanted].some((subject) => {
@@ -84,7 +84,7 @@ export class CachedRuns {
     });
   }
 
-  /** Closes the runs of all other subjects, but for those that what-ifs of the wanted ones can begin from. */
+  /** Closes the runs of all other subjects, except runs from which wanted what-ifs can begin. */
   keepOnly(wanted: ReadonlySet<string>): void {
     for (const [subject, cached] of this.#bySubject) {
       if (wanted.has(subject) || this.#isBase(cached, wanted)) continue;
@@ -100,7 +100,7 @@ export class CachedRuns {
     )?.run;
   }
 
-  /** The ids of models whose quantized preview was run. */
+  /** The ids of models that ran as quantized previews. */
   get previews(): string[] {
     return [...this.#bySubject.values()].flatMap(({ opened }) =>
       opened.isPreview ? opened.id : [],
@@ -108,7 +108,7 @@ export class CachedRuns {
   }
 }
 
-/** What `runSubject` runs. */
+/** The arguments of `runSubject`. */
 interface Given {
   readonly subject: Subject;
   readonly text: string;
@@ -118,13 +118,13 @@ interface Given {
   readonly request: Request;
   /** The subject's frame of an earlier question. */
   readonly before: Frame | undefined;
-  /** Its run of then, which becomes the run of this one. */
+  /** The subject's former run, which is updated to this question. */
   readonly last: OpenRun | undefined;
   /** A run of the same model and text without edits. */
   readonly base: Run | undefined;
 }
 
-/** Whether a run can become one of T tokens that records these names. */
+/** Whether a run can be updated to T tokens and records these names. */
 export function canFollow(
   { opened, capacity, fields }: OpenRun,
   now: OpenModel,
@@ -135,8 +135,8 @@ export function canFollow(
 }
 
 /**
- * Averages over all prompts, and runs the first one, which stays open. A figure whose views stay as they are needs no
- * run where it reads nothing but averages.
+ * Averages over all prompts, and runs the first one, which stays open. A figure that reads only averages, and whose
+ * views do not change, needs no run.
  */
 export async function runSubject(
   { subject, text, key, opened, prompts, request, before, last, base }: Given,
@@ -150,7 +150,7 @@ export async function runSubject(
   const ids = prompts.ids[0]!;
   const T = prompts.tokens.length;
   const fields = recordedFor(describe, request, { architecture, T });
-  // A run that was quick before reports no progress: while a text is typed, each message costs time.
+  // A run that was quick before reports no progress, since each message delays typing.
   const isQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
   // An edit may name a token beyond the end of this text; and a text that is typed grows.
   const capacity = last?.capacity ?? Math.min(contextOf(architecture, edits), T + ROOM);
@@ -169,7 +169,7 @@ export async function runSubject(
         ? await allAverages(describe, opened, prompts, { edits, eps: question.eps, only }, watch)
         : {};
     const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
-    // What is measured beside a run needs one.
+    // Measurements beyond the run need an open run.
     const isMeasured = request.reads.some(isMeasurement);
     if (only && !isMeasured && isAnswered({ ...frame, ...means }, describe, request)) {
       close(last);
@@ -192,7 +192,7 @@ export async function runSubject(
   }
 }
 
-/** The numbers of a measurement that takes runs of its own, added to those of a frame. */
+/** Returns the frame's numbers with those of a measurement that takes runs of its own. */
 export async function measureBeside(
   measurement: Measurement,
   { tensors, spread, title, edits }: Frame,

@@ -1,4 +1,4 @@
-/** Measurements that a reader starts, each with runs of its own: a view names its row, and shows the parts as they come. */
+/** Measurements that a reader starts, each with runs of its own: a view names its row and shows partial results. */
 import {
   copyTask,
   measureTask,
@@ -27,7 +27,7 @@ interface Given {
   readonly baseline: () => Promise<OpenModel | undefined>;
 }
 
-/** Of the work, from 0 to 1. */
+/** The finished share of the work, from 0 to 1. */
 type OnShare = (share: number) => void;
 
 /** Random tokens that a task copies. */
@@ -72,15 +72,15 @@ async function tasks(
     );
 }
 
-/** A masked model's losses, and the title of the causal model beside it. */
+/** A masked model's losses, and the title of the causal model for comparison. */
 export interface MaskedLoss {
   readonly found: UnmaskFound;
   readonly causal?: string;
 }
 
 /**
- * The loss at masked tokens of the frame's own prompts, with every key and without one, beside that of the causal model
- * from which the frame's model differs, where both have the same tokens.
+ * Measures the loss at masked tokens of the frame's own prompts, with every key and without one, and that of the causal
+ * model from which the frame's model differs, if both have the same tokens.
  */
 async function maskedLoss(
   { frame, opened: { model, tokenizer }, signal, baseline }: Given,
@@ -102,7 +102,7 @@ async function maskedLoss(
   return { found, ...(isLike ? { causal: other.title } : {}) };
 }
 
-/** Searches tokens that, put between two, raise a score; no text contains special tokens. */
+/** Searches for tokens that raise a score when inserted between two texts; neither text contains special tokens. */
 async function suffix(
   { frame: { edits }, opened: { model, tokenizer }, signal }: Given,
   { pair, ...options }: Omit<SuffixOptions, 'signal'> & { pair: SuffixPair },

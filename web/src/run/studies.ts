@@ -1,4 +1,4 @@
-/** Studies: means of many settings of a model, swept together and kept by their keys. */
+/** Studies: means of many settings of a model, swept together and cached by their keys. */
 import { signal } from '@preact/signals-core';
 import { SinkscopeError } from 'sinkscope';
 import { keyOf, type Prompts } from '../ask/question';
@@ -10,10 +10,10 @@ import type { OpenModel, Watch } from './opened';
 import { contextOf, emptyFrame, isStreamed } from './reading';
 import { studyKey, type Entry, type Request, type Study } from './request';
 
-/** Studies whose means are kept: a slider that goes back finds them. */
+/** The number of studies whose means are cached, so that a slider that returns finds them. */
 const KEPT = 1000;
 
-/** Bytes of a streamed run, and of a run that would keep every key. */
+/** Returns the bytes of a streamed run, and of a run that would keep every key. */
 async function bytesOf(
   { model }: OpenModel,
   { tokens: { length } }: Prompts,
@@ -36,7 +36,7 @@ export class Studies {
     this.#loading = loading;
   }
 
-  /** Undefined before the study was measured. */
+  /** Returns undefined before the study is measured. */
   entry(study: Study): Entry | undefined {
     return this.#entries.value.get(studyKey(study));
   }
@@ -49,7 +49,7 @@ export class Studies {
     this.#entries.value = new Map([...this.#entries.peek(), ...found].slice(-KEPT));
   }
 
-  /** Forgets the studies that failed, so that they are measured again. */
+  /** Forgets failed studies, so that they are measured again. */
   retry(): void {
     this.#entries.value = new Map([...this.#entries.peek()].filter(([, { frame }]) => frame));
   }

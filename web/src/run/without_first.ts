@@ -1,6 +1,6 @@
 /**
- * What a text becomes when its first token is deleted: the model has read a prompt, and then writes on with the
- * first key, without it, and without it for half of the text. What the three texts say is measured, over seeds.
+ * Generates text after its first token is deleted: the model has read a prompt, and then continues with the first key,
+ * without it, and without it for half of the text. The three texts are measured over several seeds.
  */
 import { lossUnder, writeOn, type Condition, type Writer, type Written } from './writing.ts';
 
@@ -11,7 +11,10 @@ const hidden = (prompt: number, count: number) =>
     query: prompt + i,
   }));
 
-/** In the order of the table. The first token that is written is the same: the prompt's last query sees all keys. */
+/**
+ * The conditions in the order of the table. The first generated token is always the same: the prompt's last query sees
+ * all keys.
+ */
 export const CONDITIONS = {
   kept: { title: 'With the first token', edits: () => [] },
   deleted: { title: 'Without it', edits: hidden },
@@ -24,19 +27,19 @@ export const CONDITIONS = {
 export type Name = keyof typeof CONDITIONS;
 export const NAMES = Object.keys(CONDITIONS) as readonly Name[];
 
-/** How a text reads. */
+/** Measurements of a text. */
 export interface Measures {
-  /** Under the unedited model, nats per token. */
+  /** The loss under the unedited model, in nats per token. */
   readonly loss: number;
-  /** Of the written tokens, the share that ends a sequence of three that the text already had. */
+  /** The share of generated tokens that end a sequence of three that the text already had. */
   readonly repeated: number;
-  /** The same of the second half alone. */
+  /** The same for the second half alone. */
   readonly late: number;
 }
 
 export type Trial = Readonly<Record<Name, Measures & Written>>;
 
-/** @param from the first token of `tokens` that is looked at */
+/** @param from the first token of `tokens` that counts */
 export function repeatedIn(tokens: readonly number[], from: number): number {
   const seen = new Set<string>();
   let count = 0;

@@ -1,10 +1,10 @@
 /**
- * A model writes on from one prompt under several conditions. All of them draw from the same random numbers, so
- * the texts differ by what the conditions change.
+ * A model continues one prompt under several conditions. All of them draw from the same random numbers, so the texts
+ * differ only by the conditions.
  */
 import type { AnyTokenizer, Edit, Model } from 'sinkscope';
 
-/** How a token is chosen. */
+/** The sampling of tokens. */
 interface Sampling {
   readonly temperature: number;
   readonly topK: number;
@@ -12,7 +12,7 @@ interface Sampling {
 
 const SAMPLED: Sampling = { temperature: 0.6, topK: 40 };
 
-/** What is done to the model while it writes. */
+/** Edits of the model during generation. */
 export interface Condition {
   readonly title: string;
   /** @param prompt tokens that the model has read before it writes @param count tokens that it writes */
@@ -30,11 +30,11 @@ export const distinct = ({ tokens }: Pick<Written, 'tokens'>): number =>
 
 const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
 
-/** A model that is open, as it writes. */
+/** An open model that generates text. */
 export interface Writer {
   readonly model: Model;
   readonly tokenizer: AnyTokenizer;
-  /** What is done to the model under every condition. */
+  /** Edits of the model under every condition. */
   readonly edits?: readonly Edit[];
 }
 
@@ -43,7 +43,7 @@ interface Job {
   readonly prompt: readonly number[];
   readonly count: number;
   readonly seed: number;
-  /** At temperature 0.6 from the 40 likeliest tokens, if absent. */
+  /** Absent: temperature 0.6, top 40 tokens. */
   readonly sampling?: Sampling;
   readonly signal?: AbortSignal;
 }
@@ -81,7 +81,8 @@ export async function writeOn(
 }
 
 /**
- * The loss of a text under no condition, in nats per token: how surprising the model finds what it wrote under one.
+ * Returns the loss of a text without conditions, in nats per token: how surprising the model finds a text that it
+ * generated under one.
  */
 export async function lossUnder(
   { model, edits = [] }: Writer,

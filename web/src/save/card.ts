@@ -12,7 +12,7 @@ const MAP = 420;
 const FONT = 'system-ui, Helvetica, Arial, sans-serif';
 const [INK, INK_2, SINK] = ['#1d1b22', '#55525e', '#b0305a'];
 
-/** A text in lines of at most `width`; what is longer than `most` lines ends in an ellipsis. */
+/** Breaks a text into lines of at most `width`; a text longer than `most` lines ends in an ellipsis. */
 export function linesOf(
   text: string,
   most: number,
@@ -53,10 +53,10 @@ function mapOf(frame: Frame): HTMLCanvasElement | undefined {
   return map;
 }
 
-/** Where the picture was made: the page's version, and a link to its state. */
+/** The origin of the picture: the page's version, and a link to its state. */
 type Origin = Pick<Facts, 'version' | 'link'>;
 
-/** @param at a head whose map the frame has, else the strongest is named */
+/** @param at a head whose map the frame has, else the strongest head */
 export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLCanvasElement {
   const card = document.createElement('canvas');
   Object.assign(card, { width: WIDTH, height: HEIGHT });

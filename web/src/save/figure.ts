@@ -1,16 +1,16 @@
 /**
- * A figure as one SVG that needs nothing else: charts and maps are vectors, texts stay texts, controls
- * are left out, and metadata describe the figure to programs.
+ * A figure as one self-contained SVG: charts and maps are vectors, texts stay texts, controls are omitted, and metadata
+ * describe the figure to programs.
  */
 
 const SVG = 'http://www.w3.org/2000/svg';
 const MARGIN = 12;
-/** Fonts that other programs have; each text is as wide as it was on the screen. */
+/** Common fonts; each text keeps its width on the screen. */
 const FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 /** Room for the title. */
 const HEAD = 34;
 
-/** What a style sheet gave to the parts of a chart, and has to be written into them. */
+/** Styles of a chart's parts that are written into them as attributes. */
 const STYLES = [
   'fill',
   'fill-opacity',
@@ -53,7 +53,7 @@ function chart(svg: SVGSVGElement, origin: Place): SVGElement {
     element.removeAttribute('class');
     element.removeAttribute('style');
   });
-  // Its rules are written into the parts, and would apply to all the others as well.
+  // Its rules are written into the parts, and would also apply to other charts.
   for (const sheet of copy.querySelectorAll('style')) sheet.remove();
   const box = boxOf(svg, origin);
   for (const [key, value] of Object.entries(box)) copy.setAttribute(key, String(value));
@@ -64,7 +64,7 @@ function chart(svg: SVGSVGElement, origin: Place): SVGElement {
 
 /** More cells than this are pixels in a file, too: as paths they would be larger than the picture is worth. */
 const MOST_PATHS = 40_000;
-/** What pixels are blown up to, so that no program smooths one cell into the next. */
+/** The size to which pixels are scaled up, so that no program smooths cells into each other. */
 const PIXELS = 2048;
 
 /** A map as one path for each of its colours, a square for each run of cells. */
@@ -75,7 +75,7 @@ function cellsOf({ width, height }: ImageData, data: Uint32Array): SVGElement[] 
       const color = data[row * width + col]!;
       const from = col;
       while (col < width && data[row * width + col] === color) col++;
-      // The alpha of a pixel lies in its highest byte.
+      // The highest byte of a pixel is its alpha.
       if (color >>> 24) {
         const run = `M${from} ${row}h${col - from}v1h${from - col}z`;
         paths.set(color, (paths.get(color) ?? '') + run);
@@ -118,7 +118,7 @@ function plainColor(color: string): string {
   return `rgba(${[r, g, b].map((part) => Math.round(255 * Number(part))).join()},${a})`;
 }
 
-/** A colour scale, or the bar behind a word: a box that a gradient fills. */
+/** A colour scale, or the bar behind a word: a box with a gradient. */
 function bar(element: Element, origin: Place, number: number): SVGElement[] {
   const { backgroundImage } = getComputedStyle(element);
   const colors = (backgroundImage.match(/(?:rgba?|color)\([^)]*\)/g) ?? []).map(plainColor);
@@ -156,9 +156,9 @@ function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   }
 }
 
-/** What a reader acts with is not of a figure. Of several choices it says the one that is taken. */
+/** Controls are not part of a saved figure. For a choice, the figure shows the chosen one. */
 const CONTROLS = 'svg, .save, .readout, button, input, select, textarea, summary, label, a.button';
-/** The longest part of a text that a width has room for, with an ellipsis where it is not all of it. */
+/** Returns the longest prefix of a text that fits a width, with an ellipsis if it is shortened. */
 function shortened(text: string, width: number, font: string): string {
   const context = (measuring ??= document.createElement('canvas').getContext('2d')!);
   context.font = font;
@@ -176,7 +176,7 @@ function label(span: HTMLElement, origin: Place): SVGElement {
   const { x, y, width, height } = boxOf(span, origin);
   const isUpright = getComputedStyle(span).writingMode !== 'horizontal-tb';
   const isRow = Boolean(span.closest('.row-words'));
-  // Beside a row and over an upright word there is padding; a column's box is as wide as its word.
+  // A row's word and an upright word have padding; a column's box is as wide as its word.
   const room = isUpright ? height - 4 : width - (isRow ? 5 : 0);
   const middle = isUpright ? x + width / 2 : y + height / 2;
   const drop = 0.36 * parseFloat(fontSize);
@@ -203,7 +203,7 @@ function texts(cell: Element, origin: Place): SVGElement[] {
     const parent = node.parentElement!;
     const isChosen = parent.closest('.segmented [aria-pressed="true"]');
     if (parent.closest('.row-words, .col-words') || !parent.checkVisibility()) continue;
-    // A word that is explained on the page is a button there, and so is a head's small map or bar.
+    // A word with a definition is a button on the page, and so is a head's small map or bar.
     if (!isChosen && !parent.closest('.term, .thumb, .output') && parent.closest(CONTROLS))
       continue;
     const { fontSize, fontWeight } = getComputedStyle(parent);
@@ -235,7 +235,7 @@ function swatches(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** What each head writes, which a style sheet draws as a bar in a frame. */
+/** The bar of each head's output, which a style sheet draws in a frame. */
 function outputs(cell: Element, origin: Place): SVGElement[] {
   return visible(cell, '.output > span').flatMap((one) => {
     const fill = plainColor(getComputedStyle(one).backgroundColor);
@@ -250,7 +250,7 @@ function outputs(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Frames around outlined cells. Pointed or chosen cells are no part of the saved figure. */
+/** Draws the outlines of cells; the pointed and chosen cells' outlines are no part of the saved figure. */
 function frames(cell: Element, origin: Place): SVGElement[] {
   return visible(cell, '.mark.outlined').map((mark) => {
     const stroke = getComputedStyle(mark).color;
@@ -258,7 +258,7 @@ function frames(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Names of a map's axes, which a style sheet writes beside it. */
+/** The names of a map's axes, which a style sheet adds beside it. */
 function axes(cell: Element, origin: Place): SVGElement[] {
   return visible<HTMLElement>(cell, '.map-inner').flatMap((inner) => {
     const { x, y, width, height } = boxOf(inner, origin);
@@ -286,12 +286,12 @@ function caption(
   return made;
 }
 
-/** What a program, and a screen reader, learns of a figure. */
+/** The description of a figure for programs and screen readers. */
 export interface About {
   readonly title: string;
-  /** The conditions, and what was found, in words. */
+  /** The conditions and the finding in words. */
   readonly description: string;
-  /** The same for a program. */
+  /** The same facts for a program. */
   readonly facts: object;
   /** The line under the figure. */
   readonly note: string;
@@ -303,10 +303,7 @@ function named(name: string, text: string): SVGElement {
   return made;
 }
 
-/**
- * @param cell what a view drew, with its conditions
- * @param about its title is written above the figure
- */
+/** @param cell a view's drawing, with its conditions @param about its title is written above the figure */
 export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
   const box = cell.getBoundingClientRect();
   const origin = { left: box.left - MARGIN, top: box.top - HEAD };
@@ -335,13 +332,13 @@ export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
   return svg as SVGSVGElement;
 }
 
-/** What XML cannot hold, and no text on the page should: nothing of it makes a file that cannot be read. */
+/** Serializes an SVG; replaces control characters, which would make the XML invalid. */
 export function svgText(svg: SVGSVGElement): string {
   const text = new XMLSerializer().serializeToString(svg);
   return `${text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')}\n`;
 }
 
-/** The same as pixels, two for each of the screen's. */
+/** Renders the SVG as PNG, with two pixels for each of the screen's. */
 export async function pngOf(svg: SVGSVGElement): Promise<Blob> {
   const twice = (name: string) => 2 * Number(svg.getAttribute(name));
   const [width, height] = [twice('width'), twice('height')];

@@ -8,18 +8,18 @@ export interface Figure {
   readonly name: string;
   readonly title: string;
   readonly place: HTMLElement;
-  /** What the view says of its frames. */
+  /** The views' sentences about their frames. */
   readonly says: readonly string[];
   readonly numbers: readonly Numbers[];
   readonly facts: Facts;
-  /** Draws on white paper whatever the reader's theme is, takes what is drawn, and draws as before. */
+  /** Draws in the light theme, calls `take`, and draws in the reader's theme again. */
   readonly onPaper: <T>(take: () => T) => T;
 }
 
 export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** An address that others can open: not of this machine, nor of a network at home. */
+/** Whether others can open an address: it is not on this machine or a local network. */
 function isPublic(link: string): boolean {
   const { protocol, hostname } = new URL(link);
   const isOwn =
@@ -74,7 +74,7 @@ export async function fileOf(kind: Kind, figure: Figure): Promise<Blob> {
   return new Blob([toJson(name, numbers, facts)], { type: 'application/json' });
 }
 
-/** A name that every file system takes. */
+/** Returns a name that every file system accepts. */
 export function fileName(
   { name, numbers }: Pick<Figure, 'name' | 'numbers'>,
   kind: string,
@@ -88,7 +88,7 @@ export function fileName(
 }
 
 /**
- * Takes a picture of an element as it looks in the light theme: nothing is painted in between.
+ * Draws an element in the light theme, reads the picture, and restores the reader's theme, without a paint in between.
  * @param draw draws it in a theme, or in the reader's
  */
 export function onPaper<T>(element: Element, draw: (theme?: Theme) => void, take: () => T): T {
@@ -119,10 +119,7 @@ export function hand(file: Blob, name: string): void {
 /** Space between an open menu and the edge of the window. */
 const EDGE = 8;
 
-/**
- * Makes a disclosure a menu: it closes by a click elsewhere and by Escape, and what it opens stays within
- * the window.
- */
+/** Makes a disclosure a menu: it closes on a click elsewhere and on Escape, and its content stays within the window. */
 export function asMenu(menu: HTMLDetailsElement): void {
   const leave = (event: Event) => {
     if (!event.composedPath().includes(menu)) menu.open = false;
@@ -143,13 +140,13 @@ export function asMenu(menu: HTMLDetailsElement): void {
   });
 }
 
-/** How many bytes that is, as a menu says it. */
+/** Formats a number of bytes for a menu. */
 function sizeWords(bytes: number): string {
   return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
 /**
- * Adds the button of a recording to a menu. Its files are made first, so that it says their size; the second
+ * Adds the button of a recording to a menu. Its files are made first, so that the menu shows their size; the second
  * click saves them.
  */
 export function addRecording(
@@ -195,10 +192,7 @@ export function addRecording(
   menu.lastElementChild!.append(button);
 }
 
-/**
- * Puts a menu into a place: a button for each kind of file.
- * @param choose called when the reader chose one
- */
+/** Fills an element with a menu: a button for each kind of file. @param choose called when the reader chose one */
 export function addKinds<const K extends string>(
   place: HTMLElement,
   name: string,

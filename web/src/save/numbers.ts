@@ -1,9 +1,9 @@
-/** The numbers of a figure as CSV or JSON, of all subjects that it shows, with all that is needed to get them again. */
+/** The numbers of a figure as CSV or JSON, for all its subjects, with everything that is needed to reproduce them. */
 import type { Tensor } from 'sinkscope';
 import { layerNumber, type Frame } from '../frame';
 import { CLASS_WORDS, judged, stampWords } from '../words';
 
-/** What a figure shows, under one name: an array with named axes. */
+/** A named quantity of a figure: an array with named axes. */
 export interface Quantity {
   readonly name: string;
   /** One name for each axis; none for a single number. */
@@ -12,7 +12,7 @@ export interface Quantity {
   readonly data: ArrayLike<number>;
   /** The first index of each axis; 0 if absent. Hidden states begin at −1, before layer 0. */
   readonly from?: readonly number[];
-  /** Of a single axis, where its places are not counted: steps of training. */
+  /** The places of a single axis that are not counted: steps of training. */
   readonly places?: readonly number[];
   /** The labels of the last axis. */
   readonly labels?: readonly string[];
@@ -33,7 +33,7 @@ export function labelled(
   return { name, axes: [axis], shape: [data.length], data, labels };
 }
 
-/** Of the page, in the state in which the numbers were taken. */
+/** Facts of the page, in the state in which the numbers were measured. */
 export interface Facts {
   /** The kind of prompts, and their file. */
   readonly corpus: Readonly<Record<string, unknown>>;
@@ -47,10 +47,10 @@ function verdictOf(frame: Frame) {
   return { sink_1: sink, of, uniform_alpha_1: even, conclusive, least_tokens: least };
 }
 
-/** What was measured of a subject, and what is needed to measure it again. */
+/** Facts of a subject's measurement, and everything that is needed to repeat it. */
 export function factsOf(frame: Frame) {
   const { model, architecture, operation, tokens, head } = frame;
-  // A study of other numbers has none.
+  // A study with other metrics has none.
   const verdict = 'sink_ratio_raw' in frame.tensors && verdictOf(frame);
   return {
     subject: frame.subject,
@@ -96,8 +96,8 @@ export function placesOf(i: number, { shape, from, places }: Quantity): number[]
 }
 
 /**
- * One value as a field. A sheet would take a text that begins with = + - @, wide ones too, for a formula, also
- * behind a separator of another country's sheets; a number is none.
+ * Formats one value as a field. A spreadsheet would take a text that begins with = + - @, full-width ones too, for a
+ * formula, also after another country's separator; a number is not quoted.
  */
 export function field(value: string | number): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
@@ -106,8 +106,8 @@ export function field(value: string | number): string {
 }
 
 /**
- * Records of equal length. Facts about all of them come first: a name after # and its value, as
- * records too, so that every parser reads the file and one that skips comments sees numbers alone.
+ * Writes records of equal length. Facts about all of them are first: a name after # and its value, as records too, so
+ * that every parser reads the file, and one that skips comments sees numbers alone.
  */
 export function csv(
   facts: readonly (readonly [string, unknown])[],
@@ -117,7 +117,7 @@ export function csv(
   const width = Math.max(2, head.length);
   const line = (cells: readonly (string | number)[]) =>
     [...cells, ...Array.from({ length: width - cells.length }, () => '')].map(field).join();
-  // Whoever skips comments skips lines: a note has no line break in it.
+  // A parser that skips comments skips lines, so a note has no line break.
   const said = facts.map(([name, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     return line([`# ${name}`, text].map((cell) => cell.replace(/[\r\n]+/g, ' ')));
@@ -149,8 +149,8 @@ const isOfAttention = ({ axes, shape, from }: Quantity, axis: number, frame: Fra
 const OF_TOKENS = ['query', 'key', 'token'];
 
 /**
- * One value a line, with a column for each axis and for the text of each token; what is undefined is left out, and so
- * is the text where the values are means over several prompts.
+ * Writes one value per line, with a column for each axis and for the text of each token; undefined values are omitted,
+ * and so is the text if the values are means over several prompts.
  */
 export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
   const quantities = numbers.flatMap((one) => one.quantities);

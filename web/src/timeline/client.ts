@@ -56,7 +56,7 @@ function ask(
   }).finally(() => jobs.delete(job));
 }
 
-/** The same timeline, whose checkpoints are made elsewhere. */
+/** Returns the same timeline, whose checkpoints a worker decodes. */
 export function aside(timeline: Timeline, at: URL): Timeline {
   const address = at.href;
   const via = <Made>(there: (aside: Worker) => Made, here: () => Made) => {

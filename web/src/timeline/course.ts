@@ -1,4 +1,4 @@
-/** What the runs noted of themselves, as lines and points over the steps of training. */
+/** Curves of training: the logs of the runs, as lines and points over the steps. */
 import type { Timeline } from 'sinkscope';
 import { stepOf } from '../ask/steps';
 import { arithmeticOf } from '../ask/subject';
@@ -6,22 +6,22 @@ import type { Frame } from '../frame';
 import { show } from '../words';
 import type { Timelines } from './timelines';
 
-/** A question that is followed through the training. */
+/** A quantity that is plotted over the training. */
 export interface Quantity {
   readonly name: string;
   readonly title: string;
-  /** For the axis, where the title is a symbol. */
+  /** The axis label, if the title is a symbol. */
   readonly axis?: string;
-  /** For a row of buttons. */
+  /** The label in a row of buttons. */
   readonly short: string;
   /** Its names in the log and in the checkpoints. */
   readonly inLog: string;
   readonly inCheckpoint: string;
-  /** In the logs of seeds. */
+  /** Its name in the logs of seeds. */
   readonly inSeeds: string;
   readonly unit: string;
   readonly log?: boolean;
-  /** Values that the axis shows at least; absent: those there are. */
+  /** The smallest range of the axis; absent: the range of the values. */
   readonly domain?: readonly [number, number];
   /** The values that it can have. */
   readonly within: readonly [number, number];
@@ -110,10 +110,10 @@ export interface Point {
   readonly value: number;
 }
 
-/** How a run is drawn: its dashes distinguish it as well as its colour. */
+/** The style of a run: its dashes distinguish it as well as its colour. */
 interface Style {
   readonly color: string;
-  /** In pixels; empty for a whole line. */
+  /** Dash lengths in pixels; empty for a solid line. */
   readonly dash: string;
 }
 
@@ -130,10 +130,10 @@ export function styleOf(index: number): Style {
   return STYLES[index % STYLES.length]!;
 }
 
-/** The models with a timeline, in the order of the zoo: each has its style wherever models share a picture. */
+/** The models with a timeline, in the order of the zoo: each keeps its style in every picture. */
 export const STYLED = ['softmax', 'sigmoid', 'key-bias', 'gated', 'lr-1e-3', 'decay-0'] as const;
 
-/** A color for each subject: a model that has its own keeps it, and the others get what is left. */
+/** A color for each subject: a model with its own color keeps it, and the others share the remaining ones. */
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const places = frames.map(({ model }) => {
     const { weights } = arithmeticOf(model.id);
@@ -141,7 +141,7 @@ export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   });
   const own = places.map((place, i) => (places.indexOf(place) === i ? place : -1));
   const left = STYLES.map((_, i) => i).filter((i) => !own.includes(i));
-  // The colors of the twins are the last to be given to another model.
+  // Another model gets the colors of the twins last.
   left.sort((a, b) => Number(a < 2) - Number(b < 2));
   return own.map((place) => styleOf(place < 0 ? (left.shift() ?? 0) : place).color);
 }
@@ -154,7 +154,7 @@ export interface Course {
   readonly timeline: Timeline;
 }
 
-/** Of all models that have one; one that cannot be read does not keep the others from being drawn. */
+/** Loads the courses of all models that have one; a failure does not prevent the others from being drawn. */
 export async function coursesOf(timelines: Timelines): Promise<Course[]> {
   const found = await Promise.allSettled(
     timelines.cards.map(async ({ id, title }, i) => {
@@ -170,14 +170,14 @@ function pointsIn(
   return lines.filter((line): line is Point => line.value !== undefined);
 }
 
-/** At the checkpoints, of the exact weights. */
+/** Returns the values at the checkpoints, with the exact weights. */
 export function dotsOf({ timeline }: Course, { inCheckpoint }: Quantity): Point[] {
   return pointsIn(
     timeline.checkpoints.map(({ step, measured }) => ({ step, value: measured[inCheckpoint] })),
   );
 }
 
-/** The log, at finer steps; where it does not have the quantity to the end, the checkpoints. */
+/** Returns the log's values, at finer steps; the checkpoints' if the log lacks the quantity at the end. */
 export function lineOf(course: Course, quantity: Quantity): Point[] {
   const logged = pointsIn(
     course.timeline.log.map((line) => ({ step: line.step, value: line[quantity.inLog] })),

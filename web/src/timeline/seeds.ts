@@ -1,6 +1,6 @@
 /**
- * What the long runs of a recipe say together, one for each seed: models/README.md, "Seeds". The build
- * lists the logs that exist (SEEDS); a run may have been broken off, and its log then ends early.
+ * Statistics over the long runs of a recipe, one for each seed: models/README.md, "Seeds". The build lists the logs
+ * that exist (SEEDS); an interrupted run has a log that ends early.
  */
 import { mean, deviation } from '../frame';
 import { textOf } from '../ask/zoo';
@@ -8,13 +8,13 @@ import { textOf } from '../ask/zoo';
 export interface SeedRun {
   readonly seed: number;
   readonly training: { readonly steps: number };
-  /** Positions from 1 on where the recipe puts its sink; the outcomes are of these tokens. */
+  /** Positions, counted from 1, of the recipe's sink; the outcomes concern these tokens. */
   readonly sink_tokens: readonly number[];
-  /** Every point has the same outcomes beside its step; null where one is undefined. */
+  /** Every point has the same outcomes besides its step; null if undefined. */
   readonly points: readonly Readonly<Record<string, number | null>>[];
 }
 
-/** A number at a step of the training, over the seeds whose runs were measured there. */
+/** A statistic at a step of the training, over the seeds that were measured there. */
 export interface Over {
   readonly step: number;
   readonly seeds: number;
@@ -26,14 +26,14 @@ export interface Over {
 /** The smallest number of seeds that has a range, and the smallest that has an interval of the mean. */
 const SEEN_FROM = 2;
 const INTERVAL_FROM = 4;
-/** No claim is made before this step: TOO_EARLY of models/train/protocol.py. */
+/** The page makes no claim before this step: TOO_EARLY of models/train/protocol.py. */
 const SAID_FROM = 4000;
 /** The part of the distribution that a 95% interval covers. */
 const COVERED = 0.95;
 
 const coming = new Map<string, Promise<readonly SeedRun[]>>();
 
-/** The runs of a model of the zoo, none where there is no log. */
+/** Returns the runs of a model of the zoo; none without logs. */
 export function seedRuns(id: string): Promise<readonly SeedRun[]> {
   const known =
     coming.get(id) ??
@@ -47,7 +47,7 @@ export function seedRuns(id: string): Promise<readonly SeedRun[]> {
   return known;
 }
 
-/** At every step that any of the runs was measured at. @param name an outcome of the logs */
+/** Returns the statistics at every step that any of the runs was measured at. @param name an outcome of the logs */
 export function overSeeds(runs: readonly SeedRun[], name: string): Over[] {
   const byStep = new Map<number, number[]>();
   for (const point of runs.flatMap(({ points }) => points)) {
@@ -69,7 +69,7 @@ export function overSeeds(runs: readonly SeedRun[], name: string): Over[] {
     });
 }
 
-/** The steps where there is a spread to be seen. */
+/** Returns the steps with a visible spread. */
 export function bandOf(runs: readonly SeedRun[], name: string): Over[] {
   return overSeeds(runs, name).filter(({ seeds }) => seeds >= SEEN_FROM);
 }
@@ -99,7 +99,7 @@ export const OUTCOMES: readonly Outcome[] = [
   { name: 'loss', title: 'loss', unit: '', digits: 3, within: [0, Infinity] },
 ];
 
-/** With the sign of typesetting, and none of a nought. */
+/** Formats a number with the typographic minus sign; 0 has no sign. */
 export function fixed(x: number, digits: number): string {
   const text = x.toFixed(digits);
   return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
@@ -118,7 +118,7 @@ function probability(theta: number, freedom: number): number {
 /** The 97.5th percentile of Student's t. @param freedom degrees of freedom ν, a whole number from 1 on */
 export function studentT(freedom: number): number {
   let [low, high] = [0, Math.PI / 2];
-  // It is halved until no number lies between its ends.
+  // Bisects the interval until no floating-point number is inside.
   for (;;) {
     const middle = (low + high) / 2;
     if (middle === low || middle === high) return Math.sqrt(freedom) * Math.tan(low);
@@ -128,8 +128,8 @@ export function studentT(freedom: number): number {
 }
 
 /**
- * Half of the 95% interval of a mean, by Student's t. NaN for fewer than INTERVAL_FROM seeds, and where the
- * interval leaves the values that the outcome can have: its assumption of a normal distribution then fails.
+ * Half of the 95% interval of a mean, by Student's t. NaN for fewer than INTERVAL_FROM seeds, and if the interval
+ * leaves the range of the outcome: its assumption of a normal distribution then fails.
  */
 export function halfOf(values: readonly number[], [low, high]: Outcome['within']): number {
   const n = values.length;
@@ -145,19 +145,22 @@ export function halfWords(half: number, digits: number): string {
   return half > 0 && half < least / 2 ? `<${fixed(least, digits)}` : fixed(half, digits);
 }
 
-/** What runs of several seeds have at the last step that all have. */
+/** The outcomes of several seeds at the last step that all runs have. */
 export interface Spread {
   readonly seeds: number;
   readonly step: number;
-  /** Of the whole run. */
+  /** The length of the whole run. */
   readonly steps: number;
-  /** Counted from 1: where the recipe has its sink. */
+  /** Positions of the sink, counted from 1. */
   readonly tokens: readonly number[];
-  /** By the name of an outcome; one that is not defined has none. */
+  /** Values by the name of an outcome; undefined ones are absent. */
   readonly values: Readonly<Record<string, readonly number[]>>;
 }
 
-/** Of those that came far enough; undefined for fewer than two. @param last a step not to go beyond */
+/**
+ * Returns the outcomes of the runs that reached the step; undefined for fewer than two.
+ * @param last a step not to go beyond
+ */
 export function spreadOf(
   runs: readonly SeedRun[],
   outcomes = OUTCOMES,
@@ -181,11 +184,11 @@ export function spreadOf(
   };
 }
 
-/** Which weights these are not. */
+/** States that these runs are not those of the shown weights. */
 export const OTHER_RUNS =
   'Long runs are separate trainings with more steps and a later learning-rate decay: the weights shown here come from shorter runs, so losses and sinks at the same step differ.';
 
-/** What the seeds have alike and apart; empty where there are fewer than two. */
+/** States the agreement and the spread of the seeds; empty for fewer than two. */
 export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string {
   const spread = spreadOf(runs, outcomes);
   if (!spread) return '';
@@ -202,7 +205,7 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
   return said.length ? `Over ${whichWords(spread)}: ${said.join(', ')}.` : '';
 }
 
-/** Of how many seeds, when, and where the sink was looked for if not at token 1. */
+/** States the number of seeds, the step, and the sink's position if it is not token 1. */
 export function whichWords({ seeds, step, steps, tokens }: Spread): string {
   const [at, of] = [step, steps].map((one) => one.toLocaleString('en'));
   const places = tokens.map((token) => token - 1);

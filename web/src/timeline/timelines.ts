@@ -1,4 +1,4 @@
-/** The timelines that lie beside the page: what they have, and any of their checkpoints as a model. */
+/** The timelines that are shipped with the page: their index, and any of their checkpoints as a model. */
 import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import { zooAddress, type Card } from '../ask/zoo';
 import { aside } from './client';
@@ -14,14 +14,14 @@ export class Timelines {
     this.cards = cards.filter(({ timeline }) => timeline);
   }
 
-  /** What a model's timeline has, weights apart. */
+  /** Fetches the index of a model's timeline, without weights. */
   get(id: string): Promise<Timeline> {
     const known = this.#open.get(id);
     if (known) return known;
     const address = zooAddress(`${id}/timeline/index.json`);
     const timeline = openTimeline(address).then((one) => aside(one, address));
     this.#open.set(id, timeline);
-    // What failed may go the next time.
+    // A failed download may succeed later.
     timeline.catch(() => this.#open.delete(id));
     return timeline;
   }
@@ -31,8 +31,8 @@ export class Timelines {
   }
 
   /**
-   * The files of a checkpoint, for the engine to open, and what is known of it.
-   * @param step the stored one that is nearest is taken
+   * Returns the files of a checkpoint, for the engine to open, and its facts.
+   * @param step the nearest stored step is taken
    */
   async open(
     id: string,
@@ -48,13 +48,13 @@ export class Timelines {
     return { files, facts: { step: near, of, bits: (8 * bytes) / parameters, measured, stored } };
   }
 
-  /** Fetches what the next step will need; no caller waits for it, so a failure is not reported. */
+  /** Prefetches the next step; no caller waits for it, so a failure is not reported. */
   async preload(id: string, step: number): Promise<void> {
     const timeline = await this.get(id).catch(() => undefined);
     await timeline?.preload(nearestStep(await this.steps(id), step)).catch(() => {});
   }
 
-  /** Frees the weights of those that are not shown. */
+  /** Frees the weights of models that are no longer shown. */
   async keep(shown: ReadonlySet<string>): Promise<void> {
     const gone = [...this.#open].filter(([id]) => !shown.has(id));
     for (const [, timeline] of gone) (await timeline.catch(() => undefined))?.forget();

@@ -1,21 +1,21 @@
-/** Adds up checkpoints beside the page's thread: millions of weights a step would stop whoever scrolls. */
+/** Decodes checkpoints in a worker: millions of weights per step would block the page's scrolling. */
 import { openTimeline, SinkscopeError, type ModelFiles, type Timeline } from 'sinkscope';
 
 export interface Ask {
   readonly job: number;
-  /** Of the timeline's index. */
+  /** The address of the timeline's index. */
   readonly address: string;
-  /** Undefined: its weights are not needed any more. */
+  /** The step; undefined frees its weights. */
   readonly step?: number;
-  /** It is only fetched. */
+  /** Whether the checkpoint is only prefetched. */
   readonly isAhead?: boolean;
-  /** The job is given up. */
+  /** Whether the job is cancelled. */
   readonly isOver?: boolean;
 }
 
 export interface Answer {
   readonly job: number;
-  /** Bytes that were read, of how many. */
+  /** Bytes read so far, and in all. */
   readonly read?: readonly [number, number];
   readonly files?: ModelFiles;
   readonly error?: Pick<SinkscopeError, 'code' | 'where' | 'text'>;
@@ -34,7 +34,7 @@ async function answer({ address, step, isAhead, job }: Ask, signal: AbortSignal)
   const { config, weights } = await (
     await timeline
   ).open(step, { signal, onProgress: ({ done, total }) => reply({ job, read: [done, total] }) });
-  // What is passed on and on is a handle, not six megabytes.
+  // A Blob is passed as a handle, without copying six megabytes.
   reply({ job, files: { config, weights: new Blob([weights as BlobPart]) } });
 }
 

@@ -10,7 +10,7 @@ import { part, say, type View } from '../page/view';
 import { queryRange, shownQuery } from './query';
 
 const SIZE = { width: 620, height: 392, x: 310, y: 318, radius: 288 } as const;
-/** The line under the arrows: where each tip lies along the query. */
+/** The height of the axis below the arrows, which shows the projection of each tip onto the query. */
 const AXIS = SIZE.y + 34;
 
 interface Keys {
@@ -23,7 +23,7 @@ interface Keys {
 function keysOf(frame: Frame, at: Head): Keys | undefined {
   const cos = frame.head?.tensors.qk_cos;
   const norms = frame.tensors.key_norm;
-  // A single token has no other to compete with.
+  // A single token has no competitor.
   if (!cos || !norms || frame.T < 2) return undefined;
   const { H, G } = frame.architecture;
   const group = { layer: at.layer, head: Math.floor(at.head / (H / G)) };
@@ -42,7 +42,7 @@ export interface Contest {
   readonly ratio: number;
 }
 
-/** How the first key does against the others, over all queries that see another one. */
+/** Compares the first key with the others, over all queries that see another one. */
 export function contestOf(frame: Frame, at: Head): Contest | undefined {
   const keys = keysOf(frame, at);
   if (!keys) return undefined;
@@ -84,7 +84,7 @@ function sentence(frame: Frame, at: Head): string {
   const contest = contestOf(frame, at);
   if (!contest) return '';
   const { rows, wins, first, others, ratio } = contest;
-  // What a reader of these numbers asks: how a key wins that is shorter than the others.
+  // Explains how a key that is shorter than the others wins.
   const short =
     wins > rows / 2 && ratio < 0.8 && first > 0 && others < 0
       ? ' It wins although it is short: a score is a length times a cosine, so a key that points away scores below zero, however long it is.'
@@ -115,7 +115,7 @@ function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: st
     const size = (radius * norms[j]!) / most;
     return { j, x: size * c, y: -size * Math.sqrt(1 - c * c) };
   }).filter((one) => Number.isFinite(one.x));
-  // The first key is drawn over the others.
+  // The first key is drawn on top of the others.
   const own = firstKey(frame);
   const order = [...tips.filter(({ j }) => j !== own), ...tips.filter(({ j }) => j === own)];
   const kind = (j: number) => (j === own ? 'first' : 'other');

@@ -36,7 +36,7 @@ import {
 } from '../words';
 import { lastOf, part, say, type DrawOptions, type View } from '../page/view';
 
-/** @param pooled cells that are means over blocks: their scale ends at the largest, for all are small */
+/** @param pooled the cells are means over blocks: their scale ends at the largest, since all are small */
 export function weightScale(
   { frames, state, theme }: Pick<DrawOptions, 'frames' | 'state' | 'theme'>,
   pooled?: readonly ArrayLike<number>[],
@@ -51,7 +51,7 @@ export function axesOf({ pooled }: Frame): readonly [string, string, string] {
   return pooled ? ['mean_weight', 'query_block', 'key_block'] : ['weight', 'query', 'key'];
 }
 
-/** What a cell of a pooled map says: a mean over the keys that its queries see, and the largest weight. */
+/** The readout of a pooled cell: the mean over the keys that its queries see, and the largest weight. */
 function sayBlock(frame: Frame, { weights, largest: most, side }: Maps, { row, col }: Cell) {
   const [queries, keys] = [row, col].map((place) => blockWords(frame, place));
   if (row < 0 && col < 0) return '';
@@ -63,7 +63,7 @@ function sayBlock(frame: Frame, { weights, largest: most, side }: Maps, { row, c
   return `queries ${queries} → keys ${keys}: ${said}${more}`;
 }
 
-/** What a drawn cell is called, and its numbers: of a whole map, or of the exact cells of a long one. */
+/** The readout of a cell: of a whole map, or of the exact cells of a long one. */
 function sayCell(
   frame: Frame,
   drawn: Pick<Maps, 'weights' | 'shares' | 'side'> & Partial<Exact>,
@@ -93,9 +93,9 @@ function sayCell(
   return `${names}: ${share} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
 }
 
-/** A small picture of the whole map with a frame where the exact cells lie: a click moves them. */
+/** A thumbnail of the whole map that frames the exact cells: a click moves them. */
 function createLocator(root: HTMLElement, onMove: (row: number, col: number) => void) {
-  // It is in the page only beside the exact cells: elsewhere the map is the one picture of its figure.
+  // It is in the page only beside the exact cells: otherwise the map is the only picture of its figure.
   const place = Object.assign(document.createElement('div'), { className: 'locator' });
   // The keyboard moves through the exact cells themselves.
   place.setAttribute('aria-hidden', 'true');
@@ -126,7 +126,7 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
 const exactWords = ({ query, key, side }: Exact): string =>
   `Shown exactly: queries ${query}-${query + side - 1}, keys ${key}-${key + side - 1}.`;
 
-/** What a long map shows: means or largest weights of blocks, or the exact cells of a part and the way back. */
+/** Controls of a long map: means or maxima of blocks, or the exact cells of a part and the way back. */
 function lensControls(
   exact: Exact | undefined,
   { pool }: State,
@@ -148,7 +148,7 @@ function lensControls(
     )} <span class="hint">Select a block to see its exact cells.</span>`;
 }
 
-/** Of a long text: the largest weight of each block, and the exact cells that are shown. */
+/** The numbers of a long map: the maximum of each block, and the shown exact cells. */
 function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   const exact = exactOf(frame);
   const [, ...axes] = axesOf(frame);
@@ -168,7 +168,7 @@ function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   ];
 }
 
-/** What the grey triangle is. */
+/** Explains the grey triangle. */
 const LATER = { kind: 'later', text: 'later tokens: not visible' };
 
 export const attention: View = {
@@ -200,7 +200,7 @@ export const attention: View = {
     const verdict = judged(frame);
     const known = claimOf(frame, at, state);
     const { column } = known;
-    // The picture is of the first prompt, and so is its number.
+    // The picture and its number show the first prompt.
     const isOne = frame.sequences > 1 && column !== undefined;
     const claim = isOne ? { ...known, given: column.given, isMost: false } : known;
     const short = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
@@ -232,8 +232,8 @@ export const attention: View = {
     const lens = part(root, 'lens');
     const controls = part(lens, '');
     /**
-     * Tokens of a row, and of a column, where the first ones are, and how many there are; elsewhere on the page the first
-     * token of a block represents it.
+     * Tokens per cell, the first query and key, and the side of the grid; elsewhere on the page the first token of a
+     * block represents it.
      */
     let grid = { block: 1, query: 0, key: 0, side: 0, isExact: false, canZoom: false };
     const tokensOf = ({ row, col }: Cell) => ({
@@ -279,7 +279,7 @@ export const attention: View = {
       const maps = mapsOf(frame);
       if (!maps) return;
       const { state, isPlain } = options;
-      // While another head is read, or where its text cannot be, the picture is of the head before, and so are its words.
+      // Until another head is read, or if its text cannot be, picture and words show the head before.
       const at = frame.head ?? options.at;
       T = frame.T;
       const canZoom = Boolean(frame.pooled && maps.largest);

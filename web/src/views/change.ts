@@ -1,4 +1,4 @@
-/** What a what-if changes: the same question to the same model with it and without, the one minus the other. */
+/** The effect of a what-if: the same model's answer with it minus that without it. */
 import {
   alphaOfKey,
   blockWords,
@@ -23,17 +23,17 @@ import { part, say, type View } from '../page/view';
 const minus = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Float32Array.from({ length: a.length }, (_, i) => a[i]! - b[i]!);
 
-/** The run without what-ifs, where it answers the same question. */
+/** Returns the run without what-ifs, if it answers the same question. */
 function baseOf({ base, T }: Frame): Frame | undefined {
   return base && base.T === T && base.tensors.loss_at ? base : undefined;
 }
 
-/** Loss of each token with the what-ifs minus that without; NaN where nothing is predicted. */
+/** Returns the loss of each token with the what-ifs minus that without; NaN for unpredicted tokens. */
 export function lossChange(frame: Frame, base: Frame): Float32Array {
   return minus(frame.tensors.loss_at!.data, base.tensors.loss_at!.data);
 }
 
-/** The chosen head's map, the one minus the other; undefined while one of them is of another head. */
+/** Returns the difference of the chosen head's maps; undefined while one of them shows another head. */
 function mapChange(frame: Frame, base: Frame): Float32Array | undefined {
   const [after, before] = [mapsOf(frame), mapsOf(base)];
   const isSame = frame.head?.layer === base.head?.layer && frame.head?.head === base.head?.head;

@@ -10,7 +10,7 @@ import type { State } from '../ask/state';
 import { lastOf, part, say, type View } from '../page/view';
 
 interface Peak {
-  /** Behind so many layers. */
+  /** The number of layers before the hidden state. */
   readonly layer: number;
   readonly channel: number;
   readonly token: number;
@@ -30,11 +30,11 @@ const medianOf = lastOf((values: Float32Array) => {
   return sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
 });
 
-/** The place of the largest value, after the chosen layer or the one where it is most extreme. */
+/** Returns the place of the largest value, after the chosen layer or the most extreme one. */
 export function peakOf(frame: Frame, chosen?: number): Peak {
   const layer = hiddenLayer(frame, chosen);
   const { hidden, massive } = frame.tensors;
-  // Over several prompts the median is a mean; the picture is of the first one.
+  // Over several prompts the median is a mean; the picture shows the first prompt.
   const median =
     frame.sequences > 1 ? medianOf(layerOf(hidden!, layer)) : massive!.data[4 * layer + 3]!;
   return peakAt(hidden!, layer, median);

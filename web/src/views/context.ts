@@ -8,10 +8,10 @@ import { part, say, type View } from '../page/view';
 interface Course {
   /** Tokens of each text. */
   readonly lengths: readonly number[];
-  /** Share of heads whose mean alpha_1 exceeds eps, and the mean over the heads. */
+  /** The share of heads whose mean alpha_1 exceeds eps, and the mean over the heads. */
   readonly sink: readonly number[];
   readonly alpha: readonly number[];
-  /** What uniform attention gives the first token. */
+  /** alpha_1 under uniform attention. */
   readonly uniform: readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** Sink_1 against what it depends on beside the model: the threshold, and the length of the text. */
+/** Sink_1 as a function of the threshold, and of the length of the text. */
 import { alphaOfKey, firstKey, isBidirectional, sharesOf, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
@@ -12,7 +12,7 @@ const MOST_WEIGHTS = 2 ** 24;
 /** α₁ of each head. */
 const firsts = (frame: Frame): number[] => [...alphaOfKey(frame, firstKey(frame))];
 
-/** Of 0, 0.01, ..., 1: the share of heads whose α₁ exceeds it. */
+/** Returns the share of heads whose α₁ exceeds each of 0, 0.01, ..., 1. */
 function byThreshold(frame: Frame): Float32Array {
   const all = firsts(frame);
   return Float32Array.from(

@@ -13,7 +13,7 @@ interface Group {
   readonly deviation: number;
 }
 
-/** In the order in which the labels appear. */
+/** Groups prompts by label, in the order in which the labels appear. */
 export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'perPrompt'>): Group[] {
   const values = perPrompt.sink_ratio ?? [];
   return [...new Set(groups)].map((label) => {

@@ -1,4 +1,4 @@
-/** What each head is good for: how much worse the text is predicted without it, and what it does instead. */
+/** The effect of ablating each head: how much worse the model predicts the text, and the head's role. */
 import { html, render } from 'lit';
 import { labelHead, type HeadLabel } from 'sinkscope';
 import { headAt, isBidirectional, largest, mean, type Frame, type Head } from '../frame';
@@ -9,7 +9,9 @@ import { createHeadMap } from './head_map';
 import { signed } from './settings';
 import { part, say, type View } from '../page/view';
 
-/** Names in saved numbers: a head that parks its attention is a no-op only where the model does as well without it. */
+/**
+ * Labels in saved numbers: a head that parks its attention is a no-op only if the model predicts as well without it.
+ */
 const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
 type Label = (typeof LABELS)[number];
 
@@ -30,7 +32,7 @@ function judgedHeads({ tensors, architecture: { H }, eps }: Frame): Judged[] {
   });
 }
 
-/** The three kinds that the page tells apart, in the order of the table. */
+/** The three kinds that the page distinguishes, in the order of the table. */
 const KINDS = ['dormant', 'used', 'none'] as const;
 type Kind = (typeof KINDS)[number];
 const kindOf = ({ label, dormant }: Judged): Kind =>
@@ -56,7 +58,7 @@ const dormantWords = (all: readonly Judged[]): string =>
   `${all.filter(({ dormant }) => dormant).length} of ${all.length} heads are dormant on this text: each has a sink, and ` +
   'the model predicts as well without it.';
 
-/** What ablating the selected head changes, and which head changes most. */
+/** States the effect of ablating the selected head, and the head with the largest effect. */
 function changeWords(all: readonly Judged[], frame: Frame, { layer, head }: Head): string {
   const own = all[layer * frame.architecture.H + head]!;
   const most = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
@@ -120,7 +122,7 @@ export const effects: View = {
         options.frames.map(({ tensors }) => tensors.effect?.data ?? []),
         0.01,
       );
-      // The room has said of the dormant heads what they are.
+      // The room's answer has covered the dormant heads.
       say(words, options.isAnswered ? change : said);
       draw(frame, options, {
         data: frame.tensors.effect!.data,

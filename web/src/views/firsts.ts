@@ -1,4 +1,4 @@
-/** How much of a first token every position has become: its hidden norm against token 1's. */
+/** How much each position resembles a first token: its hidden norm divided by token 1's. */
 import { firstKey, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
@@ -15,7 +15,7 @@ function layerOf({ tensors }: Frame): number {
   return ratios.reduce((best, ratio, l) => (ratio > ratios[best]! ? l : best), 0);
 }
 
-/** |h_t| over |h_1| behind a layer. */
+/** |h_t| / |h_1| after a layer. */
 function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
   const { data, shape } = frame.tensors.hidden_norm!;
   const T = shape[1]!;
@@ -23,7 +23,7 @@ function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
   return own.map((norm) => norm / own[firstKey(frame)]!);
 }
 
-/** After the first token. */
+/** Counts the positions after the first token that resemble it. */
 export function firstsIn(frame: Frame, layer?: number): number {
   const key = firstKey(frame);
   return likeness(frame, layer).reduce((n, x, t) => n + Number(t > key && x >= LIKE), 0);

@@ -18,7 +18,7 @@ const MAPS = {
 } as const;
 const KINDS = { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖', angle: 'angles' } as const;
 
-/** Of the queries after the first key, which see another one: their cosines with it, and with the others. */
+/** Over the queries after the first one that see another key: their cosines with the first key, and with the others. */
 function pairs(
   cos: ArrayLike<number>,
   frame: Pick<Frame, 'T' | 'firstAt' | 'architecture'>,
@@ -93,7 +93,7 @@ export const geometry: View = {
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     let rosed: unknown;
     return (frame, { state, theme, ...options }) => {
-      // While another head is read, the picture is of the head before, and so are its words.
+      // Until another head is read, picture and words show the head before.
       const at = frame.head ?? options.at;
       const shown = state.map === 'angle' ? undefined : MAPS[state.map];
       const tensor = frame.head?.tensors[shown?.metric ?? 'qk_cos'];

@@ -18,9 +18,9 @@ interface HeadNumbers {
   readonly label: string;
   /** Heads that are outlined for another reason, and what that means. */
   readonly outlined?: { readonly cells: readonly Cell[]; readonly name: string };
-  /** How its numbers are written; absent: with three digits. */
+  /** Formats its numbers; absent: with three digits. */
   readonly print?: (value: number) => string;
-  /** What a head says beside its number. */
+  /** Further words of a head's readout. */
   readonly more?: (cell: Cell) => string;
 }
 
@@ -76,7 +76,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   };
 }
 
-/** A view of one number of every head, and of what the chosen one does along the text. */
+/** A view of one number per head, and of the chosen head along the text. */
 export function drawHeads(
   says: View['says'],
   of: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; along: ChartData },

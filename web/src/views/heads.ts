@@ -10,7 +10,7 @@ import { lastOf, part, say, type View } from '../page/view';
 /** Rows, and columns, of each map: fewer than the chosen head's of a long text. */
 const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
 
-/** Of a long text, means over blocks; the largest cells of the blocks follow them. */
+/** The map of a head; for a long text, means over blocks, followed by the blocks' maxima. */
 function mapOf(frame: Frame, i: number): Float32Array {
   const { shape, data } = frame.tensors.att!;
   const side = sideOf(frame);
@@ -37,7 +37,7 @@ export const heads: View = {
     `Attention maps of ${L} layers by ${H} heads of ${title}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
   draw(root, { set, point, pointed, effect }) {
     const grid = part(root, 'thumbs');
-    // One stop of the keyboard, as a map is: the arrow keys go from head to head.
+    // The map is one tab stop: the arrow keys move from head to head.
     grid.setAttribute('role', 'listbox');
     grid.setAttribute('aria-label', 'Heads');
     grid.addEventListener('keydown', (event) => {

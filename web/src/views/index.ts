@@ -45,16 +45,16 @@ import type { View } from '../page/view';
 export interface Tab {
   readonly title: string;
   readonly views: readonly View[];
-  /** What a research view is for, in a sentence that a newcomer understands or skips. */
+  /** Explains a research view, in a sentence that a newcomer understands or skips. */
   readonly what?: string;
-  /** Whether the tab is offered for a frame, beside that its views fit; a link opens it in any case. */
+  /** Whether the tab is offered for a frame, besides the conditions of its views; a link opens it in any case. */
   readonly isOffered?: (frame: Frame) => boolean;
 }
 
 export interface Question {
   readonly name: 'where' | 'why' | 'write' | 'if' | 'when' | 'matter' | 'research';
   readonly title: string;
-  /** What its pictures show, in a few words. */
+  /** Describes its pictures in a few words. */
   readonly hint: string;
   readonly tabs: readonly Tab[];
 }
@@ -146,20 +146,20 @@ export const views: readonly View[] = [
   ]),
 ];
 
-/** What a room shows: a tab of a question, and its views, the first on the stage. */
+/** The choice of a room: a tab of a question, and its views, the first on the stage. */
 export interface Choice {
   readonly question: Question;
   readonly tab: Tab;
   readonly views: readonly View[];
 }
 
-/** Those that have something of one of the frames to show. */
+/** Returns the views that apply to one of the frames. */
 export function fitting(all: readonly View[], frames: readonly Frame[]): readonly View[] {
   return all.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
 }
 
 /**
- * The tabs of a question that have something of one of the frames to show.
+ * Returns the tabs of a question that apply to one of the frames.
  * @param name of a view whose tab is listed in any case
  */
 export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''): readonly Tab[] {
@@ -171,8 +171,8 @@ export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''):
 }
 
 /**
- * The tab with the view of that name, which comes first in it. Where the models have nothing of it to show: another
- * tab of the same question.
+ * Returns the tab with the view of that name, which comes first in it. If the models lack its quantity, returns
+ * another tab of the same question.
  */
 export function choiceOf(name: string, frames: readonly Frame[]): Choice {
   const has = (one: Tab) => one.views.some((view) => view.name === name);
@@ -193,7 +193,7 @@ export const LAB = 'lab';
 export const EXPERIMENT = 'experiment';
 const WHOLE: Readonly<Record<string, string>> = { [LAB]: 'Lab', [EXPERIMENT]: 'Experiment' };
 export const isWholeRoom = (name: string): boolean => Object.hasOwn(WHOLE, name);
-/** Of what an embed shows. */
+/** Returns the title of an embed's content. */
 export const titleOf = (name: string): string => WHOLE[name] ?? viewNamed(name).title;
 
 export function viewNamed(name: string, among: readonly View[] = views): View {

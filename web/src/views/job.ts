@@ -1,4 +1,4 @@
-/** What a view's button starts and stops: one job at a time, whose results are drawn as they come. */
+/** The job that a view's button starts and stops: one at a time; partial results are drawn. */
 import { html, nothing, render } from 'lit';
 import type { State } from '../ask/state';
 import type { Frame } from '../frame';
@@ -8,7 +8,7 @@ export interface Job {
   isRunning(): boolean;
   /** Stops the job that runs, or starts it again. */
   readonly toggle: () => void;
-  /** Draws what was drawn last once more. */
+  /** Redraws the last result. */
   readonly draw: () => void;
 }
 
@@ -27,7 +27,7 @@ interface Work<T> {
   readonly draw: (frame: Frame, options: DrawOptions, job: Job) => void;
 }
 
-/** A view's place for its job's button, settings and progress, and below it for the sentence of what was found. */
+/** A view's place for its job's button, settings and progress, and below it for the finding. */
 export function jobParts(root: HTMLElement) {
   const controls = part(root, 'unmask-controls');
   const words = part(root, 'caption', 'p');

@@ -15,17 +15,17 @@ const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
 /** Points of a line at most: a long text has more positions than the picture has pixels. */
 const POINTS = 512;
 
-/** A long line is smoothed over a 16th of it. */
+/** A long line is smoothed over 1/16 of its length. */
 const spanOf = (T: number) => Math.max(SPAN, Math.ceil(T / 16));
 
-/** The mean over so many positions and the last of them; near the beginning, over those that there are. */
+/** The moving average over `span` positions, at the last of them; near the beginning, over fewer. */
 function running({ tensors, T }: Frame, span: number): { places: number[]; values: number[] } {
   const losses = tensors.loss_at!.data;
   const least = Math.min(SPAN, Math.ceil(T / 4));
   const step = Math.ceil(T / POINTS);
   const places: number[] = [];
   const values: number[] = [];
-  // Nothing is predicted of the first token. The last one is always there.
+  // The first token has no loss. The last one is always drawn.
   for (let t = T - 1; t >= least; t -= step) {
     places.unshift(t);
     values.unshift(mean(losses.subarray(Math.max(1, t - span + 1), t + 1)));
@@ -33,7 +33,7 @@ function running({ tensors, T }: Frame, span: number): { places: number[]; value
   return { places, values };
 }
 
-/** The first query that cannot see the first token, where a cache evicts by age. */
+/** Returns the first query that cannot see the first token, if the cache evicts by age. */
 export function leaves(frame: Frame): number {
   const { policy, budget } = givenOf(frame, 'evict') ?? {};
   return policy === 'window' && Number(budget) < frame.T ? Number(budget) : NaN;
@@ -42,7 +42,7 @@ export function leaves(frame: Frame): number {
 const said = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
-/** A line that ends before the others: a model reads no further than its context. */
+/** Explains a line that ends before the others: a model reads no further than its context. */
 function saidOf(all: readonly Frame[]): string {
   const ends = Math.max(...all.map(({ T }) => T));
   const lines = all.map(

@@ -1,4 +1,7 @@
-/** What a masked model loses at hidden positions without its strongest key, beside a causal model at the same positions. */
+/**
+ * How much a masked model loses at masked positions without its strongest key, compared with a causal model at the same
+ * positions.
+ */
 import { nothing } from 'lit';
 import type { TaskScore, UnmaskConditions } from 'sinkscope';
 import { isMasked, type Frame } from '../frame';
@@ -16,7 +19,7 @@ interface Measured {
   readonly whole?: MaskedLoss;
 }
 
-/** What was measured last of a frame's model and prompts. */
+/** The last measurement of a frame's model and prompts. */
 const made = new WeakMap<Frame['tokens'], Measured>();
 
 const CONDITIONS = [
@@ -28,7 +31,7 @@ const CONDITIONS = [
 const withError = ({ mean, error }: TaskScore['change'], digits: number) =>
   fixed(mean, digits) + (error === null ? '' : ` ± ${fixed(error, digits)}`);
 
-/** How a loss moves, and whether that lies beyond twice its standard error, which one prompt does not have. */
+/** States the change of a loss, and whether it exceeds twice its standard error, which one prompt does not have. */
 function movement({ change }: TaskScore): string {
   const { mean, error } = change;
   if (error === null) return `changes by ${fixed(mean, 3)} on this prompt`;
@@ -55,7 +58,7 @@ function sentence(title: string, { found, causal }: MaskedLoss): string {
   return `${own} ${theirs} ${withError(found.causal.baseline.loss, 2)} nats. ${changes(found.causal)}`;
 }
 
-/** Each model with its conditions. */
+/** Returns a row for each model and condition. */
 function rowsOf(title: string, { found, causal }: MaskedLoss) {
   const own = { title, of: found as UnmaskConditions };
   return found.causal && causal ? [own, { title: causal, of: found.causal }] : [own];
@@ -66,8 +69,8 @@ export const maskedLoss: View = {
   title: 'Loss at masked tokens',
   question: 'Does a masked model need its strongest key?',
   how:
-    'Half of the tokens of each prompt are masked and filled in with those of the text, those first of which the model is ' +
-    'most certain. Height: how much the loss rises when every run hides its most attended key, or a random other one. ' +
+    'Half of the tokens of each prompt are masked and filled in with those of the text, in the order of the model’s ' +
+    'certainty. Height: how much the loss rises when every run hides its most attended key, or a random other one. ' +
     'Bars: standard error over prompts. A causal model trained on the same text, where there is one, predicts the same ' +
     'tokens from those before.',
   source: 'arXiv 2510.15731 reports that hiding this key costs diffusion models little',

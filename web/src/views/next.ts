@@ -1,4 +1,4 @@
-/** What the model would say next. */
+/** The model's predictions for the next token. */
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
 import { labelled } from '../save/numbers';

@@ -1,11 +1,11 @@
-/** What every head writes as a whole: the mean norm of its output, as bars on the grid of heads. */
+/** The output of every head: its mean norm, as bars on the grid of heads. */
 import { html, render } from 'lit';
 import { firstKey, firstWeights, layerNumber, mean, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** Whether a head gives the first token more than eps, as the core compares them. */
+/** Whether a head gives the first token more than eps, compared in 32 bits as in the core. */
 const isSink = (given: number, { eps }: Frame) => given > Math.fround(eps);
 
 /** Mean norm of a head's output over the queries after the first one, [L, H]. */
@@ -27,7 +27,7 @@ export interface Written {
   readonly own: number;
   /** The mean over the other heads. */
   readonly others: number;
-  /** Means over the heads that give the first token more than eps, and over the rest; NaN where there is none. */
+  /** Means over the heads that give the first token more than eps, and over the rest; NaN for no heads. */
   readonly sinks: number;
   readonly rest: number;
   readonly count: number;
@@ -60,7 +60,7 @@ export function littleWords({ own, others }: Written): string {
     : 'This head writes no less than the others.';
 }
 
-/** What heads with a sink write, beside the others; empty where all or none have one. */
+/** Compares the outputs of heads with a sink and of the others; empty if all or none have one. */
 export function groupsWords({ sinks, rest, most }: Written): string {
   if (!Number.isFinite(sinks) || !Number.isFinite(rest)) return '';
   const not = sinks < rest && most > rest ? ', but not each of them writes little' : '';

@@ -1,17 +1,17 @@
-/** Which components of the residual stream make the first key's logit in a head. */
+/** The components of the residual stream that add up to the first key's logit in a head. */
 import { headAt, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { headName, real } from '../words';
 
-/** What a head's mean logit with the first key consists of; by layer, those below it. */
+/** The parts of a head's mean logit with the first key; by layer, those below it. */
 export interface Parts {
   readonly embedding: number;
   readonly attention: readonly number[];
   readonly ffn: readonly number[];
   readonly biases: number;
-  /** The head of a layer below that adds the most, or takes the most away; absent where the parts are not split by head. */
+  /** The head of a layer below with the largest part of either sign; absent if the parts are not split by head. */
   readonly head?: Head & { readonly part: number };
 }
 

@@ -1,4 +1,4 @@
-/** What each of a few small changes costs: one that is meant, beside others of its kind. */
+/** The cost of small changes: the tested one, and random controls of its kind. */
 import { largest } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';

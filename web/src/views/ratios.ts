@@ -1,4 +1,4 @@
-/** How long the first token's hidden state is beside the others', by layer: a line for each model. */
+/** The norm of the first token's hidden state divided by the others', by layer: a line for each model. */
 import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';

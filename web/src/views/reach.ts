@@ -9,7 +9,7 @@ import { quantity } from '../save/numbers';
 import { capital, percent, quote, show, stateWords, word } from '../words';
 import { lastOf, part, say, type View } from '../page/view';
 
-/** Of the first prompt. */
+/** Returns the exchanged token of the first prompt. */
 function exchanged({ tokens, first }: Frame) {
   const ids = tokens.map(({ id }) => id);
   return exchangeOf(ids, first.length);
@@ -18,11 +18,11 @@ function exchanged({ tokens, first }: Frame) {
 interface Side {
   readonly words: string;
   readonly rows: number;
-  /** [L+1, T] of all tokens of the prompt; NaN where one is left out. */
+  /** [L+1, T] for all tokens of the prompt; NaN for omitted ones. */
   readonly data: Float32Array;
 }
 
-/** In both maps, a token has the same column. */
+/** Pads a tensor so that a token has the same column in both maps. */
 function padded({ shape, data }: Tensor, T: number): Float32Array {
   const [rows, own] = shape as [number, number];
   const all = new Float32Array(rows * T).fill(NaN);
@@ -43,7 +43,7 @@ function sidesOf({ tensors, first, T }: Frame): Side[] {
   );
 }
 
-/** Mean over the tokens behind the one that is changed, behind the last layer. */
+/** Mean over the tokens after the changed one, after the last layer. */
 function later({ rows, data }: Side, at: number): number {
   return mean(data.subarray(((rows - 1) * data.length) / rows + at + 1));
 }

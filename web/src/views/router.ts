@@ -8,7 +8,7 @@ import { quantity } from '../save/numbers';
 import { percent, quote, show } from '../words';
 import { lastOf, part, say, type DrawOptions, type ViewApi, type View } from '../page/view';
 
-/** The weight of each expert for one token, 0 where it was not chosen: [E]. */
+/** The weight of each expert for one token, 0 if it was not chosen: [E]. */
 function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
   const { E } = frame.architecture;
   const at = (layer * frame.T + token) * E;
@@ -34,7 +34,7 @@ export function loads(frame: Frame): Float32Array {
   return counts.map((count) => count / frame.T);
 }
 
-/** [L, E]: the weights of token 1, or the mean over the others; NaN where there are none. */
+/** [L, E]: the weights of token 1, or the mean over the others; NaN without others. */
 export function weightsByLayer(frame: Frame, which: 'first' | 'others'): Float32Array {
   const { L, E } = frame.architecture;
   const [from, end] = which === 'first' ? [0, 1] : [1, frame.T];
@@ -54,7 +54,7 @@ export function chosenBy(frame: Frame, layer: number, token: number): number[] {
     .map(([e]) => e);
 }
 
-/** Token 1 beside the others, in numbers. */
+/** Compares token 1 with the others, in numbers. */
 function sentence(frame: Frame, layer: number): string {
   const set = (token: number) =>
     chosenBy(frame, layer, token)
@@ -83,7 +83,7 @@ function sayCell(frame: Frame, layer: number, expert: number, token: number): st
   return `${who}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
 }
 
-/** The places of a side's pictures, made once. */
+/** Creates the places of a side's pictures, once. */
 function build(root: HTMLElement, api: ViewApi, choose: (layer: number) => void) {
   const words = part(root, 'caption', 'p');
   const legend = part(root, 'legend-place');

@@ -4,28 +4,28 @@ import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { percent, quote, show } from '../words';
 
-/** Times what uniform attention gives. */
+/** Multiples of uniform attention that a secondary sink exceeds. */
 const TIMES = 5;
-/** Lines that are drawn. */
+/** The number of drawn lines. */
 const DRAWN = 4;
 const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
 
-/** A key other than the first, by what it receives. */
+/** A key other than the first, with its attention. */
 export interface Key {
   readonly key: number;
   /** By layer, the mean over heads of alpha_k over that of uniform attention. */
   readonly times: readonly number[];
-  /** The first layer where it receives more than `TIMES`; -1: in none. */
+  /** The first layer where it receives more than `TIMES` uniform attention; -1: none. */
   readonly birth: number;
-  /** Layers where it does. */
+  /** The number of such layers. */
   readonly lifetime: number;
   /** Norm of its hidden state that enters that layer, over the mean of all but the first. */
   readonly norm: number;
 }
 
 /**
- * Keys 2 to T / 2, the strongest first: later ones are averaged over few queries. Keys 2 to T where all queries see all
- * keys.
+ * Returns keys 2 to T / 2, the strongest first: later ones are means over few queries. If all queries see all keys,
+ * keys 2 to T.
  */
 export function keysByAttention(frame: Frame): Key[] {
   const { tensors, architecture, T } = frame;

@@ -1,4 +1,4 @@
-/** What is done to a model, in the words of a legend, and what that costs. */
+/** The settings of a model in the words of a legend, and their costs. */
 import { deviation, mean, type Frame } from '../frame';
 import { stateWords } from '../words';
 
@@ -64,17 +64,17 @@ export function isUnedited({ edits, question }: Frame): boolean {
 export function signed(x: number): string {
   if (!Number.isFinite(x)) return '–';
   const size = Math.abs(x).toFixed(3);
-  // What is rounded to nothing has no sign.
+  // A value that is rounded to 0 has no sign.
   return Number(size) ? `${x < 0 ? '−' : '+'}${size}` : size;
 }
 
 export interface Cost {
   readonly mean: number;
-  /** Over the prompts; NaN where they differ in length. */
+  /** The deviation over the prompts; NaN if they differ in length. */
   readonly deviation: number;
 }
 
-/** What a setting loses to the unedited run, prompt by prompt, in nats a token. */
+/** Returns the loss of a setting minus that of the unedited run, prompt by prompt, in nats per token. */
 export function costOf(frame: Frame, whole: Frame): Cost {
   const [own, other] = [frame, whole].map(({ perPrompt }) => perPrompt.loss_mean ?? []) as [
     number[],
@@ -84,7 +84,7 @@ export function costOf(frame: Frame, whole: Frame): Cost {
     const each = own.map((loss, i) => loss - other[i]!);
     return { mean: mean(each), deviation: deviation(each) };
   }
-  // Of the tokens that both have read.
+  // Uses the tokens that both runs have read.
   const ends = Math.min(frame.T, whole.T);
   const at = ({ tensors }: Frame) => mean(tensors.loss_at!.data.subarray(1, ends));
   return { mean: at(frame) - at(whole), deviation: NaN };

@@ -22,7 +22,7 @@ const GOALS = [
   ['steal', 'attract attention'],
 ] as const satisfies readonly (readonly [SuffixGoal, string])[];
 
-/** The scores of a search so far; `found` when it has ended. */
+/** The scores of a search so far; `found` at its end. */
 export interface Search {
   readonly goal: SuffixGoal;
   readonly scores: readonly number[];
@@ -30,13 +30,13 @@ export interface Search {
   readonly found?: SuffixFound;
 }
 
-/** What was found last between the halves of a frame's text. */
+/** The last search result for a frame's text. */
 const made = new WeakMap<Frame['tokens'], Search>();
 
-/** What a score of the goal measures: a loss, or a weight. */
+/** Converts a score of the goal: a loss, or a weight. */
 const valueOf = (goal: SuffixGoal) => (score: number) => (goal === 'away' ? -score : score);
 
-/** Whether the found suffix does more than the best of as many random ones, and those more than none. */
+/** States whether the found suffix has a larger effect than the best of the random ones, and these than none. */
 export function sentence({ goal, text, found }: Search): string {
   if (!found) return '';
   const { score, none, random, evaluated, shuffled } = found;

@@ -1,4 +1,4 @@
-/** What a setting costs against the one number of it that is changed: budget, bits. */
+/** The cost of a setting as a function of its budget or bits. */
 import { render } from 'lit';
 import { segmented } from '../page/controls';
 import { deviation, mean, type Frame } from '../frame';
@@ -21,7 +21,7 @@ interface Measure {
   readonly of: (frame: Frame, whole: Frame | undefined) => Cost | undefined;
 }
 
-/** Of a metric with one number, by prompt where that was noted. */
+/** Returns a metric with one number, by prompt if available. */
 function plain(name: string) {
   return (frame: Frame): Cost | undefined => {
     const tensor = frame.tensors[name];
@@ -37,7 +37,7 @@ export function errorOf({ tensors: { quantise_error, weight_error } }: Frame): n
   return each.length ? mean(each) : NaN;
 }
 
-/** What can be drawn, of what was measured. */
+/** The quantities that can be drawn. */
 export const MEASURES: readonly Measure[] = [
   {
     name: 'loss',
@@ -83,7 +83,7 @@ function axisOf(frame: Frame): { at: number; axis: (typeof AXES)[number] } | und
   return undefined;
 }
 
-/** The same in all settings of a line. */
+/** The words that all settings of a line share. */
 function lineName(frame: Frame): string {
   const { at, axis } = axisOf(frame)!;
   if (axis.kind === 'evict') return labelsIn(frame, 'evict').policy!;

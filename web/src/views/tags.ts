@@ -1,4 +1,4 @@
-/** Catch, tag, release: how much of what the other tokens carry lies along what the first token's value writes. */
+/** Catch, tag, release: how far the other tokens' outputs are parallel to the first token's value. */
 import { headAt, indexOfMost, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { part, say, type View } from '../page/view';

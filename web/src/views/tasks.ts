@@ -1,4 +1,4 @@
-/** What the first key does for tasks: accuracy with every key, and with the first key or another evicted. */
+/** The first key in tasks: accuracy with every key, and with the first key or another evicted. */
 import type { TaskFound, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
 import { part, type DrawOptions, type View } from '../page/view';
@@ -13,12 +13,12 @@ interface Measured {
   readonly share: number;
 }
 
-/** What was measured last of a frame's model and prompts. */
+/** The last measurement of a frame's model and prompts. */
 const made = new WeakMap<Frame['tokens'], Measured>();
 
 const foundOf = (frame: Frame) => made.get(frame.tokens)?.found ?? [];
 
-/** How a file and how an axis call them. */
+/** The conditions' names in a file and on an axis. */
 const CONDITIONS = [
   ['baseline', 'every key', 'all keys'],
   ['first', 'first evicted', 'first gone'],
@@ -33,13 +33,15 @@ function taskName({ name, distance = NaN }: Pick<TaskFound, 'name' | 'distance'>
   return `recalling a name over ${distance.toFixed(0)} tokens`;
 }
 
-/** Of a recall what is chosen among the names, of all others the first choice among all tokens. */
+/** Recall is scored by the choice among the names, other tasks by the first choice among all tokens. */
 const scoreOf = ({ choice, accuracy }: TaskScores): TaskScore => choice ?? accuracy;
 
 const withError = ({ mean, error }: { mean: number; error: number | null }) =>
   percent(mean) + (error === null ? '' : ` ± ${percent(error)}`);
 
-/** How a score moved; a change within twice its standard error, which one prompt does not have, is not clear. */
+/**
+ * States the change of a score; a change within twice its standard error, which one prompt does not have, is not clear.
+ */
 function movement(score: TaskScore): string {
   const { mean, error } = score.change;
   const to = withError(score);

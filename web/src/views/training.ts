@@ -1,4 +1,4 @@
-/** How a quantity went through the training: a line for each run that is kept, the shown ones stronger. */
+/** Curves of a quantity during training: a line for each stored run, the shown ones stronger. */
 import { signal } from '@preact/signals-core';
 import { render } from 'lit';
 import { segmented } from '../page/controls';
@@ -28,28 +28,28 @@ import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
 import { judged } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** What was read so far; numbers are of it, and a room that says them again follows it. */
+/** The courses that have loaded; numbers and rooms that repeat them follow this signal. */
 const read = signal<readonly Course[]>([]);
-/** Whether the courses came, or cannot. */
+/** Whether the courses have loaded or failed. */
 const isRead = signal(false);
-/** Counts the logs that came, or cannot. */
+/** Counts the logs that have loaded or failed. */
 const answers = signal(0);
-/** Counts those that came. */
+/** Counts the logs that have loaded. */
 const logs = signal(0);
-/** Models whose logs are on their way. */
+/** Models whose logs are loading. */
 const asked = new Set<string>();
-/** The long runs of the models that were shown, where there are logs of several seeds. */
+/** The long runs of the shown models that have logs of several seeds. */
 const long = new Map<string, readonly SeedRun[]>();
-/** Sink_1 of a hub's checkpoints that were visited, by what was asked of them. */
+/** Sink_1 of a hub's visited checkpoints, by question. */
 const visits = new Map<string, Map<number, number>>();
 
-/** How the numbers of a checkpoint were measured. */
+/** The conditions of a checkpoint's numbers. */
 const MEASURED = ` (exact weights, ${MEASURED_ON.sequences} held-out sequences, T = ${MEASURED_ON.T}, ε = ${MEASURED_ON.eps}, BOS first)`;
 
 /** A share of heads, in percent, that is hardly any. */
 const HARDLY = 10;
 
-/** The model of the zoo whose training this is, and the step; trained weights have none. */
+/** Returns the model of the zoo and the step of a frame; trained weights have no step. */
 function walkOf(frame: Frame): { id: string; step?: number } {
   const { weights } = arithmeticOf(frame.model.id);
   return stepOf(weights) ?? { id: weights };
@@ -120,15 +120,15 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
             },
           ];
         });
-  // What is shown is drawn over the others.
+  // The shown runs are drawn on top of the others.
   return [...bands(frames, quantity), ...own, ...others].sort(
     (a, b) => Number(Boolean(b.faint)) - Number(Boolean(a.faint)),
   );
 }
 
 /**
- * When half of a model's sink was there, in steps; `isNone` where hardly a head had one at any step. Undefined as long as
- * its course is not read.
+ * Returns the step at which half of a model's sink had emerged; `isNone` if hardly a head had one at any step.
+ * Undefined until its course is loaded.
  */
 export function emergence(frame: Frame):
   | {
@@ -161,7 +161,7 @@ function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   );
   return [
     `${course.title}, seed ${seed}, at step ${at.step.toLocaleString('en')}: ${said.join(', ')}${MEASURED}.`,
-    // Its logs may still be on their way.
+    // Its logs may still be loading.
     ...(over.length || (SEEDS[id]?.length && !long.get(id)?.length)
       ? over
       : ['One seed: the variation between seeds is unknown.']),
@@ -184,7 +184,7 @@ export const training: View = {
   isOfAll: true,
   reads: ['sink_ratio'],
   conditions: (frame) => {
-    // A hub's checkpoints are measured as they are visited.
+    // A hub's checkpoints are measured when they are visited.
     if (frame.model.source !== 'zoo') return {};
     const { T, eps } = MEASURED_ON;
     const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOGGED_ON} held-out sequences`;
@@ -223,7 +223,7 @@ export const training: View = {
     return !isRead.value || asked.has(id);
   },
   says: (frame) => {
-    // What it says is of them, and what says it again follows.
+    // The sentence depends on them, and rooms that repeat it follow.
     void [read.value, logs.value];
     return [...sentences(frame), ...(seedRunsOf(frame).length ? [OTHER_RUNS] : [])].join('\n');
   },
@@ -231,7 +231,7 @@ export const training: View = {
     const kinds = part(root, '');
     const chart = part(root, 'chart');
     const words = part(root, 'caption lines', 'p');
-    // Under the room's answer, only the curves of the chosen models: all else is behind a door.
+    // Under the room's answer, only the curves of the chosen models are open: all else is folded.
     const door = part(root, 'more', 'details') as HTMLDetailsElement;
     part(door, '', 'summary').textContent = 'Other quantities, models and seeds';
     door.addEventListener('toggle', () => redraw());
@@ -248,7 +248,7 @@ export const training: View = {
         if (long.has(id)) continue;
         long.set(id, []);
         asked.add(id);
-        // Without a network they are not there, and the rest is.
+        // Without a network the logs are missing, and the rest works.
         void seedRuns(id)
           .then(
             (runs) => {
@@ -285,7 +285,7 @@ export const training: View = {
         const unit = as.unit === '%' ? '%' : as.unit && ` ${as.unit}`;
         const lines = frames.flatMap((one) => sentences(one, [{ ...as, name: outcome, unit }]));
         const each = [...new Set(lines)];
-        // The last of the models says how all were measured.
+        // The conditions of the measurement are stated once, after the last model.
         const isLast = (i: number) => !each.slice(i + 1).some((one) => one.includes(MEASURED));
         const said = each.map((one, i) => (isLast(i) ? one : one.replace(MEASURED, ''))).join('\n');
         say(words, said);

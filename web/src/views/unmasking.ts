@@ -1,6 +1,6 @@
 /**
- * Text out of a model of masked diffusion: places behind the text are hidden, the model fills them in
- * step by step, and the map shows the strongest column of attention in each step.
+ * Text from a masked diffusion model: positions after the text are masked, the model fills them in step by step, and
+ * the map shows the column with the most attention in each step.
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
@@ -24,7 +24,7 @@ import {
 import { createJob, jobParts, type Job } from './job';
 import { part, type DrawOptions, type ViewApi, type View } from '../page/view';
 
-/** A course, the numbers of its map, and who knows how its tokens read. */
+/** A course, the numbers of its map, and the tokenizer for its words. */
 interface Made {
   readonly course: Course;
   readonly data: Float32Array;
@@ -42,10 +42,10 @@ const HIDDEN_KEYS = {
   random: 'a random key of each step hidden',
 } as const;
 
-/** What was made last of a frame's tokens: sentences and files are of it. */
+/** The last course for a frame's tokens; sentences and files describe it. */
 const made = new WeakMap<Frame['tokens'], Made>();
 
-/** Makes a course, and reports each step. */
+/** Runs a course and reports each step. */
 async function run(
   frame: Frame,
   state: State,

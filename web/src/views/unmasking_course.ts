@@ -1,27 +1,27 @@
-/** What happened from step to step, as words and numbers. It knows no engine and no page. */
+/** The steps of unmasking as words and numbers, independent of the engine and the page. */
 import type { Tokenizer, Token, UnmaskStep } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { Quantity } from '../save/numbers';
 import { percent, readable, show } from '../words';
 
-/** The text, hidden places and all, and the steps that are made so far. */
+/** The text with its masked positions, and the steps so far. */
 export interface Course {
   readonly frame: Frame;
   /** The tokens before the first step. */
   readonly tokens: readonly Token[];
   /** The key that each step hides from every query while places are chosen. */
   readonly without?: 'strongest' | 'random';
-  /** Steps that were asked for. */
+  /** The number of requested steps. */
   readonly count: number;
   readonly steps: readonly UnmaskStep[];
 }
 
-/** What a hidden place reads. */
+/** The sign of a masked position. */
 export const HIDDEN = '▒';
 
 /**
- * The text of a frame, cut so that the hidden places behind it have room. The special tokens that end an encoder's text stay
- * behind them.
+ * Returns the text of a frame, cut so that the masked positions after it fit. The special tokens that end an encoder's
+ * text stay after them.
  */
 export function hide({ tokens, architecture, maskToken }: Frame, count: number): Token[] {
   const end = tokens.findLastIndex(({ special }) => !special) + 1 || tokens.length;
@@ -38,11 +38,11 @@ export interface Place {
   readonly text: string;
   readonly kind: 'kept' | 'hidden' | 'filled' | 'now';
   readonly isSink: boolean;
-  /** When it was filled, and how sure the model was. */
+  /** The step at which it was filled, and the model's probability. */
   readonly title: string;
 }
 
-/** Where each place was filled: the step, and the probability of its token. */
+/** Returns for each position the step at which it was filled, and the probability of its token. */
 function fillings({ steps }: Course) {
   return new Map(
     steps.flatMap(({ filled }, step) =>
@@ -51,7 +51,7 @@ function fillings({ steps }: Course) {
   );
 }
 
-/** All positions after step s. */
+/** Returns all positions after step s. */
 export function placesAt(course: Course, s: number, tokenizer: Pick<Tokenizer, 'piece'>): Place[] {
   const { tokens, sink } = course.steps[s]!;
   const filled = fillings(course);
@@ -67,7 +67,7 @@ export function placesAt(course: Course, s: number, tokenizer: Pick<Tokenizer, '
   });
 }
 
-/** In how many steps the strongest column is another one than in the step before. */
+/** Counts the steps whose strongest column differs from the step before. */
 export function movesOf(steps: readonly UnmaskStep[]): number {
   return steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1]!.sink.place).length;
 }
@@ -78,7 +78,7 @@ function isHidden(course: Course, s: number, place: number): boolean {
   return at !== undefined && at.step >= s;
 }
 
-/** A place in a step, as it reads there. */
+/** Names a position by its token in a step. */
 export function named(
   course: Course,
   s: number,
@@ -98,7 +98,7 @@ const WITHOUT = {
     ' Each step hid another token, a random one, from every query when it filled positions in.',
 } as const;
 
-/** What moved, in a sentence, and which key was hidden. */
+/** States in a sentence what moved, and which key was hidden. */
 export function sentence(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
   const { without } = course;
   return `${attended(course, tokenizer)}${without ? WITHOUT[without] : ''}`;
@@ -124,7 +124,7 @@ function attended(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
   );
 }
 
-/** [count, T], NaN where a step is not made yet. */
+/** [count, T], NaN for steps that have not run yet. */
 export function alphas({ steps, count, tokens }: Course): Float32Array {
   const T = tokens.length;
   const data = new Float32Array(count * T).fill(NaN);

@@ -8,7 +8,7 @@ import { show } from '../words';
 
 const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
 
-/** How far the lowest entropy of the inner layers lies below that of both ends; NaN without inner layers. */
+/** Returns how far the lowest entropy of the inner layers is below that of both ends; NaN without inner layers. */
 export function valleyOf(entropy: Float32Array): { depth: number; at: number } {
   const inner = entropy.subarray(1, -1);
   const least = Math.min(...inner);

@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     many.add_argument("--out", default="study", metavar="FOLDER",
                       help="a folder, or an address that pyarrow or fsspec writes to (s3://, gs://, hf://)")
     many.add_argument("--batch", type=int, default=8, help="prompts of one forward pass (%(default)s)")
-    many.add_argument("--block", type=int, help="prompts of one Parquet part (so many that there are at most 16)")
+    many.add_argument("--block", type=int, help="prompts of one Parquet part (default: enough for at most 16 parts)")
     many.add_argument("--plan", action="store_true", help="print what would run, its files and bytes")
     many.add_argument("--ray", action="store_true", help="spread the prompts over workers on Ray")
     many.add_argument("--concurrency", type=int, default=1, help="workers on Ray (%(default)s)")
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--texts", required=True, metavar="FILE", type=Path,
                              help="a .json list, .jsonl with text, or text with blank lines between")
         command.add_argument("--tokens", type=int, default=64, help="T (%(default)s)")
-        command.add_argument("--prompts", type=int, default=None, help="use the first so many texts")
+        command.add_argument("--prompts", type=int, default=None, help="use the first N texts")
         command.add_argument("--eps", type=_numbers, default=[0.1, 0.2, 0.3], metavar="E,E",
                              help="thresholds of Sink_k (0.1,0.2,0.3)")
         command.add_argument("--keep", type=int, default=keep, help="prompts with maps (%(default)s)")
@@ -131,7 +131,7 @@ def _record(given: dict[str, Any], said: Sequence[str]) -> int:
     from .files import check_target
     from .settings import FIELDS, Settings
 
-    # What can be known is checked before a model is loaded.
+    # Checks the settings before a model is loaded.
     Settings.checked(given["tokens"], given["eps"], given["keep"], FIELDS, given["maps"], given["first"],
                      given["mask"])
     check_target(given["out"])

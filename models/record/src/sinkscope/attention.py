@@ -3,7 +3,7 @@ own attention.
 
 transformers hands queries, keys, values and a mask to a function that it looks up by the name of the
 model's attention implementation (AttentionInterface), and builds the mask by the same name
-(AttentionMaskInterface). `observe` puts a function of ours under a name of ours: the function calls the
+(AttentionMaskInterface). `observe` registers a function of ours under a name of ours: the function calls the
 implementation that the model had, with the mask that this implementation needs, returns its output, and
 reports a `Call`. A map of [H, T, T] is kept only on request.
 
@@ -11,8 +11,8 @@ Models outside the interface are observed in two other ways: a call of scaled_do
 a `Call` as well (falcon), and an attention module that returns its weights gives them as they are
 (gpt_neo, bloom, mpt).
 
-What counts is what the tree of modules contains, not the class of its root: a model inside PEFT,
-DistributedDataParallel, torch.compile or a class of one's own is observed as it is alone.
+`observe` looks at the tree of modules, not at the class of its root, so it treats a model inside PEFT,
+DistributedDataParallel, torch.compile or a user's class like the model alone.
 """
 
 import inspect
@@ -34,10 +34,10 @@ NAME = "sinkscope"  # how the model's config calls our attention function while 
 # Weights of one chunk: 1 MB in float32 on a CPU, which stays in its cache; 32 MB on a GPU, to be worth
 # its calls.
 CPU_CELLS, GPU_CELLS = 2**18, 2**23
-# What a mask adds to hide a key: -inf, the least number of a dtype, -1e9 or -1e4 (-9984 in bfloat16). The bias of
+# Masks hide a key by adding at most this: -inf, a dtype's minimum, -1e9 or -1e4 (-9984 in bfloat16). The bias of
 # ALiBi gets there in no head but the steepest, 18,000 tokens away.
 MASKED = -9000.0
-# How modules call the tokens that they attend to where these are not their own.
+# Names of arguments that hold another sequence's tokens for a module to attend to.
 SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
@@ -51,13 +51,13 @@ class Place:
 
     container: str  # its name in the tree, "model.layers"
     index: int  # the member's number in the container
-    # how many members had run before in this forward pass: differs where layers share weights
+    # members that ran before in this forward pass; greater than their number if layers share weights
     visit: int
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """The weights of some queries of a call, in float32 (float64 where the model computes so)."""
+    """The weights of some queries of a call, in float32 (float64 if the model computes in it)."""
 
     rows: slice
     att: Tensor  # [B, H, t, S], 0 where invisible
@@ -72,26 +72,26 @@ class Call:
 
     layer: int  # counts the calls from 0
     module: nn.Module
-    run: int = 0  # counts the forward passes; a stack of layers that runs again in one begins another
+    run: int = 0  # counts the forward passes; a stack of layers that runs again within one begins another
     order: int = 0  # calls before this one in its forward pass
-    path: tuple[Place, ...] = ()  # the numbered containers around the call, the outermost first
+    path: tuple[Place, ...] = ()  # the numbered containers that enclose the call, the outermost first
     # [B, H, T, K], after rotary positions and QK-norm; given together with the keys, or neither
     query: Tensor | None = None
     key: Tensor | None = None  # [B, G, S, K]
     value: Tensor | None = None  # [B, G, S, K]; its width may differ from the keys'
     out: Tensor | None = None  # [B, T, H, K]
-    weights: Tensor | None = None  # [B, H, T, S], where the model returned them
-    seen: Tensor | None = None  # bool [T, S], where that is known of them
-    cached: Tensor | None = None  # [B, G, S, K], the keys of a cache, where the model returned its weights
+    weights: Tensor | None = None  # [B, H, T, S], if the model returned them
+    seen: Tensor | None = None  # bool [T, S], if the visible keys of the weights are known
+    cached: Tensor | None = None  # [B, G, S, K], the keys of a cache, if the model returned its weights
     mask: Tensor | None = None  # [B, S], or [B, 1 or H, T, S]: bool (True: visible) or added to scores
     scaling: float | None = None
-    causal: bool = False  # decides where there is no mask of [T, S]
+    causal: bool = False  # the mask if there is none of [T, S]
     aligned: bool = False  # the last query is at the last key (FlashAttention)
     window: int | None = None  # of a causal call without a mask
     softcap: float | None = None
     sinks: Tensor | None = None  # [H], a logit of each head that takes part in the softmax
     bias: Tensor | None = None  # added to scores
-    is_crossed: bool = False  # keys are of other tokens than queries, as a decoder's that attends to an encoder
+    is_crossed: bool = False  # keys belong to other tokens than queries, as in a decoder that attends to an encoder
 
     @property
     def layer_idx(self) -> int:
@@ -206,7 +206,7 @@ Visit = Callable[[Call], None]
 
 @dataclass(eq=False)
 class Watch:
-    """What `observe` knows while models run inside it."""
+    """The state of `observe` while models run inside it."""
 
     visit: Visit
     tree: frozenset[int]  # the modules of the model, by id
@@ -215,22 +215,22 @@ class Watch:
     before: int = 0  # calls of the forward passes before this one
     # attention modules that run, outside the interface
     modules: list[nn.Module] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)  # around what runs now, the outermost first
+    places: list[Place] = field(default_factory=list)  # that enclose the running module, the outermost first
     visits: dict[str, int] = field(default_factory=dict)  # of each container, in this forward pass
     most: dict[str, int] = field(default_factory=dict)  # of each container, in any forward pass
     runs: int = 0  # forward passes so far
     running: list[tuple[nn.Module, int]] = field(default_factory=list)  # stacks, with the calls before them
     attended: set[nn.Module] = field(default_factory=set)  # stacks that ran and attended in this pass
     crossing: list[bool] = field(default_factory=list)  # of each attention module that runs: see Call.is_crossed
-    anywhere: bool = False  # no attention module is known: every scaled_dot_product_attention counts
+    anywhere: bool = False  # no attention module is known, so every scaled_dot_product_attention counts
     root: nn.Module | None = None
-    busy: bool = False  # our function runs the model's own, whose inner calls are not counted again
-    thread: int = field(default_factory=threading.get_ident)  # whose runs are seen
+    busy: bool = False  # our function runs the model's own, whose inner calls do not count
+    thread: int = field(default_factory=threading.get_ident)  # the thread whose runs are observed
 
     def begin(self, module: nn.Module) -> None:
-        """A pass begins with the outermost stack that runs; a stack that attended and runs again begins another."""
+        """Begins a pass at the outermost running stack; a stack that attended and runs again begins another."""
         is_outermost = module is self.root or not self.running or any(module is one for one, _ in self.running)
-        if is_outermost:  # what an interrupted pass left goes, too
+        if is_outermost:  # also discards the state of an interrupted pass
             for what in (self.running, self.places, self.modules, self.crossing):
                 what.clear()
         if is_outermost or module in self.attended:
@@ -248,7 +248,7 @@ class Watch:
             self.attended.add(module)
 
     def report(self, **call: Any) -> None:
-        # In a backward pass, which PyTorch's public names do not tell, a checkpoint computes a layer again.
+        # In a backward pass a checkpoint recomputes a layer; PyTorch has no public name that shows this.
         if torch._C._current_graph_task_id() != -1 or self.thread != threading.get_ident():
             return
         busy, self.busy = self.busy, True
@@ -263,7 +263,7 @@ class Watch:
 
 @contextmanager
 def exact() -> Iterator[None]:
-    """Without autocast, which would round what is recomputed in float32."""
+    """Disables autocast, which would round recomputed weights."""
     with ExitStack() as stack:
         for kind in ("cpu", "cuda"):
             if torch.is_autocast_enabled(kind):
@@ -287,7 +287,7 @@ def _original(config: Any) -> str:
 
 
 def _implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
-    """The function that the model would have called. `eager` is a function of the model's own file."""
+    """Returns the function that the model would have called. `eager` is a function of the model's own file."""
     for kind in type(module).__mro__:
         file = sys.modules.get(kind.__module__)
         interface = getattr(file, "ALL_ATTENTION_FUNCTIONS", None)
@@ -301,8 +301,8 @@ def _implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor,
 
 def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any,
                **options: Any) -> tuple[Tensor, Tensor | None]:
-    """Runs the model's own implementation and reports the call to whoever observes this module: another model may
-    have the same config."""
+    """Runs the model's own implementation and reports the call to observers of this module: another model may have
+    the same config."""
     name = _original(getattr(module, "config", None))
     if attention_mask is not None and not isinstance(attention_mask, Tensor):
         raise UnsupportedModel(
@@ -329,7 +329,7 @@ def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, att
 
 @contextmanager
 def _busy() -> Iterator[None]:
-    """What an implementation calls is no call of its own."""
+    """Calls inside an implementation are not reported."""
     before = [(watch, watch.busy) for watch in _watches if watch.thread == threading.get_ident()]
     for watch, _ in before:
         watch.busy = True
@@ -387,7 +387,7 @@ class _DirectCalls(TorchFunctionMode):
 
 
 def _attention_modules(model: nn.Module) -> list[nn.Module]:
-    """The innermost modules whose class is called ...Attention, outside transformers' interface."""
+    """Returns the innermost modules whose class name ends in Attention, outside transformers' interface."""
     looked_up = {m for part in _in_interface(model) for m in part.modules()}
     looked_up -= {m for part in model.modules() if _is_by_hand(part) for m in part.modules()}
     found = [m for m in model.modules()
@@ -411,7 +411,7 @@ def _cached(module: nn.Module, given: tuple[Any, ...]) -> Tensor | None:
 
 
 def _in_interface(model: nn.Module) -> list[PreTrainedModel]:
-    """The models of transformers in the tree that look their attention up by name."""
+    """Returns the models of transformers in the tree that look up their attention by name."""
     return [m for m in model.modules()
             if isinstance(m, PreTrainedModel) and m._can_set_attn_implementation()]
 
@@ -421,7 +421,7 @@ def _is_by_hand(module: nn.Module) -> bool:
 
 
 def _configs(model: nn.Module) -> list[Any]:
-    """The configs by whose names the attention in the tree is looked up."""
+    """Returns the configs that name the attention implementations in the tree."""
     by_hand = {id(m.config) for m in model.modules() if _is_by_hand(m)}
     configs = {id(m.config): m.config for part in _in_interface(model) for m in part.modules()
                if hasattr(getattr(m, "config", None), "_attn_implementation_internal")}
@@ -442,7 +442,7 @@ def unwrap(model: nn.Module) -> nn.Module:
 
 
 def name_of(model: nn.Module) -> str:
-    """The name of the model's class; `fully_shard` makes a class of its own of it."""
+    """Returns the name of the model's class; `fully_shard` derives a class of its own from it."""
     kind = type(unwrap(model))
     is_sharded = any(base.__name__ == "FSDPModule" for base in kind.__mro__)
     return kind.__name__.removeprefix("FSDP") if is_sharded else kind.__name__
@@ -478,7 +478,7 @@ def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
 
 
 def _follow(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
-    """Keeps track of the numbered containers around what runs."""
+    """Keeps track of the numbered containers that enclose the running module."""
     members: dict[nn.Module, tuple[str, int]] = {}
     for name, module in model.named_modules():
         head, _, number = name.rpartition(".")
@@ -525,13 +525,13 @@ def _stacks(model: nn.Module) -> list[nn.Module]:
 
 
 def arguments_of(module: nn.Module) -> Callable[[Any, Any], dict[str, Any]]:
-    """What names the arguments that a hook of the module's forward pass is given."""
+    """Returns a function that names the arguments of the module's forward pass, as a hook gets them."""
     names = list(inspect.signature(module.forward).parameters)
     return lambda args, kwargs: dict(zip(names, args, strict=False)) | kwargs
 
 
 def _follow_sources(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
-    """Keeps track of what attends to other tokens than its own."""
+    """Keeps track of modules that attend to other tokens than their own."""
     arguments = {module: arguments_of(module) for module in model.modules()
                  if re.search("attention", type(module).__name__, re.IGNORECASE)}
 
@@ -553,7 +553,7 @@ def _follow_sources(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
 def _take_names(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
     for config in configs:
         name = config._attn_implementation_internal or "eager"
-        if name.startswith(NAME):  # whoever observes another model of this config, or the same, has its name
+        if name.startswith(NAME):  # another observer of this config has already set its name
             name = _original(config)
         watch.originals[id(config)] = name
         # Models ask whether "flash" is in the name before they prepare their inputs.

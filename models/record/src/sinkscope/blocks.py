@@ -1,4 +1,4 @@
-"""What a worker of a study does: it measures blocks of prompts, writes their parts, and joins them."""
+"""The worker of a study: it measures blocks of prompts, writes their parts, and joins them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from .storage import Folder
 from .studies import Job, Row, Task, address_of, digest_of_text, settings_text, slug
 
 MEASURED, FAILED, SHORT, UNREADABLE = "measured", "failed", "short", "unreadable"
-# What a row has of each head, [L * H], layer by layer; of alpha that of the first token.
+# Columns per head, [L H], layer by layer; of alpha only the first token's.
 OF_HEADS = ("alpha", "alpha_raw", "entropy_mean", "distance", "contribution", "cos_gap")
 LISTS = ("sink_1", "sink_ratio_raw")  # a number for each eps
 NUMBERS = ("alpha_1", "loss", *PROMPT_MEANS)
@@ -30,9 +30,9 @@ SCHEMA = pa.schema([
     ("first_id", pa.int32()), ("first_token", pa.string()), ("ids", pa.list_(pa.int32())),
     *((name, pa.list_(pa.float32())) for name in LISTS), *((name, pa.float32()) for name in NUMBERS),
     *((f"head_{name}", pa.list_(pa.float32())) for name in OF_HEADS),
-    # Of kept prompts alone: the strings of the tokens, and the fields as safetensors.
+    # For kept prompts only: the strings of the tokens, and the fields as safetensors.
     ("tokens", pa.list_(pa.string())), ("kept", pa.large_binary()),
-    # Of the first measured row of a part: the sums over the part, and what holds for all of its rows.
+    # For the first measured row of a part only: the sums over the part, and the conditions that all of its rows share.
     ("sums", pa.large_binary()), ("conditions", pa.string()),
 ])
 JOINED = ["weights_sha256", "tokenizer_sha256", "prompt", "state", "first_id", "first_token", "ids", *LISTS,
@@ -50,8 +50,8 @@ class Worker:
         self.file_sha256: str | None = None
 
     def run(self, task: Task) -> Row:
-        """Measures what is not there yet of a task, and writes the recording where nothing is missing. The
-        result has the recording's address, or why there is none."""
+        """Measures a task's missing blocks, and writes the recording when no block is missing. The
+        result has the recording's address, or the reason why there is none."""
         error = address = None
         try:
             self._identify(task.name)
@@ -60,7 +60,7 @@ class Worker:
                 if self._part(block) not in there:
                     self._measure(block)
             address, error = self._finish()
-        except Exception as problem:  # a checkpoint of somebody else's, which the others do not wait for
+        except Exception as problem:  # one checkpoint's failure does not stop the others
             self.name = self.recorder = None
             error = f"{type(problem).__name__}: {problem}"
             row = {"model": task.name, "state": UNREADABLE, "error": error,
@@ -154,13 +154,13 @@ class Worker:
         return f"errors/{slug(name)}.parquet"
 
     def _finish(self) -> tuple[str | None, str | None]:
-        """The address of the recording, which is made where all parts are there and it is not."""
+        """Returns the address of the recording, and makes it if all parts exist and it does not."""
         assert self.name is not None
         name = f"{self.checkpoint}.safetensors"
         if not self.folder.has(name):
             parts = [self._part(block) for block in range(self.job.blocks)]
             if not set(parts) <= set(self.folder.names(f"rows/{self.checkpoint}")):
-                return None, None  # whoever writes the last of them makes it
+                return None, None  # the worker that writes the last part joins them
             data = self._joined(parts)
             if data is None:
                 return None, (f"no text was measured: each failed or has fewer than {self.job.settings.tokens} "
@@ -170,7 +170,7 @@ class Worker:
         return self.folder.at(name), None
 
     def _joined(self, parts: Sequence[str]) -> bytes | None:
-        """Parts are joined in their order, so that whoever joins them gets the same bits."""
+        """Joins the parts in a fixed order, so that the result has the same bits on every worker."""
         job = self.job
         assembly, conditions = Assembly(job.settings.eps, job.settings.first), None
         ids, texts, has_ids = sha256(), [], True
@@ -197,7 +197,7 @@ class Worker:
 
 
 def _assembly(rows: Sequence[Row], job: Job) -> Assembly:
-    """What a part says of its prompts."""
+    """Returns an assembly of a part's rows."""
     assembly = Assembly(job.settings.eps, job.settings.first)
     measured = sum(row["state"] == MEASURED for row in rows)
     for row in rows:

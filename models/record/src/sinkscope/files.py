@@ -1,4 +1,4 @@
-"""Files that are complete or absent: what is written takes its place at once."""
+"""Files that are complete or absent: a finished file replaces its target atomically."""
 
 import os
 import stat
@@ -10,11 +10,9 @@ from pathlib import Path
 
 
 def check_target(path: str | PathLike[str]) -> Path:
-    """Where a file is to be written: makes its folder, and tries to write there before the work begins.
-
-    Raises OSError where something other than a regular file has that name, for renaming would replace
-    the device or the link itself, and where the folder takes no files.
-    """
+    """Prepares a target: makes its folder, and tries to write there before the work begins. Raises OSError if the
+    name belongs to something other than a regular file, since renaming would replace the device or the link itself,
+    and if the folder is not writable."""
     target = Path(path)
     if target.is_symlink() or (target.exists() and not target.is_file()):
         kind = (
@@ -34,14 +32,13 @@ def check_target(path: str | PathLike[str]) -> Path:
 
 
 def _temporary(target: Path) -> tuple[int, str]:
-    """A new file (O_EXCL) beside the target, of this process alone."""
+    """Creates a new file (O_EXCL) next to the target, for this process alone."""
     return tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
 
 
 @contextmanager
 def replacing(path: str | PathLike[str]) -> Iterator[Path]:
-    """A temporary file in the same folder, which takes the place of `path` at the end, and is removed
-    where anything fails."""
+    """Yields a temporary file in the same folder, which replaces `path` at the end, and is removed after a failure."""
     target = check_target(path)
     descriptor, name = _temporary(target)
     part = Path(name)
@@ -58,7 +55,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[Path]:
 
 
 def _mode(target: Path) -> int:
-    """The mode of the file that is replaced; of a new one what the process gives its files."""
+    """Returns the mode of the replaced file; for a new one, the process's default mode."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     mask = os.umask(0)

@@ -25,8 +25,8 @@ class Heads:
     def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
         self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
         self.layers: list[dict[str, Tensor]] = []  # of each layer, [B, ...]
-        self.stacked: dict[str, Array] = {}  # the same of all layers, [B, L, ...], once they are asked for
-        self.store: dict[str, list[Tensor]] = {}  # of each layer, what is kept of `keep` prompts
+        self.stacked: dict[str, Array] = {}  # the same for all layers, [B, L, ...], on request
+        self.store: dict[str, list[Tensor]] = {}  # per layer, the fields of the first `keep` prompts
         self.seen = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that a query sees, in any layer
         # the first key that a query sees, in any layer
         self.least = torch.full((batch, facts.T), facts.T)
@@ -76,7 +76,7 @@ class Heads:
             if not (facts.sinks or facts.from_weights):
                 check_rows(call, chunk)
             ranges[..., chunk.rows] = torch.stack(reach(chunk.visible[:, 0]))
-            # Of weights alone a key that is hidden is known by having none.
+            # With weights alone, a key of weight 0 counts as hidden.
             keys |= (chunk.visible[:, 0] if given is None else (chunk.att > 0).any(1)).any(-2)
             att, visible = chunk.att, facts.visible(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.sinks else att
@@ -101,7 +101,7 @@ class Heads:
         absent |= set() if facts.operation == "sink_logit" else {"att_bias"}
         absent |= {"contribution_at"} if lengths is None else set()
         found = {name: x.float() for name, x in (sums | rows).items() if name not in absent}
-        by_head = H // call.G if facts.G == H else 1  # where layers group their heads otherwise
+        by_head = H // call.G if facts.G == H else 1  # if layers group their heads differently
         if norms is not None:
             found["value_norm"] = norms.repeat_interleave(by_head, 1)
         if call.query is not None:
@@ -115,7 +115,7 @@ class Heads:
         self._keep_fields(call, keep_map)
 
     def _compare_mask(self, call: Call, ranges: Tensor, keys: Tensor) -> None:
-        """Which keys count for a query is that of the first prompt. A sparse mask may hide others of them."""
+        """Compares the mask with the first prompt's. A sparse mask may hide further keys."""
         first, last = ranges
         self.seen |= keys
         self.least = torch.minimum(self.least, first)
@@ -133,8 +133,8 @@ class Heads:
                 "together")
 
     def _refuse_padding(self) -> None:
-        """Of tokens that the model itself hides, and of several texts in a prompt, the number of queries of a key is
-        not that of its position."""
+        """Refuses padding and packed texts that the model itself hides: there a key's position does not give its
+        number of queries."""
         if self.settings.mask is not None:
             return
         hidden = (~self.seen).nonzero().tolist()
@@ -142,14 +142,14 @@ class Heads:
             raise UnsupportedModel(
                 f"texts: expected prompts without padding, found that no query sees key {hidden[0][1]} in any layer: "
                 'pass prompts without the tokens that the model hides, or name the mask, mask="causal"')
-        # The first key that this query sees, or any behind it.
+        # The first key that this query or any later one sees.
         least = self.least.flip(-1).cummin(-1).values.flip(-1)
         begins = (least[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
         if begins:
             raise UnsupportedModel(
                 f"texts: expected one text in each prompt, found that no query from position {begins[0][1] + 1} on "
                 "sees a key before it, in any layer: padding that the model hides, packed texts, or position_ids that "
-                'begin anew; pass each text as a prompt of its own, or name the mask, mask="causal"')
+                'restart; pass each text as a prompt of its own, or name the mask, mask="causal"')
 
     # Maps
 
@@ -198,7 +198,7 @@ class Heads:
     # Results
 
     def _all(self, name: str) -> Array | None:
-        """Of all layers, [B, L, ...]."""
+        """Returns a metric of all layers, [B, L, ...]."""
         if not self.layers or name not in self.layers[0]:
             return None
         if name not in self.stacked:
@@ -248,7 +248,7 @@ class Heads:
         return self.facts.T if self.facts.kind == "bidirectional" else self.facts.T - k
 
     def kept(self, b: int, ids: list[int] | None) -> dict[str, Array]:
-        """The fields of prompt b that are kept."""
+        """Returns the kept fields of prompt b."""
         facts = self.facts
         found = {name: torch.stack([layer[b] for layer in x]).numpy() for name, x in self.store.items()}
         if ids is not None:
@@ -317,7 +317,7 @@ class Stream:
         return len(self.states) == self.facts.blocks + 1
 
     def metrics(self) -> dict[str, Array]:
-        """Of each prompt, [B, ...]."""
+        """Returns the metrics of each prompt, [B, ...]."""
         if not self._whole:
             return {}
         return {name: torch.stack([state[name] for state in self.states], 1).numpy() for name in self.states[0]}

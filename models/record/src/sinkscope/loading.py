@@ -24,11 +24,9 @@ class Loaded:
 
 def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = None,
          **options: Any) -> Loaded:
-    """The model, its tokenizer, and what to call it.
-
-    `options` go to `from_pretrained` (attn_implementation, revision, device_map). The device is a GPU
-    where there is one. A GGUF file is dequantized to float32, which needs the extra `gguf`.
-    """
+    """Returns the model, its tokenizer, and its name. `options` go to `from_pretrained` (attn_implementation,
+    revision, device_map). The device is a GPU if there is one. A GGUF file is dequantized to float32, which needs
+    the extra `gguf`."""
     path = Path(name)
     target = device or ("cuda" if torch.cuda.is_available() else "cpu")
     sha256, where = None, str(name)
@@ -66,15 +64,15 @@ BESIDE = re.compile(r"(\.git|readme|license)|.*\.(md|txt|png|jpg|pdf|svg|ipynb|c
 
 @dataclass(frozen=True)
 class Digests:
-    """SHA-256 of a model's weights (with its config) and of its tokenizer; None where it has none."""
+    """SHA-256 of a model's weights (with its config) and of its tokenizer; None if it has none."""
 
     weights: str
     tokenizer: str | None
 
 
 def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> Digests:
-    """Of what `load` would read. The hub is asked for the digests that it has; of files on this machine
-    every byte is read."""
+    """Returns the digests of the files that `load` would read. The hub lists digests; files on this machine are
+    hashed."""
     path = Path(name)
     if path.suffix == ".gguf" and path.is_file():
         digest = file_sha256(path)  # the file holds the tokenizer as well
@@ -86,7 +84,7 @@ def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> D
 
     try:
         found = huggingface_hub.model_info(str(name), revision=revision, files_metadata=True).siblings or []
-    except (OSError, ValueError) as error:  # without a network, what an earlier run has fetched is there
+    except (OSError, ValueError) as error:  # without a network, an earlier run's cache serves
         try:
             folder = huggingface_hub.snapshot_download(str(name), revision=revision, local_files_only=True)
         except (LocalEntryNotFoundError, OSError, ValueError):
@@ -105,7 +103,7 @@ def _digests(files: Mapping[str, str]) -> Digests:
 
 
 def sizes_of_name(name: str, revision: str | None = None) -> tuple[int, int, int] | None:
-    """L, H and G by the config; None where it does not say, or cannot be read."""
+    """Returns L, H and G by the config; None if it lacks them, or cannot be read."""
     path, options = Path(name), {"revision": revision} if revision else {}
     if path.suffix == ".gguf":
         name, options = str(path.parent), {"gguf_file": path.name}
@@ -118,7 +116,7 @@ def sizes_of_name(name: str, revision: str | None = None) -> tuple[int, int, int
 
 
 def digests_of(model: nn.Module, tokenizer: Any) -> Digests:
-    """Of a model that somebody's own function made: every tensor of its state, and its vocabulary."""
+    """Returns the digests of a model made by a user's function: of every tensor of its state, and of its vocabulary."""
     digest = hashlib.sha256()
     for name, x in model.state_dict().items():
         if isinstance(x, torch.Tensor):

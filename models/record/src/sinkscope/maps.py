@@ -189,7 +189,7 @@ def _of_states(states: Tensor, first: int) -> dict[str, Array]:
 
 
 def _array(x: Any) -> Array:
-    """Of a tensor, an array, a proxy, or a list of such."""
+    """Converts a tensor, an array, a proxy, or a list of these."""
     x = getattr(x, "value", x)
     if isinstance(x, list | tuple):
         return np.stack([_array(part) for part in x])
@@ -245,9 +245,9 @@ def _calls(given: Any, parts: Mapping[str, Any], where: str) -> Iterator[Call]:
 
 @dataclass(frozen=True)
 class Known:
-    """What whoever saw the maps come into being knows of the model beside them."""
+    """Facts about the model that an observer of the maps knows."""
 
-    # of each layer the first and the last key that each query sees, [T]; None where the weights alone are known
+    # for each layer the first and the last key that each query sees, [T]; None if only the weights are known
     ranges: Sequence[tuple[Tensor, Tensor] | None]
     G: int
     K: int
@@ -349,7 +349,7 @@ def _is_half(x: Tensor) -> bool:
 
 
 def list_of(x: Any, where: str) -> list[Any]:
-    """Of a list, an array or a tensor; a text would be taken for its letters."""
+    """Converts a list, an array or a tensor to a list; refuses a string, which would become its letters."""
     if isinstance(x, str | bytes):
         raise ValueError(f"{where}: expected a list of token strings or ids, found the text {x!r} alone")
     return list(x.tolist() if hasattr(x, "tolist") else x)

@@ -111,7 +111,7 @@ def largest(hidden: Tensor) -> Tensor:
 
 
 def massive(hidden: Tensor) -> dict[str, Tensor]:
-    """The same with the channel and token of the three; of equals, those of the first token.
+    """Returns `largest` and the channel and token of the three; ties go to the first token.
     [L+1, T, D] -> [L+1, 4], [L+1, 3, 2]"""
     places = hidden.abs().flatten(1).sort(descending=True, stable=True).indices[:, :3]
     at = torch.stack([places % hidden.shape[-1], places // hidden.shape[-1]], -1)
@@ -125,7 +125,7 @@ def loss(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 def rank(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Number of tokens that the logits up to t prefer to token t+1; of equals, the lower id.
+    """Number of tokens that the logits up to t prefer to token t+1; ties are broken by the lower id.
     [..., T, V] -> [..., T-1]"""
     logits = logits[..., :-1, :]
     own = logits.gather(-1, tokens[..., 1:, None])

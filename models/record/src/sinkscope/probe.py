@@ -1,4 +1,4 @@
-"""What the first forward pass shows of a model, and whether observing it is sound."""
+"""What the first forward pass shows about a model, and whether its observation is sound."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,16 @@ from .settings import Settings
 # rounding: of each weight, of each score relative to its size, and of each product in a score. Models of
 # random weights use up to two thirds of it, and scores that are 5% larger twice of it.
 OF_WEIGHT, OF_SCORE, OF_PRODUCT = 2.0, 1.0, 1.0
-IN_DTYPE = 2.0  # times that where the softmax itself runs in the dtype, as with sink logits
+IN_DTYPE = 2.0  # times this if the softmax itself runs in the dtype, as with sink logits
 LEAST = 1e-4  # of the largest value: float32 products may run in TF32
-UNSEEN = 1e-20  # a weight that no model gives: a mask that is not -inf
-ROW_SUM_ROUNDING = 1e-4  # of rows that are said to sum to 1, in float32
-FEW = 4  # queries that show a window of weights, some of which underflow
+UNSEEN = 1e-20  # a smaller weight counts as masked, if the mask is not -inf
+ROW_SUM_ROUNDING = 1e-4  # tolerance for rows that should sum to 1, in float32
+FEW = 4  # queries that show the window of weights, since single weights underflow
 
 
 @dataclass
 class Facts:
-    """What the first forward pass shows of a model."""
+    """Facts about a model from its first forward pass."""
 
     T: int
     H: int
@@ -36,15 +36,15 @@ class Facts:
     windows: list[int | None]  # of each layer with attention
     seen: Tensor  # [L, T]: number of keys that a query sees
     operation: (
-        str  # a row of the core's table: softmax, or sink_logit where one takes part in the softmax
+        str  # a row of the core's table: softmax, or sink_logit if a sink logit takes part in the softmax
     )
     softcap: float | None
     layers: list[int]  # the model's own numbers of the layers with attention
     blocks: int  # layers of the model, with attention or not
     members: list[nn.Module]  # the modules that are the blocks, each once
     wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
-    paths: tuple[tuple[Place, ...], ...] = ()  # the numbered containers around each call
-    from_weights: bool = False  # somebody's maps, whose rows may lack the share of a sink logit
+    paths: tuple[tuple[Place, ...], ...] = ()  # the numbered containers that enclose each call
+    from_weights: bool = False  # maps from another program, whose rows may lack the share of a sink logit
     # the first and the last key that each query of the first prompt sees in each layer, [T]
     reach: tuple[tuple[Tensor, Tensor], ...] = ()
 
@@ -58,7 +58,7 @@ class Facts:
         return len(self.windows)
 
     def mask(self) -> dict[str, Any]:
-        """`mask` of a recording's model, and `windows` where layers have different ones."""
+        """`mask` of a recording's model, with `windows` if layers have different ones."""
         windows = set(self.windows)
         mask: dict[str, Any] = {"kind": self.kind}
         if self.kind == "prefix":
@@ -73,7 +73,7 @@ class Facts:
         return last_of(self.kind, self.prefix, self.T)
 
     def visible(self, rows: slice, device: torch.device) -> Tensor:
-        """What a query could see, bool [t, T]."""
+        """Returns the visible keys of the queries, bool [t, T]."""
         return torch.arange(self.T, device=device) <= self.last[rows, None].to(device)
 
 
@@ -103,12 +103,12 @@ def where(call: Call) -> str:
 
 
 def named(path: tuple[Place, ...]) -> str:
-    """The layer that a call lies in, as the tree of modules calls it."""
+    """Returns the name of a call's layer in the tree of modules."""
     return f"{path[0].container}.{path[0].index}" if path else "no layer"
 
 
 def refuse_crossed(call: Call) -> None:
-    """Also where an encoder gives as many keys as the decoder has queries."""
+    """Refuses cross-attention, also if an encoder has as many tokens as the decoder."""
     if call.is_crossed:
         raise UnsupportedModel(
             f"{where(call)}: expected attention to the model's own tokens, found some to those of another part; a "
@@ -118,8 +118,8 @@ def refuse_crossed(call: Call) -> None:
 
 
 class Probe:
-    """Looks at the calls of the first forward pass: their sizes, what each query sees, and whether the
-    recomputed weights give the output of the model's own attention."""
+    """Examines the calls of the first forward pass: their sizes, the visible keys, and whether the recomputed
+    weights give the output of the model's own attention."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -128,7 +128,7 @@ class Probe:
         self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []  # first and last visible key, their number
         self.sinks = False
         self.softcap: float | None = None
-        self.later = 0.0  # the largest weight of a key behind its query
+        self.later = 0.0  # the largest weight of a key after its query
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
@@ -166,7 +166,7 @@ class Probe:
     def _compare(self, call: Call, chunk: Chunk) -> None:
         if call.out is None:
             return
-        # Whoever hands over the output has handed over what it was made of.
+        # A call with an output also has its query and key.
         assert call.query is not None
         assert call.key is not None
         assert call.value is not None
@@ -187,7 +187,7 @@ class Probe:
         key = call.key.to(found).norm(dim=-1).repeat_interleave(H // call.G, 1)
         products = query[..., None] * key[:, :, None] * abs(scale) * call.query.shape[-1] ** -0.5
         assert chunk.scores is not None
-        scores = chunk.scores.abs().masked_fill(chunk.att == 0, 0)  # -inf where invisible
+        scores = chunk.scores.abs().masked_fill(chunk.att == 0, 0)  # -inf if invisible
         error = chunk.att * (OF_WEIGHT + OF_SCORE * scores + OF_PRODUCT * products) * rounding
         # sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2), without a tensor of
         # [t, S, V]
@@ -233,7 +233,7 @@ class Probe:
         layers, blocks, members = layers_of(model, self.calls, ran)
         K = max(widths)
         K = K or head_width(model, H)
-        # Where layers group their heads otherwise, keys and values are counted by head.
+        # If layers group their heads differently, keys and values are counted by head.
         wide = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
         return Facts(
             T,
@@ -279,7 +279,8 @@ class Probe:
 
 
 def reach(visible: Tensor) -> tuple[Tensor, Tensor]:
-    """The first and the last key that each query sees; T and -1 where it sees none.  bool [..., t, T] -> [..., t]"""
+    """Returns the first and the last key that each query sees; T and -1 if it sees none. bool [..., t, T] -> [...,
+    t]"""
     key = torch.arange(visible.shape[-1], device=visible.device)
     return torch.where(visible, key, len(key)).amin(-1), torch.where(visible, key, -1).amax(-1)
 
@@ -303,7 +304,7 @@ def reach_of_weights(first: Tensor, last: Tensor, kind: str, whole: Tensor) -> t
     width = int((key - first).max()) + 1
     start = (key - width + 1).clamp_min(0)
     end = whole if kind != "bidirectional" else (key + width - 1).clamp_max(T - 1)
-    cut = key >= width  # queries that a window of this width keeps from the first key
+    cut = key >= width  # queries from which a window of this width hides the first key
     at_edge = (first == start) & (last == end)
     is_window = 1 < width < T and (bool(at_edge.all()) or cut.sum() >= FEW and at_edge[cut].float().mean() > 0.5)
     return (start, end) if is_window else (torch.zeros_like(first), whole)
@@ -377,7 +378,7 @@ def layers_of(
 
 
 def check_rows(call: Call, chunk: Chunk) -> None:
-    """Weights that a model returned must sum to 1 in each row: nobody tells what else takes a share."""
+    """Refuses returned weights whose rows do not sum to 1: the rest of their mass is unknown."""
     if call.weights is None:
         return
     sums = chunk.att.sum(-1)
@@ -392,14 +393,14 @@ def check_rows(call: Call, chunk: Chunk) -> None:
 
 
 def _tower(path: tuple[Place, ...]) -> str:
-    """The part of a model that a call lies in, by its name in the tree."""
+    """Returns the name, in the tree, of the part of a model that a call belongs to."""
     head = path[0].container.rpartition(".")[0] if path else ""
     outer = head.removesuffix(".encoder")  # of vision_model.encoder.layers: vision_model
     return outer if outer.endswith(("_model", "_tower")) else head or "the model"
 
 
 def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
-    """The number of keys that a windowed layer sees; None where no query lacks a key before it."""
+    """Returns the number of keys that a windowed layer sees; None if every query sees all keys before it."""
     t = torch.arange(len(first))
     if kind == "bidirectional":
         reach = torch.maximum(t - first, last - t).max().item()
@@ -409,8 +410,8 @@ def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
 
 
 def config_of(model: nn.Module) -> Any:
-    """The config of the text model in the tree, or None. What transformers made goes before what somebody calls
-    `config` in a module of one's own around it."""
+    """The config of the text model in the tree, or None. A config of transformers precedes a `config` attribute
+    of a user's enclosing module."""
     having = [m for m in model.modules() if getattr(m, "config", None) is not None]
     having.sort(key=lambda m: not isinstance(m, PreTrainedModel))
     found: Any = having[0].config if having else None
@@ -418,13 +419,13 @@ def config_of(model: nn.Module) -> Any:
 
 
 def head_width(model: nn.Module, H: int) -> int:
-    """K of a model that gives its weights alone."""
+    """Returns K of a model that returns only its weights."""
     config: Any = config_of(model)
     return int(getattr(config, "head_dim", None) or max(1, width(model)[0] // H))
 
 
 def width(model: nn.Module) -> tuple[int, int]:
-    """D and V; V is the number of outputs where there is no vocabulary. 0: the config does not say."""
+    """Returns D and V; V is the number of outputs if there is no vocabulary. 0: the config lacks it."""
     config = config_of(model)
 
     def first(*names: str) -> int:

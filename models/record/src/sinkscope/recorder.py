@@ -28,7 +28,7 @@ from .recording import Array, Means, Recording
 from .settings import FIELDS, Settings
 
 CHECKED = 64  # positions whose logits are compared with those of the untouched model
-# Metrics whose mean over layers and heads is kept for each prompt.
+# Metrics whose mean over layers and heads is recorded for each prompt.
 PROMPT_MEANS = (
     "alpha_raw",
     "row_mass",
@@ -47,7 +47,7 @@ Inputs = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Prompt:
-    """What the model reads, with a batch of 1, and how the tokens are written."""
+    """The model's inputs, with a batch of 1, and the token strings."""
 
     inputs: Inputs
     ids: list[int] | None
@@ -57,7 +57,7 @@ class Prompt:
 
 @dataclass
 class Measured:
-    """The averaged metrics of one prompt, and what is kept of it."""
+    """The averaged metrics of one prompt, and its fields and token strings if they are kept."""
 
     metrics: dict[str, Array]
     kept: dict[str, Array] = field(default_factory=dict)
@@ -95,7 +95,7 @@ def record(
     row of a mapping's batch is a prompt, and what its `attention_mask` hides is cut off.
     tokens: the length T that every prompt is cut to; shorter ones are left out. None: the shortest.
     eps: the thresholds of Sink_k^eps.
-    keep: so many prompts are kept with maps and `fields` (hidden_norm, key_norm, value_norm, loss;
+    keep: number of prompts that are kept with maps and `fields` (hidden_norm, key_norm, value_norm, loss;
         q, k, v, hidden are larger).
     maps: "full" float16 maps [L, H, T, T]; "pooled" to at most 128 x 128 bytes; "auto": full up to
         T = 128; "none".
@@ -125,7 +125,7 @@ def record(
 
 
 def prompt_row(one: Measured | None, thresholds: int, first: int) -> dict[str, Any]:
-    """The numbers of one prompt, of which a recording has `prompt.NAME`."""
+    """The numbers of one prompt that a recording has as `prompt.NAME`."""
     nan = np.float32(np.nan)
     found = one.metrics if one else {}
     row = {
@@ -146,7 +146,7 @@ def prompt_row(one: Measured | None, thresholds: int, first: int) -> dict[str, A
 
 
 def edited(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
-    """What somebody's own hooks changed, each with a label in words."""
+    """Parses the edits by a user's own hooks, each with a label in words."""
     if isinstance(edits, str | Mapping):
         raise ValueError(f"edits: expected a list of labels, found {edits!r} alone")
     found = [
@@ -158,7 +158,7 @@ def edited(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
 
 
 class Assembly:
-    """Makes a recording of prompts that are added in their order; those of another one are joined behind."""
+    """Makes a recording of prompts that are added in order; other assemblies' prompts are appended."""
 
     def __init__(self, eps: Sequence[float], first: int) -> None:
         self.eps, self.first = eps, first
@@ -169,7 +169,7 @@ class Assembly:
         self.rows: dict[str, list[Any]] = {}
 
     def add(self, one: Measured | None) -> dict[str, Any]:
-        """None is a prompt that failed: its row, which is returned, is NaN."""
+        """Adds a prompt and returns its row; None is a failed prompt, whose row is NaN."""
         row = prompt_row(one, len(self.eps), self.first)
         for name, value in row.items():
             self.rows.setdefault(name, []).append(value)
@@ -189,7 +189,7 @@ class Assembly:
 
     @property
     def first_id(self) -> int | None:
-        """The id that all prompts have at the first token's position; None where they differ."""
+        """Returns the id that all prompts have at the first token's position; None if they differ."""
         return next(iter(self.firsts))[0] if len(self.firsts) == 1 else None
 
     def recording(self, conditions: dict[str, Any]) -> Recording:
@@ -232,14 +232,14 @@ class Recorder:
         self.facts: Facts | None = None
         self.device = _device(self.model)
         self.config: Any = config_of(self.model)
-        self.outputs = 0  # numbers that the model says of each token
+        self.outputs = 0  # number of outputs per token
         self.reads_ids = True  # the tokens of the part are those of the prompt, not patches of an image
         _refuse_what_has_no_prompt(self.model)
 
     # Prompts
 
     def prompt(self, text: Any) -> Prompt | None:
-        """One prompt, cut to the length of the settings; None where it is shorter."""
+        """Returns one prompt, cut to the length of the settings; None if it is shorter."""
         found = self._prompts(text)
         if len(found) != 1:
             raise ValueError(f"texts: expected a batch of 1, found {len(found)}")
@@ -296,7 +296,7 @@ class Recorder:
                 raise ValueError(
                     "texts: expected token ids or model inputs where there is no tokenizer, found text"
                 )
-            # A tokenizer that ends a text with a separator keeps it; all others are cut behind.
+            # A tokenizer that ends a text with a separator keeps it; other texts are cut at the end.
             ends = getattr(self.tokenizer, "sep_token_id", None) is not None and self.settings.tokens
             made = self.tokenizer(
                 text, **({"truncation": True, "max_length": self.settings.tokens} if ends else {})
@@ -354,7 +354,7 @@ class Recorder:
     # Forward passes
 
     def _forward(self, inputs: Inputs) -> Any:
-        """The part alone where its inputs are those given, else the whole model."""
+        """Runs only the part if it takes these inputs, else the whole model."""
         moved = {name: x.to(self.device) for name, x in inputs.items()}
         model = self.whole
         if self.model is not self.whole and moved.keys() <= _parameters(self.model).keys():
@@ -364,7 +364,7 @@ class Recorder:
         extra = {"use_cache": False} if "use_cache" in accepts else {}
         with torch.no_grad():
             if len(moved) == 1 and not open_ended and not moved.keys() <= accepts.keys():
-                return model(*moved.values())  # a model of one's own calls its ids otherwise
+                return model(*moved.values())  # a user's model may name its ids differently
             return model(**moved, **extra)
 
     def _check(self, prompt: Prompt) -> Facts:
@@ -398,7 +398,7 @@ class Recorder:
     def measure_all(
         self, prompts: Sequence[Prompt], batch: int = 1, progress: bool = True, keep: int | None = None
     ) -> Iterator[Measured | None]:
-        """One result for each prompt, in order; None where it ran out of memory."""
+        """Yields one result per prompt, in order; None if it ran out of memory."""
         keep = self.settings.keep if keep is None else keep
         with tqdm(total=len(prompts), unit="prompt", disable=not progress) as bar:
             for start in range(0, len(prompts), batch):
@@ -417,7 +417,7 @@ class Recorder:
         except Exception as error:
             if not _is_out_of_memory(error):
                 raise
-        # Outside of `except`: what the failed pass held is free by now.
+        # Runs outside of `except`, so that the failed pass's memory is free by now.
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -433,7 +433,7 @@ class Recorder:
     def _measure(self, prompts: list[Prompt], keep: int) -> list[Measured]:
         facts, settings = self.facts, self.settings
         assert facts is not None
-        if len(prompts) == facts.T > 1:  # nothing says which axis of [T, T, D] holds the tokens
+        if len(prompts) == facts.T > 1:  # an output of [T, T, D] would not show which axis holds the tokens
             return self._measure(prompts[:-1], keep) + self._measure(prompts[-1:], keep - len(prompts) + 1)
         if not self.reads_ids:
             prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
@@ -449,7 +449,7 @@ class Recorder:
         stream = Stream(facts, settings, keep)
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
-        with exact():  # autocast refuses float64, and halves beside wider numbers
+        with exact():  # autocast refuses float64, and mixes of half and wider numbers
             return self._gathered(prompts, heads, stream, keep, inputs, _logits(out, self.model))
 
     def _gathered(
@@ -507,7 +507,8 @@ class Recorder:
         licence: str | None = None,
         command: str | None = None,
     ) -> dict[str, Any]:
-        """The JSON of a recording, but for what the prompts decide. Known after the first prompt."""
+        """Returns the JSON of a recording, except for the conditions that the prompts decide. Known after the first
+        prompt."""
         facts, config, settings = self.facts, self.config, self.settings
         if facts is None:
             raise RuntimeError("every prompt failed: see the warnings")
@@ -559,12 +560,13 @@ class Recorder:
 
 @cache
 def versions() -> Mapping[str, str]:
-    """What the numbers may depend on. A study asks for each of its blocks, and metadata are read from files."""
+    """Returns the versions that numbers may depend on. A study calls this for each of its blocks, and metadata are
+    read from files."""
     return {"sinkscope": __version__} | {name: version(name) for name in ("torch", "transformers")}
 
 
 def token_strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """The text of each token, with its space; the number where there is no tokenizer."""
+    """Returns the text of each token, with its space; the id if there is no tokenizer."""
     if tokenizer is None:
         return [str(i) for i in ids]
     strings = []
@@ -588,7 +590,7 @@ def _digest(prompts: Sequence[Prompt]) -> str | None:
 
 
 def rows_of_batch(inputs: Mapping[str, Any]) -> list[dict[str, Tensor]]:
-    """Each row of a batch of model inputs, with a batch of 1, less the columns that its mask hides."""
+    """Splits a batch of model inputs into rows with a batch of 1, without the columns that the mask hides."""
     tensors = {
         name: torch.as_tensor(x) if isinstance(x, list | tuple | np.ndarray) else x
         for name, x in inputs.items()
@@ -665,7 +667,7 @@ def _part(whole: nn.Module, part: str | None) -> nn.Module:
 
 
 def _device(model: nn.Module) -> torch.device:
-    """Where the model takes its inputs: parameters that are offloaded lie on no device."""
+    """Returns the device of the model's inputs: offloaded parameters are on no device."""
     for module in model.modules():
         where = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
         if where is not None:
@@ -675,7 +677,7 @@ def _device(model: nn.Module) -> torch.device:
 
 
 def _refuse_what_has_no_prompt(model: nn.Module) -> None:
-    """Models whose tokens are not those of the prompt, with what to do instead."""
+    """Refuses models whose tokens are not those of the prompt, with a suggestion."""
     name = type(unwrap(model)).__name__
     for module in model.modules():
         config = getattr(module, "active_peft_config", None)
@@ -722,14 +724,14 @@ def _logits(out: Any, model: nn.Module) -> Tensor | None:
 
 
 def _digest_of_texts(prompts: Sequence[Prompt]) -> dict[str, str]:
-    """SHA-256 of the texts, which models of other tokenizers share; empty where there are none."""
+    """Returns the SHA-256 of the texts, which models with other tokenizers share; empty without texts."""
     if any(p.text is None for p in prompts):
         return {}
     return {"texts_sha256": sha256("\0".join(p.text or "" for p in prompts).encode()).hexdigest()}
 
 
 def _some_logits(out: Any) -> tuple[Tensor, int]:
-    """What the model says at some positions, evenly spread, in float32: [B, positions, V]; and V."""
+    """Returns the model's outputs at some positions, evenly spread, in float32: [B, positions, V]; and V."""
     named = [getattr(out, name, None) for name in ("logits", "last_hidden_state")]
     values = (
         list(out.values())
@@ -754,8 +756,8 @@ def _some_logits(out: Any) -> tuple[Tensor, int]:
 
 
 def _losses(logits: Tensor, ids: Tensor) -> dict[str, Array]:
-    """Of each prompt what its tokens cost, [B, ...]: a part of the positions at a time, since logits are the
-    widest thing that a model makes."""
+    """Returns the losses of each prompt, [B, ...], some positions at a time, since logits are a model's widest
+    tensor."""
     B, T = ids.shape
     parts = [slice(t, t + LOSS_ROWS + 1) for t in range(0, T - 1, LOSS_ROWS)]
     loss, rank = (
@@ -780,7 +782,7 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout; each module is put back into the mode that it had."""
+    """Disables dropout; restores the mode of each module at the end."""
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:

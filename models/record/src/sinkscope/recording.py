@@ -40,9 +40,9 @@ CITATION = """@inproceedings{gu2025attention,
 # Published names of a field and a metric, each written in one place.
 ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
-# What `prompt.NAME` is called where it is not the metric's own name: the page and the core know these.
+# Names of `prompt.NAME` that differ from the metric's: the page and the core know these.
 PROMPT_ROWS = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
-# Metrics whose least and largest value over the prompts are kept.
+# Metrics whose smallest and largest value over the prompts are recorded.
 RANGED = ("alpha", "entropy_mean", "distance", "contribution", "cos_gap", "loss_mean")
 # The units of the summary, as the core's table has them.
 UNITS = {
@@ -58,13 +58,13 @@ _CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u20
 
 
 def visible(text: str, lines: bool = False) -> str:
-    """The text with its control characters as escapes; `lines` keeps tabs and line feeds."""
+    """Returns the text with its control characters as escapes; `lines` keeps tabs and line feeds."""
     wanted = f"[{_CONTROLS}]" if lines else f"[{_CONTROLS}\t\n]"
     return re.sub(wanted, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class RecordingError(ValueError):
-    """A file that is no recording; the message has the place, what was expected and what was found."""
+    """A file that is no recording; the message has the place, the expected and the actual value."""
 
 
 class Table(list[dict[str, Any]]):
@@ -77,7 +77,7 @@ class Table(list[dict[str, Any]]):
         return [head] + [[_text(row[name]) for name in head] for row in self]
 
     def to_csv(self) -> str:
-        """Rows end with a line feed; what is undefined is empty."""
+        """Rows end with a line feed; undefined values are empty."""
         import csv
         from io import StringIO
 
@@ -89,7 +89,7 @@ class Table(list[dict[str, Any]]):
         return out.getvalue()
 
     def defined(self) -> list[dict[str, Any]]:
-        """The rows with None for what is undefined, as JSON needs it."""
+        """Returns the rows with None for undefined values, as JSON needs it."""
         return [
             {name: None if isinstance(x, float) and not np.isfinite(x) else x for name, x in row.items()}
             for row in self
@@ -148,7 +148,7 @@ class Recording:
 
     @property
     def layers(self) -> list[int]:
-        """The model's own numbers of the layers with attention: [L] of what attention has."""
+        """The model's own numbers of the layers with attention: [L] in the shapes of attention."""
         return self.model.get("layers") or list(range(self.model["L"]))
 
     @property
@@ -158,7 +158,7 @@ class Recording:
 
     @property
     def first(self) -> int:
-        """The position whose token counts as the first."""
+        """The position of the token that counts as the first."""
         return (self.conditions.get("first") or {}).get("position") or 0
 
     def tokens(self, prompt: int = 0) -> list[str]:
@@ -245,7 +245,7 @@ class Recording:
         return rows
 
     def place(self, name: str, at: int) -> str:
-        """What element `at` of a metric of heads or layers is of, by the model's own numbers: "L3H0"."""
+        """Names the place of element `at` of a metric of heads or layers, by the model's own numbers: "L3H0"."""
         shape = self.tensors[f"mean.{name}"].shape
         if len(shape) == 1:
             return "embedding" if at == 0 else f"after layer {at - 1}"
@@ -269,7 +269,8 @@ class Recording:
                 yield name, label, mean, deviation, prompts
 
     def _part(self, x: Array, pick: str) -> Array:
-        """What the summary takes of a metric: its first token, the mean over its rows, or all of it."""
+        """Returns the part of a metric that the summary covers: its first token, the mean over its rows, or all of
+        it."""
         return x[..., self.first] if pick == "first" else x.mean(-1) if pick == "rows" else x
 
     def summarized(self) -> Iterator[tuple[str, str, str]]:
@@ -298,8 +299,8 @@ class Recording:
         return _pandas().DataFrame(list(self.table()))
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """A row for each head, by the model's own layer numbers, with the mean, the deviation, the least and
-        the largest over prompts of each metric of heads. Needs pandas."""
+        """A row for each head, by the model's own layer numbers, with the mean, the deviation, the minimum
+        and the maximum over prompts of each metric of heads. Needs pandas."""
         return _pandas().DataFrame(self.heads())
 
     def heads(self) -> list[dict[str, Any]]:
@@ -322,7 +323,8 @@ class Recording:
         ]
 
     def caption(self) -> str:
-        """What a reader of a figure must know: the model, the prompts, T, eps, and what comes first."""
+        """Returns the conditions that a reader of a figure must know: the model, the prompts, T, eps, and the first
+        token."""
         first, prompts = self.conditions.get("first") or {}, self.conditions["prompts"]
         eps = ", ".join(f"{e:g}" for e in self.conditions["eps"])
         token = (
@@ -337,14 +339,14 @@ class Recording:
         )
 
     def cite(self) -> str:
-        """What to cite for these numbers: the measures, and the conditions as a sentence."""
+        """Returns the citation of these numbers: the measures, and the conditions as a sentence."""
         versions = ", ".join(
             f"{name} {number}" for name, number in (self.conditions.get("versions") or {}).items()
         )
         return f"{CITATION}\n\n{self.caption()} Recorded with {versions or 'sinkscope'}."
 
     def save(self, path: str | PathLike[str]) -> int:
-        """Writes the file at once, so that a reader never sees half of it; returns its size in bytes."""
+        """Writes the file atomically, so that a reader never sees half of it; returns its size in bytes."""
         return write_bytes(path, bytes_of(self))
 
     @classmethod
@@ -364,7 +366,7 @@ class Recording:
                 return cls(conditions, {name: file.get_tensor(name) for name in names})
         except (OSError, RecordingError):
             raise
-        except Exception as error:  # safetensors has an exception of its own for each kind of damage
+        except Exception as error:  # safetensors raises a different exception for each kind of damage
             raise RecordingError(f"{path}: expected a safetensors file, found none: {error}") from error
 
     @classmethod
@@ -451,7 +453,7 @@ def compare(a: Recording, b: Recording) -> Table:
 
 
 def _mean(x: Array) -> float:
-    """Of those that are defined; NaN where none is."""
+    """Returns the mean of the defined numbers; NaN if there are none."""
     found = np.asarray(x, np.float64)[np.isfinite(x)]
     return float(found.mean()) if found.size else float("nan")
 
@@ -550,7 +552,7 @@ class Means:
         self._extend(other.min, other.max)
 
     def _flat(self, tensors: Mapping[str, Array]) -> Array:
-        """The first prompt decides which metrics there are."""
+        """The first prompt decides which metrics exist."""
         if not self._shapes:
             self._shapes = {name: x.shape for name, x in tensors.items()}
             self._mean = np.zeros(sum(x.size for x in tensors.values()))
@@ -575,7 +577,7 @@ class Means:
                 self.max[name] = np.maximum(self.max.get(name, -np.inf), largest[name])
 
     def state(self) -> dict[str, Array]:
-        """All but the count, as tensors."""
+        """Returns everything except the count, as tensors."""
         parts = {"mean": self.mean, "squares": self.squares, "min": self.min, "max": self.max}
         return {f"{of}.{name}": x for of, tensors in parts.items() for name, x in tensors.items()}
 

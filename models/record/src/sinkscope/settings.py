@@ -1,4 +1,4 @@
-"""What is measured and kept of each prompt."""
+"""Settings of a recording."""
 
 import math
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ MORE_FIELDS = ("q", "k", "v", "hidden")
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured and kept. `record` explains each."""
+    """The settings of a recording. `record` explains each."""
 
     tokens: int | None = 64
     eps: tuple[float, ...] = (0.1, 0.2, 0.3)
@@ -46,7 +46,7 @@ class Settings:
     @classmethod
     def checked(cls, tokens: Any, eps: Any, keep: Any, fields: Any, maps: Any = "auto", first: Any = 0,
                 mask: Any = None, tolerance: Any = 1e-3) -> "Settings":
-        """Settings of what a caller passed."""
+        """Returns checked settings from a caller's arguments."""
         if isinstance(fields, str):
             raise ValueError(f"fields: expected a list of names, found {fields!r} alone: "
                              f"fields=[{fields!r}]")

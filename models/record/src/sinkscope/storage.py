@@ -12,7 +12,7 @@ from .files import write_bytes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Stores of objects: what is written there appears when it is closed, or not at all.
+# Object stores: a file appears there when it is closed, or not at all.
 OBJECTS = ("s3", "s3a", "gcs", "gs", "abfs", "abfss", "az", "hf", "memory")
 
 
@@ -38,7 +38,7 @@ class Folder:
         return posixpath.join(self._root, name) if name else self._root
 
     def names(self, folder: str = "") -> list[str]:
-        """The files and folders of a folder; none where it does not exist."""
+        """Returns the files and folders of a folder; none if it does not exist."""
         from pyarrow.fs import FileSelector
 
         found = self.files.get_file_info(FileSelector(self._path(folder), allow_not_found=True))
@@ -84,7 +84,7 @@ class Folder:
             file.write(data)
 
     def remove(self, name: str) -> None:
-        """Where it exists."""
+        """Removes a file if it exists."""
         with suppress(FileNotFoundError):
             self.files.delete_file(self._path(name))
 

@@ -26,12 +26,12 @@ from .storage import Folder
 if TYPE_CHECKING:
     from .recording import Table
 
-Factory = Callable[[], tuple[Any, Any]]  # gives a model and its tokenizer
+Factory = Callable[[], tuple[Any, Any]]  # returns a model and its tokenizer
 Row = dict[str, Any]
 Models = Sequence[str] | Mapping[str, Factory]
-STUDY = "study.json"  # what all rows of a folder have in common
-PARTS = 16  # of a checkpoint, at most, where no size of a block is given
-ELSEWHERE = ("device", "device_map", "max_memory", "token")  # where a model runs changes no number
+STUDY = "study.json"  # the conditions that all rows of a folder share
+PARTS = 16  # number of parts per checkpoint, at most, if no block size is given
+ELSEWHERE = ("device", "device_map", "max_memory", "token")  # options that change where a model runs, and no number
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Job:
-    """What every worker of a study knows."""
+    """The data that every worker of a study has."""
 
     out: str
     models: Mapping[str, Factory | None]
@@ -76,13 +76,13 @@ def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "stud
     out: a folder, or any address that pyarrow or fsspec writes to (s3://, gs://, hf://); it is tried before the
         first model is loaded. `rows/CHECKPOINT/*.parquet` has one row for each prompt, `CHECKPOINT.safetensors`
         the recording of a model, which is written as soon as its last block is. CHECKPOINT is the model's name
-        with digests of name, weights and tokenizer: weights that changed are another checkpoint. A block that is
-        there is not measured again, and a recording that is there is kept.
+        with digests of name, weights and tokenizer: weights that changed are another checkpoint. Existing blocks
+        are not measured again, and existing recordings are kept.
     ray: True runs on Ray: `concurrency` workers with `num_gpus` GPUs each, which load one model at a
         time. A worker that is lost costs its block, which another worker repeats.
     batch: prompts of one forward pass.
-    block: prompts of one part; so many that a checkpoint has at most 16 parts.
-    keep: so many of the first texts are kept with maps.
+    block: prompts of one part; by default enough that a checkpoint has at most 16 parts.
+    keep: number of first texts that are kept with maps.
     settings: the other settings of `record`: fields, maps, first, mask, tolerance.
 
     A checkpoint that cannot be read or recorded is a row in `errors/`, a warning, and is tried again by the next
@@ -103,7 +103,7 @@ def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "stud
 def _job(models: Models, texts: Sequence[Any], out: str | PathLike[str], batch: int, block: int | None,
          tokens: int, eps: Any, keep: int, source: str, licence: str | None,
          load_options: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Job:
-    """Checks all that is known before a model is."""
+    """Checks all settings that can be checked without a model."""
     if isinstance(models, str):
         raise ValueError(f"models: expected a list of names, found {models!r} alone: models=[{models!r}]")
     if isinstance(texts, str | bytes | Mapping) or not len(texts):
@@ -176,7 +176,7 @@ def plan(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study
 
 
 def _bytes(job: Job, name: str) -> float:
-    """NaN where the config does not say, or somebody's own function makes the model."""
+    """Returns NaN if the config lacks sizes, or a user's function makes the model."""
     if job.models[name] is not None:
         return float("nan")
     from .loading import sizes_of_name
@@ -195,7 +195,7 @@ def _bytes(job: Job, name: str) -> float:
 
 
 def slug(name: str, *digests: Any) -> str:
-    """A name for files, which no other name, and no other weights under the same name, have."""
+    """Returns a name for files that is unique to the name and the weights."""
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-60:] or "model"
     said = [sha256(name.encode()).hexdigest()[:10]]
     if digests:
@@ -212,8 +212,8 @@ def address_of(job: Job, name: str) -> tuple[str, str | None]:
 
 
 def tasks_of(job: Job, workers: int) -> list[Task]:
-    """The blocks of a checkpoint stay together where there are checkpoints enough for all workers, so that each
-    is loaded once."""
+    """Splits the work into tasks. The blocks of a checkpoint stay together if there are enough checkpoints for all
+    workers, so that each is loaded once."""
     blocks = list(range(job.blocks))
     if len(job.models) >= 4 * workers or workers == 1:
         return [Task(name, blocks) for name in job.models]
@@ -244,7 +244,7 @@ def _on_ray(job: Job, tasks: Sequence[Task], num_gpus: float, concurrency: int) 
 
 
 class _RayWorker:
-    """An actor of Ray. The texts lie in the object store, once."""
+    """An actor of Ray. The object store holds the texts once."""
 
     def __init__(self, job: Any) -> None:
         import ray

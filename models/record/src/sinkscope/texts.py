@@ -1,4 +1,4 @@
-"""Files of texts. Needs no torch, so that the process that hands out a study stays small."""
+"""Files of texts. This module does not import torch, so that the process that distributes a study stays small."""
 
 import json
 from os import PathLike
@@ -14,7 +14,7 @@ def read_texts(path: str | PathLike[str]) -> list[str]:
         if path.suffix == ".json":
             found = json.loads(content)
         elif path.suffix == ".jsonl":
-            # A line ends at a line feed alone: U+2028 may stand inside a JSON string.
+            # Only a line feed ends a line: U+2028 may occur inside a JSON string.
             found = [_text_of(line, f"{path}, line {i}") for i, line in enumerate(content.split("\n"), 1)
                      if line.strip()]
         else:

@@ -1,5 +1,4 @@
-"""Watches a model in somebody's own loop, in generation, or under their hooks; the maps become a
-recording."""
+"""Watches a model in a user's own loop, during generation, or with hooks; the maps become a recording."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,7 +17,7 @@ from .recording import Recording
 
 @dataclass
 class _Layer:
-    """One layer of one sequence: rows of its map, which a cache makes a few at a time."""
+    """One layer of one sequence: rows of its map, a few at a time with a cache."""
 
     module: nn.Module
     seen: probe.Seen
@@ -27,7 +26,7 @@ class _Layer:
     last: list[Tensor] = field(default_factory=list)
     length: int = 0  # queries so far
     sink: bool = False
-    keys: Tensor | None = None  # [G, S, 2]: two numbers of each key of the last pass, by which it is known
+    keys: Tensor | None = None  # [G, S, 2]: two numbers that identify each key of the last pass
 
     def add(self, rows: Tensor, visible: Tensor, sink: bool, keys: Tensor | None) -> None:
         """rows [H, t, S], visible bool [t, S]"""
@@ -46,20 +45,20 @@ class _Layer:
         self.sink, self.keys = self.sink or sink, keys
 
     def _goes_on(self, keys: Tensor | None, before: int) -> bool:
-        """Whether the cache holds what it held; a window may have dropped its first keys."""
+        """Whether the cache continues the last one; a window may have dropped its first keys."""
         if keys is None or self.keys is None:
             return before == self.length
         start = self.keys.shape[1] - before
         return start >= 0 and torch.equal(keys[:, :before], self.keys[:, start:])
 
     def range(self, T: int) -> tuple[Tensor, Tensor] | None:
-        """The first and the last key that each query sees, [T]; None where the weights alone are known."""
+        """Returns the first and the last key that each query sees, [T]; None if only the weights are known."""
         if self.seen.by_weights:
             return None
         return torch.cat(self.first)[:T], torch.cat(self.last)[:T].clamp_max(T - 1)
 
     def map(self, T: int) -> Tensor:
-        """[H, T, T]; a cache that keeps the last keys alone holds those before each query."""
+        """Returns [H, T, T]; a cache that keeps only the last keys holds those before each query."""
         whole = self.rows[0].new_zeros(self.rows[0].shape[0], T, T)
         t = 0
         for rows in self.rows:
@@ -72,7 +71,7 @@ class _Layer:
 
 
 class Seen:
-    """What was seen: `maps` are those of each sequence, `recording` makes a file of them."""
+    """The observed sequences: `maps` returns their maps, `recording` makes a file of them."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
@@ -80,7 +79,7 @@ class Seen:
         self._sequences: list[list[_Layer]] = []
         self._batch: list[list[_Layer]] = []
         self._run = 0  # the forward pass of the last call
-        self._at = 0  # calls of it so far
+        self._at = 0  # calls so far
         self._goes_on = False  # with the sequences of the pass before
 
     def visit(self, call: Call) -> None:
@@ -117,7 +116,7 @@ class Seen:
 
     @property
     def maps(self) -> list[list[Tensor]]:
-        """Of each sequence its layers, [H, T, T] each."""
+        """Returns the layers of each sequence, [H, T, T] each."""
         return [
             [layer.map(min(one.length for one in layers)) for layer in layers]
             for layers in self._sequences
@@ -202,14 +201,14 @@ def _list(layers: Sequence[probe.Seen]) -> str:
 
 
 def _refuse_padding(call: Call, visible: Tensor) -> None:
-    """A key that no query sees is padding, and whose tokens count is not said.  [B, T, T]"""
+    """Refuses keys that no query sees: they are padding, and their tokens would count. [B, T, T]"""
     hidden = (~visible.any(1)).nonzero().tolist()
     if hidden:
         sequence, key = hidden[0]
         raise _padded(f"that no query of sequence {sequence} of its batch sees key {key}")
     for sequence, sees in enumerate(visible):
         first, last = probe.reach(sees)
-        # Where weights are returned, those of a pad may be even over all keys.
+        # Returned weights of a pad may be uniform over all keys.
         if call.weights is not None and probe.shape_of(first, last) is None:
             raise _padded(f"that queries of sequence {sequence} of its batch see keys behind them and others do not "
                           f"({probe.where(call)})")
@@ -223,7 +222,7 @@ def _padded(found: str) -> UnsupportedModel:
 
 
 def _refusing_masks(module: nn.Module) -> Callable[..., None]:
-    """A family that returns its weights does not say what its mask hid."""
+    """Returns a hook that refuses masks, since a family that returns its weights does not report hidden keys."""
     arguments = arguments_of(module)
 
     def refuse(_: nn.Module, args: Any, kwargs: Any) -> None:

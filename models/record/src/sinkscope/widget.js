@@ -46,7 +46,7 @@ addEventListener('message', async ({ data }) => {
     for (const figure of figures) {
       for (const kind of ['run', 'error'])
         figure.addEventListener(kind, ({ detail }) => say(kind, JSON.parse(JSON.stringify(detail))));
-      // What is selected in one figure is selected in all.
+      // A selection in one figure applies to all.
       figure.addEventListener('select', ({ detail }) => {
         set(Object.fromEntries(Object.entries(detail).filter(([, at]) => Number.isInteger(at))));
         say('select', JSON.parse(JSON.stringify(detail)));

@@ -51,7 +51,7 @@ class Widget(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
-        """Bytes go to a view when it asks for them, and are not kept in the notebook."""
+        """A view requests bytes, which are not stored in the notebook."""
         element = files("sinkscope") / "static" / "element.json"
         if message.get("request") == "element" and element.is_file():
             self.send({"kind": "element"}, [element.read_bytes(), bytes_of(self.recording)])
@@ -105,15 +105,14 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
         right.set_axis_off()
         right.set_title("map: not kept")
     out = BytesIO()
-    # Letters stay letters in a vector file.
+    # Keeps letters as text in a vector file.
     with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
         figure.savefig(out, format=format)
     return out.getvalue()
 
 
 def _alpha(recording: Recording, prompt: int) -> Array | None:
-    """alpha of the first token in each head, [L, H], from the means, the prompt, or its maps; else
-    None."""
+    """Returns alpha of the first token in each head, [L, H], from the means, the prompt, or its maps; else None."""
     at = recording.first
     for name in ("mean.alpha", f"{prompt}.alpha"):
         if name in recording:
@@ -128,7 +127,7 @@ def _alpha(recording: Recording, prompt: int) -> Array | None:
 
 def _selected(recording: Recording, alpha: Array | None, layer: int | None, head: int | None,
               ) -> tuple[int, int]:
-    """The row and the head that are meant: of what is None, those of the largest alpha."""
+    """Returns the row and the head; None selects those of the largest alpha."""
     layers, H = list(recording.layers), recording.model["H"]
     if layer is not None and layer not in layers:
         raise ValueError(f"layer: expected a layer with attention ({', '.join(map(str, layers))}), found {layer}")
