@@ -302,7 +302,8 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
   const change = lossChangeOf(frame, [ablation(at)], context);
   if (change === undefined) return 'Does the model use this head? Ablating it …';
   if (!Number.isFinite(change)) return '';
-  const uses = Math.abs(change) < 0.01 ? 'barely uses' : 'uses';
+  const uses =
+    Math.abs(change) < 0.01 ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
   return (
     `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${signed(change)} nats per token: on this ` +
     `text the model ${uses} what the head writes.`
