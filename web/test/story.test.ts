@@ -148,7 +148,7 @@ describe('queries and keys as arrows', () => {
       /^Arrows for the query of token 2/,
     );
     // Grey arrows are labelled, too.
-    expect(view.texts('svg text')[1]).toBe('keys of the other 2 tokens');
+    expect(view.texts('svg text')[1]).toBe('2 other keys');
     // A shorter text has no such token.
     view.draw({ ...keyed(), T: 2, tokens: keyed().tokens.slice(0, 2) } as Frame, { query: 2 });
     expect(view.texts('svg text')[1]).toBe('key of “a”');
@@ -542,7 +542,9 @@ describe('the story', () => {
     ]);
     const late = async (...losses: number[]) => (await words([own], { losses }))[1];
     expect(await late()).toBe('Does the model use this head? Ablating it …');
-    expect(await late(2.5, 2)).toMatch(/by −0\.500 nats/);
+    expect(await late(2.5, 2)).toMatch(
+      /by −0\.500 nats per token: on this text the model does better without what the head writes\.$/,
+    );
     expect(await late(0, 0.0023)).toMatch(
       /by \+0\.002 nats per token: on this text the model barely uses/,
     );
