@@ -101,7 +101,8 @@ static bool is_plain(ss_dtype type) {
 /* Rows of a block type cannot begin inside a block, and those of I8 have scales in a matrix only.
  */
 static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *tensor) {
-    size_t last = tensor->dims[tensor->rank - 1], block = ss_dtype_block(tensor->type);
+    size_t last = tensor->rank ? tensor->dims[tensor->rank - 1] : 1,
+           block = ss_dtype_block(tensor->type);
     if (tensor->type == SS_I8 && tensor->rank != 2)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
                                  "expected I8 in a matrix only");
@@ -165,6 +166,7 @@ static float *load_shape(ss_loader *loader, const char *name, const ss_tensor *s
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n) {
     ss_tensor shape = {.rank = 1, .dims = {n}};
     if (rows) shape = (ss_tensor){.rank = 2, .dims = {rows, n}};
+    if (n == 0) shape = (ss_tensor){.rank = 0};
     return load_shape(loader, name, &shape, rows, n);
 }
 
@@ -220,6 +222,7 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
         .step = place->group ? place->step : place->out,
         .pair = place->pair,
         .unpaired = place->unpaired,
+        .pairs_last = place->pairs_last,
         .in_out = place->layout == SS_IN_OUT,
     };
 }

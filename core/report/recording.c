@@ -186,6 +186,7 @@ static void read_model(ss_recording *r, ss_json *json) {
     arch->H = ss_json_int(&model, "H", required, 1, SS_RECORDING_HEADS_MAX);
     arch->G = ss_json_int(&model, "G", required, 1, SS_RECORDING_HEADS_MAX);
     arch->K = ss_json_int(&model, "K", required, 1, SIZE_MOST);
+    arch->U = ss_json_int(&model, "U", arch->K, 1, SIZE_MOST);
     arch->D = ss_json_int(&model, "D", required, 1, SIZE_MOST);
     arch->V = ss_json_int(&model, "V", required, 1, INT_MAX);
     arch->F = ss_json_int(&model, "F", 0, 0, SIZE_MOST);

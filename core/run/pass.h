@@ -53,11 +53,11 @@ typedef struct ss_scratch {
     int32_t *ranks;         /* [S] positions of the keys for one query */
     unsigned char *visible; /* [S] 1 for a visible key */
     float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
-    float *keys;            /* [B+S][K] keys or values that differ from the trace's */
+    float *keys;            /* [B+S][max(K, U)] keys or values that differ from the trace's */
     float *scores;          /* [SS_ATTENTION_ROWS][B+S] */
     float *tiles;           /* queries or weights as a product reads them, of the same size */
     float *key_panels;      /* [ceil((B+S)/8)][K][8] */
-    float *value_panels;    /* [ceil(K/8)][B+S][8] */
+    float *value_panels;    /* [ceil(U/8)][B+S][8] */
 } ss_scratch;
 
 /* Sizes: n rows per chunk, C tokens, S slots; B is 1 with a bias key, else 0. */
@@ -91,14 +91,16 @@ typedef struct ss_pass {
     unsigned hook_points; /* SS_AT_... points at which an edit acts (edits/table.h) */
     int32_t *positions;   /* [C] position of each token */
     ss_cache cache;
-    float *stream;    /* [n][D] residual stream of a chunk, or [C][D] of the text by layer, */
-    float *x;         /* [n][D] and its rows of the chunk */
-    float *y;         /* [n][D] normed x, the input of a block */
-    float *attn_out;  /* [n][D] output of attention, unless it is recorded */
-    float *ffn_out;   /* [n][D] output of the feed-forward, likewise */
-    float *kv;        /* [n][G*K] keys, then values, before they are cached */
-    float *q;         /* [n][H*K] queries, which attention overwrites with head outputs */
-    float *gate, *up; /* [n][F], or as wide as the shared expert */
+    float *stream;   /* [n][D] residual stream of a chunk, or [C][D] of the text by layer, */
+    float *x;        /* [n][D] and its rows of the chunk */
+    float *y;        /* [n][D] normed x, the input of a block */
+    float *attn_out; /* [n][D] output of attention, unless it is recorded */
+    float *ffn_out;  /* [n][D] output of the feed-forward, likewise */
+    float *latent; /* [n][max(q_latent, kv_latent)] what queries, or keys and values, are made of */
+    float *kv;     /* [n][G*K] keys, then [n][G*U] values, before they are cached */
+    float *q;      /* [n][H*K] queries */
+    float *head_out;  /* [n][H*U] head outputs; where U is K, attention overwrites q with them */
+    float *gate, *up; /* [n][F], or as wide as the shared expert or the dense layers */
     float *gates;     /* [n][gated heads * gate width], gated attention only */
     float
         *router;  /* [n][E] weights of the experts; this and the next two for models with experts */

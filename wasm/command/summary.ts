@@ -133,9 +133,9 @@ export function figure(
   if (letters.length === 1)
     return mean.length === 1 ? digits(mean[0]) + spread : mean.map(digits).join(' ');
   const [rows, heads, ...rest] = shape;
-  const each = rest.reduce((a: number, b: number) => a * b, 1);
+  const rowSize = rest.reduce((a: number, b: number) => a * b, 1);
   const offset = letters[2] === 'T' ? position : 0;
-  const values = Array.from({ length: rows * heads }, (_, i) => mean[i * each + offset]);
+  const values = Array.from({ length: rows * heads }, (_, i) => mean[i * rowSize + offset]);
   const at = largest(values);
   if (at < 0) return '-';
   const sum = values.reduce((a: number, b) => a + Number(b), 0);

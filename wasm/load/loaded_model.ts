@@ -167,11 +167,11 @@ export class LoadedModel {
     if (head !== undefined) expectInteger(head, 0, H - 1, 'head');
     const silence = layer === undefined ? [] : [{ kind: 'silence', layer, head }];
     const shared = { eps: options.eps, special: options.special, signal, onProgress };
-    const before = await this.measure(text, shared);
-    const after = await this.measure(text, { ...shared, edits: [...(edits ?? []), ...silence] });
-    const [lossBefore, lossAfter] = [before.loss, after.loss];
+    const baseline = await this.measure(text, shared);
+    const ablated = await this.measure(text, { ...shared, edits: [...(edits ?? []), ...silence] });
+    const [lossBefore, lossAfter] = [baseline.loss, ablated.loss];
     const change = lossBefore === null || lossAfter === null ? null : lossAfter - lossBefore;
-    return { before, after, change };
+    return { before: baseline, after: ablated, change };
   }
 
   /** Closes the model and its tokenizer, and the engine if it was started for it. */

@@ -46,8 +46,13 @@ export async function headEffects(
       for (let i = offset; i < L * H; i += share) {
         const [layer, head] = [layerNumber(model.architecture, Math.floor(i / H)), i % H];
         const ablated = [...edits, { kind: 'silence', layer, head }];
-        const from = { run: base, layer };
-        const run = await replica.run(ids, { ...shared, edits: ablated, fields: ['loss'], from });
+        const origin = { run: base, layer };
+        const run = await replica.run(ids, {
+          ...shared,
+          edits: ablated,
+          fields: ['loss'],
+          from: origin,
+        });
         const change = run.metric('loss_change', { base }).finally(() => run.close());
         data[i] = (await change).data[0];
         onProgress?.({ stage: 'measure', done: ++count, total });

@@ -1,6 +1,6 @@
 /**
- * What production models do about their sinks, a row a model family; lesson 5 and Compare draw the same rows. Every
- * row names a source that says so. This page measured none of these models: the measured numbers are the twins'.
+ * Remedies of production models for their sinks, a row per model family; lesson 5 and Compare draw the same rows. Every
+ * row names a source that states it. This page measured none of these models: the measured numbers are the twins'.
  */
 
 interface Source {
@@ -32,7 +32,7 @@ export interface Remedy {
   readonly families: readonly Family[];
 }
 
-/** The code that was read, of the version that the recorder is tested with. */
+/** A reference to code, in the version of transformers that the recorder is tested with. */
 const code = (family: string, name: string): Source => ({
   title: `code of transformers 5.23.0: ${name}`,
   url: `https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/${family}/modeling_${family}.py`,
@@ -170,9 +170,9 @@ const signed = (value: number) =>
 /** States measurements of a remedy's twin, compared with softmax, and a paper's of its own pair of models. */
 export function twinWords({ twin, note }: Remedy, zoo: readonly Twin[]): string {
   const [own, softmax] = [twin, 'softmax'].map((id) => {
-    const found = zoo.find((one) => one.id === id);
-    if (!found) throw new Error(`The twin “${id}”: expected a model of the zoo, found none.`);
-    return found;
+    const twinRow = zoo.find((one) => one.id === id);
+    if (!twinRow) throw new Error(`The twin “${id}”: expected a model of the zoo, found none.`);
+    return twinRow;
   }) as [Twin, Twin];
   const share = ({ measured }: Twin) => `${Number(measured.sink_1).toFixed(0)}%`;
   const { seeds, outcomes } = own.differs ?? {};

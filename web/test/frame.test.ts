@@ -3,6 +3,7 @@ import { judge, leastTokens } from 'sinkscope';
 import {
   alphaOfKey,
   drawnMap,
+  groupOf,
   hiddenLayer,
   indexOfMost,
   isMasked,
@@ -47,6 +48,15 @@ describe('a frame', () => {
       0,
       0,
     ]);
+  });
+
+  it('has the key/value head of a head, which layers with fewer of them give more heads', () => {
+    const sizes = [2, 1].map((G) => ({ G, K: 3, U: 3 }));
+    const groups = (architecture: object, layer: number) =>
+      [0, 1, 2, 3].map((head) => groupOf({ architecture } as unknown as Frame, { layer, head }));
+    expect(groups({ H: 4, G: 2 }, 1)).toEqual([0, 0, 1, 1]);
+    expect(groups({ H: 4, G: 2, sizes }, 0)).toEqual([0, 0, 1, 1]);
+    expect(groups({ H: 4, G: 2, sizes }, 1)).toEqual([0, 0, 0, 0]);
   });
 
   it('has no weight for keys after the query, unless tokens see later ones', () => {

@@ -394,10 +394,10 @@ describe('what an intervention changes', () => {
     expect([...map!.data.data]).toEqual([0, NaN, NaN, -0.5, 0.5, NaN, 0, 0.25, -0.25]);
     expect(map!.data.scale).toMatchObject({ low: -0.5, high: 0.5 });
     expect(own.texts('.subtitle')).toEqual(['Attention of head L1H0', 'α₁ of all heads']);
-    expect(ends(own)).toBe('-0.50+0.50');
+    expect(ends(own)).toBe('−0.50+0.50');
     expect(own.says('1,1 1,0 -1,0 0,-1')).toEqual([
       'query 1 “a” → key 1 “a”: +0.500',
-      'query 1 “a” → key 0 “<s>”: -0.500',
+      'query 1 “a” → key 0 “<s>”: −0.500',
       '',
       '',
     ]);

@@ -54,11 +54,20 @@ static const ss_family families[] = {
     {"gemma2", false, ss_gemma2_read, ss_llama_load, CAPS},
     {"gemma3_text", false, ss_gemma3_read, ss_llama_load, NULL},
     {"gemma3", false, ss_gemma3_whole_read, ss_gemma3_whole_load, NULL},
+    {"gemma4_text", false, ss_gemma4_read, ss_gemma4_load,
+     "final_logit_softcapping use_bidirectional_attention"},
     {"falcon", false, ss_falcon_read, ss_falcon_load, NULL},
     {"bloom", false, ss_bloom_read, ss_falcon_load, NULL},
     {"mpt", false, ss_mpt_read, ss_mpt_load, NULL},
     {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load, NULL},
     {"bert", false, ss_bert_read, ss_bert_load, NULL},
+    {"deepseek_v2", false, ss_deepseek_v2_read, ss_deepseek_load, NULL},
+    {"deepseek_v3", false, ss_deepseek_v3_read, ss_deepseek_load, NULL},
+    {"dots1", false, ss_dots1_read, ss_dots1_load, NULL},
+    {"granite_swa", false, ss_granite_swa_read, ss_granite_swa_load, FACTORS},
+    {"mimo_v2_flash", false, ss_mimo_read, ss_mimo_load, NULL},
+    {"apertus", false, ss_apertus_read, ss_apertus_load, NULL},
+    {"phimoe", false, ss_phimoe_read, ss_phimoe_load, NULL},
 };
 
 const ss_family *ss_family_find(const char *name) {
@@ -159,6 +168,8 @@ ss_activation ss_read_activation(ss_json *json, const char *key, const char *sta
         {"relu2", SS_ACTIVATION_RELU2},
     };
     const char *name = ss_json_text(json, key, standard);
+    /* Only apertus has its curves. */
+    if (!strcmp(name, standard) && !strcmp(name, "xielu")) return SS_ACTIVATION_XIELU;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(name, table[i].name)) return table[i].activation;
     ss_json_refuse(json, key, "\"silu\", \"gelu\", \"gelu_new\", \"relu\" and \"relu2\"", name);

@@ -31,12 +31,19 @@ void ss_family_names(char *text, size_t bytes);
  * reads lists those that this family computes, or is NULL. */
 void ss_family_refuse(ss_json *json, const char *reads);
 
+void ss_apertus_load(ss_model *model, ss_loader *loader);
+void ss_apertus_read(ss_arch *arch, ss_json *json);
 void ss_bert_load(ss_model *model, ss_loader *loader);
 void ss_bert_read(ss_arch *arch, ss_json *json);
 void ss_bloom_read(ss_arch *arch, ss_json *json);
 void ss_codegen_read(ss_arch *arch, ss_json *json);
 void ss_cohere_read(ss_arch *arch, ss_json *json);
 void ss_cohere2_read(ss_arch *arch, ss_json *json);
+void ss_deepseek_load(ss_model *model, ss_loader *loader);
+void ss_deepseek_v2_read(ss_arch *arch, ss_json *json);
+void ss_deepseek_v3_read(ss_arch *arch, ss_json *json);
+void ss_dots1_load(ss_model *model, ss_loader *loader);
+void ss_dots1_read(ss_arch *arch, ss_json *json);
 void ss_ernie_read(ss_arch *arch, ss_json *json);
 void ss_exaone4_read(ss_arch *arch, ss_json *json);
 void ss_falcon_h1_load(ss_model *model, ss_loader *loader);
@@ -47,6 +54,8 @@ void ss_gemma2_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_whole_load(ss_model *model, ss_loader *loader);
 void ss_gemma3_whole_read(ss_arch *arch, ss_json *json);
+void ss_gemma4_load(ss_model *model, ss_loader *loader);
+void ss_gemma4_read(ss_arch *arch, ss_json *json);
 void ss_glm_load(ss_model *model, ss_loader *loader);
 void ss_glm_read(ss_arch *arch, ss_json *json);
 void ss_glm4_read(ss_arch *arch, ss_json *json);
@@ -62,6 +71,8 @@ void ss_gpt_oss_read(ss_arch *arch, ss_json *json);
 void ss_gptj_load(ss_model *model, ss_loader *loader);
 void ss_gptj_read(ss_arch *arch, ss_json *json);
 void ss_granite_read(ss_arch *arch, ss_json *json);
+void ss_granite_swa_load(ss_model *model, ss_loader *loader);
+void ss_granite_swa_read(ss_arch *arch, ss_json *json);
 void ss_granitemoe_load(ss_model *model, ss_loader *loader);
 void ss_granitemoe_read(ss_arch *arch, ss_json *json);
 void ss_helium_read(ss_arch *arch, ss_json *json);
@@ -72,6 +83,8 @@ void ss_lfm2_load(ss_model *model, ss_loader *loader);
 void ss_lfm2_read(ss_arch *arch, ss_json *json);
 void ss_llama_load(ss_model *model, ss_loader *loader);
 void ss_llama_read(ss_arch *arch, ss_json *json);
+void ss_mimo_load(ss_model *model, ss_loader *loader);
+void ss_mimo_read(ss_arch *arch, ss_json *json);
 void ss_mistral_read(ss_arch *arch, ss_json *json);
 void ss_mixtral_load(ss_model *model, ss_loader *loader);
 void ss_mixtral_read(ss_arch *arch, ss_json *json);
@@ -88,6 +101,8 @@ void ss_phi_load(ss_model *model, ss_loader *loader);
 void ss_phi_read(ss_arch *arch, ss_json *json);
 void ss_phi3_load(ss_model *model, ss_loader *loader);
 void ss_phi3_read(ss_arch *arch, ss_json *json);
+void ss_phimoe_load(ss_model *model, ss_loader *loader);
+void ss_phimoe_read(ss_arch *arch, ss_json *json);
 void ss_qwen2_read(ss_arch *arch, ss_json *json);
 void ss_qwen_moe_load(ss_model *model, ss_loader *loader);
 void ss_qwen2_moe_read(ss_arch *arch, ss_json *json);
@@ -181,6 +196,9 @@ typedef struct ss_llama_defaults {
 /* Sizes, rotary positions, RMSNorm, gated feed-forward and no biases. */
 void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults);
 
+/* Granite's factors of embeddings, scores, branches and logits. */
+void ss_read_granite_factors(ss_arch *arch, ss_json *json);
+
 /* attention_bias for q, k, v and o; mlp_bias for the feed-forward. */
 void ss_read_llama_biases(ss_arch *arch, ss_json *json);
 
@@ -219,6 +237,10 @@ void ss_refuse_dense_layers(ss_json *json);
 
 /* Loads a gated feed-forward whose gate and up are one matrix, "layers.%d.mlp.gate_up_proj". */
 void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);
+
+/* Loads the sink logits of a layer, which must have them; llama treats them as optional, since its
+ * other operations have none. */
+void ss_load_sinks(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);

@@ -134,7 +134,8 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
 
 /* Hunyuan calls its norms query_layernorm and key_layernorm; all others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
+    ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t K = (size_t)own.K, H = (size_t)arch->H, G = (size_t)own.G;
     bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (!arch->qk_norm) return;
@@ -148,16 +149,17 @@ static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arc
 }
 
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t D = (size_t)arch->D, K = (size_t)arch->K;
-    size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
+    ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t D = (size_t)arch->D, K = (size_t)own.K, U = (size_t)own.U;
+    size_t H = (size_t)arch->H, G = (size_t)own.G, HK = H * K;
     bool bias = arch->attention_bias;
     ss_place q = {.in = D, .out = HK};
     if (has_pairs_side_by_side(loader, arch)) {
         q.pair = K;
-        q.unpaired = K - (size_t)arch->rotary_width;
+        q.unpaired = K - (size_t)own.rotary_width;
     }
     ss_place k = q;
-    k.out = GK;
+    k.out = G * K;
     if (has_gates_in_q(arch)) {
         q = (ss_place){.in = D, .out = HK, .total = 2 * HK, .group = K, .step = 2 * K};
         ss_place gate = q;
@@ -166,9 +168,10 @@ void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch
     }
     ss_load_place(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
     ss_load_place(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, &k);
-    ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, GK);
+    if (!arch->keys_as_values || arch->windowed[loader->layer])
+        ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, G * U);
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias,
-                   arch->added_heads ? K : HK, D);
+                   arch->added_heads ? U : H * U, D);
     load_qk_norms(layer, loader, arch);
     if (ss_load_has(loader, "layers.%d.self_attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "layers.%d.self_attn.sinks", 0, (size_t)arch->H);

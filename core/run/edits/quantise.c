@@ -37,7 +37,7 @@ int ss_together_quantise(const float *values) {
 
 /* Columns of the widest rows that the edit rounds. */
 static size_t columns_of(const ss_arch *arch) {
-    int heads = arch->H * arch->K;
+    int heads = arch->H * (arch->K > arch->U ? arch->K : arch->U);
     return (size_t)(heads > arch->D ? heads : arch->D);
 }
 
@@ -144,9 +144,10 @@ static void count_weights(const ss_pass *pass, const float *values) {
     for (int a = 0; counted && a < model->arch.L; a++, counted += 2) {
         int l = model->arch.layers[a];
         const ss_layer *at = &model->layers[l];
-        const ss_linear *const own[] = {&at->q,        &at->k,          &at->v,        &at->o,
-                                        &at->gate,     &at->router,     &at->ffn.gate, &at->ffn.up,
-                                        &at->ffn.down, &at->shared_gate};
+        const ss_linear *const own[] = {
+            &at->q,        &at->k,         &at->v,       &at->o,        &at->gate,
+            &at->router,   &at->ffn.gate,  &at->ffn.up,  &at->ffn.down, &at->shared_gate,
+            &at->q_latent, &at->kv_latent, &at->k_shared};
         double sums[2] = {0};
         if (!ss_edit_holds(values[LAYER], l)) continue;
         for (size_t i = 0; i < sizeof own / sizeof *own; i++)

@@ -66,6 +66,8 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "hunyuan_v1_moe": (transformers.HunYuanMoEV1Config, SIZES),
     "gemma2": (transformers.Gemma2Config, SIZES),
     "gemma3_text": (transformers.Gemma3TextConfig, SIZES),
+    # The core refuses per-layer embeddings, which the default has.
+    "gemma4_text": (transformers.Gemma4TextConfig, SIZES | {"hidden_size_per_layer_input": 0}),
     "falcon": (transformers.FalconConfig, WITHOUT_F),
     "bloom": (transformers.BloomConfig,
               dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61)),
@@ -74,6 +76,14 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "gpt_oss": (transformers.GptOssConfig, SIZES | {
         "rope_parameters": {"rope_type": "default", "rope_theta": 150000.0}}),
     "bert": (transformers.BertConfig, SIZES),
+    "deepseek_v2": (transformers.DeepseekV2Config, SIZES | {"num_experts_per_tok": 6}),
+    "deepseek_v3": (transformers.DeepseekV3Config, SIZES | {"num_attention_heads": 128}),
+    "granite_swa": (transformers.GraniteSWAConfig, SIZES),
+    "mimo_v2_flash": (transformers.MiMoV2FlashConfig, SIZES),
+    "apertus": (transformers.ApertusConfig, SIZES),
+    "phimoe": (transformers.PhimoeConfig, SIZES),
+    "dots1": (transformers.Dots1Config, SIZES | {
+        "n_routed_experts": 128, "num_experts_per_tok": 6, "n_shared_experts": 2}),
 }
 
 

@@ -1,4 +1,4 @@
-/** One number of every head as a picture: layers down, heads across. A click opens the head. */
+/** A picture of one number per head: layers down, heads across. A click selects the head. */
 import { html, nothing, render } from 'lit';
 import { layerNumber, numbered, type Frame } from '../frame';
 import { drawChart, type ChartData } from '../plot/chart';
