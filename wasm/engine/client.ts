@@ -399,10 +399,10 @@ function checkBeside(run: unknown, copy: Copy, where: string): asserts run is Ru
 function checkFrom(
   { run, layer }: { run: unknown; layer?: unknown },
   copy: Copy,
-  { L }: Architecture,
+  { L, blocks = L }: Architecture,
 ) {
   checkBeside(run, copy, 'from.run');
-  if (layer !== undefined) expectInteger(layer, 0, L, 'from.layer');
+  if (layer !== undefined) expectInteger(layer, 0, blocks, 'from.layer');
 }
 
 class Run implements RunShape {

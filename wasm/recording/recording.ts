@@ -51,10 +51,10 @@ export class Recording implements RecordingShape {
   edits: readonly Edit[] = [];
 
   get architecture() {
-    const { family, L, blocks, layers, H, G, K, D, V, F, E, operation, mask, windows } =
+    const { family, L, blocks, layers, H, G, K, U, D, V, F, E, operation, mask, windows } =
       this.conditions.model;
     const attention = { operation, parameters: {} };
-    return { family, L, blocks, layers, H, G, K, D, V, F, E, attention, mask, windows };
+    return { family, L, blocks, layers, H, G, K, U, D, V, F, E, attention, mask, windows };
   }
 
   get tokens() {

@@ -128,7 +128,7 @@ export function firstKey({ firstAt }: Pick<Frame, 'firstAt'>): number {
   return firstAt?.key ?? 0;
 }
 
-/** Returns the model's own number of a layer with attention: a recorded hybrid has other layers between. */
+/** Returns the model's own number of a layer with attention: a hybrid has other layers between. */
 export function layerNumber({ architecture }: Pick<Frame, 'architecture'>, layer: number): number {
   return architecture.layers?.[layer] ?? layer;
 }
@@ -349,11 +349,25 @@ export function headAt(i: number, H: number): Head {
   return { layer: Math.floor(i / H), head: i % H };
 }
 
-/** Returns the requested head, or the one that gives the first token the largest weight. */
+/** Returns a head as links and edits name it, with the model's number of its layer. */
+export function numbered(frame: Pick<Frame, 'architecture'>, { layer, head }: Head): Head {
+  return { layer: layerNumber(frame, layer), head };
+}
+
+/** Returns the index, among the layers with attention, of a layer with this number, or of the last one before it. */
+export function layerIndex(
+  { architecture: { L, layers } }: Pick<Frame, 'architecture'>,
+  number: number,
+): number {
+  const below = layers?.filter((layer) => layer <= number).length ?? number + 1;
+  return Math.min(Math.max(below, 1), L) - 1;
+}
+
+/** Returns the requested head, whose layer has the model's number, or the head that gives the first token the largest weight. */
 export function selectedHead(frame: Frame, { layer, head }: Head): Head {
-  const { L, H } = frame.architecture;
+  const { H } = frame.architecture;
   if (layer >= 0 && head >= 0)
-    return { layer: Math.min(layer, L - 1), head: Math.min(head, H - 1) };
+    return { layer: layerIndex(frame, layer), head: Math.min(head, H - 1) };
   // A study with other metrics lacks alpha.
   const best = frame.tensors.alpha ? indexOfMost(firstWeights(frame)) : 0;
   return headAt(best, H);
@@ -426,6 +440,18 @@ export function superWeightOf({
   ];
   return { layer, row, column, token, share: (weight * input) / output };
 }
+
+/** Returns the key/value head that a head uses; layers may have fewer of them than the model has at most. */
+export function groupOf(
+  { architecture: { H, G, sizes } }: Pick<Frame, 'architecture'>,
+  { layer, head }: Head,
+): number {
+  return Math.floor(head / (H / (sizes?.[layer]?.G ?? G)));
+}
+
+/** The numbers of a quantity of key/value heads; NaN stands for one that a layer lacks. */
+export const present = (values: ArrayLike<number>): number[] =>
+  Array.from(values).filter((value) => !Number.isNaN(value));
 
 export function mean(values: ArrayLike<number>, from = 0): number {
   let sum = 0;

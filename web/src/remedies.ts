@@ -16,6 +16,8 @@ interface Family {
   readonly where: string;
   /** A checkpoint that the Python recorder opens, or the reason why there is none. */
   readonly checkpoint: string | { readonly none: string };
+  /** True if the checkpoint also opens in this page. */
+  readonly opens?: boolean;
   readonly source: Source;
 }
 
@@ -97,6 +99,7 @@ export const REMEDIES: readonly Remedy[] = [
         family: 'qwen3_5_text',
         where: 'the same gate; its code does not say why',
         checkpoint: 'Qwen/Qwen3.5-0.8B',
+        opens: true,
         source: code('qwen3_5', 'Qwen3_5Attention'),
       },
     ],
@@ -138,10 +141,11 @@ export const REMEDIES: readonly Remedy[] = [
 
 export const HEADS = ['Model', 'For the recorder', 'Source'] as const;
 export const COMPARED = 'Compare its twin with softmax';
-/** Explains why no row links to the model in this page, and how to open it: the sentence before and after a command. */
+export const OPEN_HERE = 'open it here';
+/** Explains why most rows have no such link, and how to open their models: the sentence before and after a command. */
 export const NOT_HERE = {
   before:
-    'This page opens none of them: it reads gpt-oss, whose smallest model is too large for a browser, and not yet the other families. ' +
+    'Without that link a model is too large for a browser, as all of gpt-oss and Qwen3-Next are, or of a family that this page does not read yet. ' +
     'The Python recorder takes the models in the second column, ',
   command: 'python -m sinkscope record MODEL',
   after: ', and this page opens the recording.',

@@ -6,6 +6,7 @@ import {
   alphaOfKey,
   firstKey,
   type Frame,
+  groupOf,
   type Head,
   layerNumber,
   mean,
@@ -43,7 +44,7 @@ export function choiceWords(change: number): string {
   if (!Number.isFinite(change)) return '';
   const times = Math.exp(change);
   if (Math.abs(times - 1) < 0.005) return 'the model is as unsure of each next token as before';
-  return `as if the model chose each token among ${times.toFixed(times < 9.95 ? 2 : 0)} times as many`;
+  return `the model is as unsure as with ${times.toFixed(times < 9.95 ? 2 : 0)} times as many choices for each token`;
 }
 
 /** A loss before and after a change. @param whose loss, and on what text */
@@ -299,8 +300,8 @@ export const SOFTMAX_AND_SIGMOID =
 
 /** Explains the use of attention on a small value, for heads that have both. */
 export function purposeWords(frame: Frame, at: Head): string {
-  const { H, G } = frame.architecture;
-  const ratio = frame.tensors.value_ratio?.data[at.layer * G + Math.floor(at.head / (H / G))];
+  const { G } = frame.architecture;
+  const ratio = frame.tensors.value_ratio?.data[at.layer * G + groupOf(frame, at)];
   const claim = claimOf(frame, at);
   if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
     return '';

@@ -19,7 +19,8 @@ describe('interventions by hand', () => {
         [edit.name, ...edit.values].join(' '),
       );
     const always = ['silence 1 0', 'clamp_channel 7 1 2', 'clamp_channel 7 1 2 to=mean'];
-    expect(of({})).toEqual(always);
+    // Without a selection of the first token.
+    expect(of({})).toEqual(['hide_key 0', 'scale_value 0 0', ...always]);
     expect(of({ key: 2 })).toEqual(['hide_key 2', 'scale_value 2 0', ...always]);
     expect(of({ query: 1 })).toEqual(['hide_key 1', 'scale_value 1 0', ...always]);
     expect(of({ key: 0, grip: 'layer' })).toEqual(['hide_key 0 1', 'scale_value 0 0 1', ...always]);

@@ -397,7 +397,7 @@ describe('the change by an intervention', () => {
     expect(ends(own)).toBe('−0.50+0.50');
     expect(own.says('1,1 1,0 -1,0 0,-1')).toEqual([
       'query 1 “a” → key 1 “a”: +0.500',
-      'query 1 “a” → key 0 “<s>”: -0.500',
+      'query 1 “a” → key 0 “<s>”: −0.500',
       '',
       '',
     ]);

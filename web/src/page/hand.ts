@@ -7,8 +7,12 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
 import type { Context } from './context';
 import {
+  groupOf,
   hiddenLayer,
+  layerIndex,
+  layerNumber,
   massiveOf,
+  numbered,
   selectedHead,
   superWeightOf,
   type Frame,
@@ -46,7 +50,8 @@ function chosenValue(frame: Frame, state: State) {
   const massive = massiveOf(frame);
   if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
     return massive && { ...at(massive), name: `${massive.channel} (the largest)` };
-  const layer = massive && hiddenLayer(frame, state.layer);
+  const layer =
+    massive && hiddenLayer(frame, state.layer < 0 ? -1 : layerIndex(frame, state.layer));
   return layer === undefined
     ? undefined
     : { ...at({ layer, channel, token: query }), name: String(channel) };
@@ -54,8 +59,7 @@ function chosenValue(frame: Frame, state: State) {
 
 /** Returns the interventions on the selection. */
 export function movesOf(frame: Frame, state: State): Move[] {
-  const at = selectedHead(frame, state);
-  const { H, G } = frame.architecture;
+  const at = numbered(frame, selectedHead(frame, state));
   const scope = places(state.grip, at);
   const moves: Move[] = [];
   // Without a selection it is the first token that is acted on.
@@ -63,7 +67,7 @@ export function movesOf(frame: Frame, state: State): Move[] {
   if (key < frame.T) {
     const name = `${key ? `token ${key}` : 'the first token'} ${quote(frame, key)}`;
     const [layer, head] = scope;
-    const group = head === undefined ? [] : [Math.floor(head / (H / G))];
+    const group = head === undefined ? [] : [groupOf(frame, selectedHead(frame, state))];
     const values = layer === undefined ? [] : [layer, ...group];
     moves.push(
       { says: `Hide ${name}`, edit: edit('hide_key', key, ...scope) },
@@ -87,7 +91,8 @@ export function movesOf(frame: Frame, state: State): Move[] {
   }
   const heavy = superWeightOf(frame);
   if (heavy) {
-    const { layer, row, column } = heavy;
+    const { row, column } = heavy;
+    const layer = layerNumber(frame, heavy.layer);
     moves.push({
       says: `Zero weight (${row}, ${column}) of down in layer ${layer}, which writes the largest value`,
       edit: edit('scale_weight', 'down', layer, row, column, 0),
@@ -110,7 +115,7 @@ export function moved(subject: string, wanted: SubjectEdit): string {
 export function handControls(context: Context, frame: Frame): TemplateResult | typeof nothing {
   const state = context.state.value;
   if (state.hide.includes('hand')) return nothing;
-  const { layer, head } = selectedHead(frame, state);
+  const { layer, head } = numbered(frame, selectedHead(frame, state));
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);

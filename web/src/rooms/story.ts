@@ -7,13 +7,20 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
 import { stepWords } from '../ask/steps';
 import { claimOf } from '../claims';
-import { isBidirectional, layerNumber, selectedHead, type Frame, type Head } from '../frame';
+import {
+  isBidirectional,
+  layerNumber,
+  numbered,
+  selectedHead,
+  type Frame,
+  type Head,
+} from '../frame';
 import { fromScratch } from '../lab/presets';
 import { framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
 import { lessonLink } from '../page/lessons';
 import { explained } from '../page/terms';
-import { lackWords, part, type View } from '../page/view';
+import { part, type View } from '../page/view';
 import type { Study } from '../run/request';
 import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
@@ -76,11 +83,13 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [part(place, 'step-words'), part(place, 'step-picture')];
 }
 
-/** How to read a row, and why it is the first token that wins it. */
+/** How to read a row, and why the first token wins it. */
 const ROW =
-  'A score says how well a token’s key fits the query. The head turns scores into weights, and adds up each value times its weight. Values are vectors: the table gives their lengths.';
+  'A score says how well a token’s key fits the query. The head turns scores into weights, and adds up each value times its weight. Values are vectors: the table gives lengths, which do not add up where vectors point different ways.';
 const FIRST =
-  'Why the first token? Only it is visible to all others, and training often makes it the place for attention that is not needed.';
+  'Softmax makes a head give away 100% of its attention, even for a token that needs nothing from it. Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.';
+
+const ALONE = 'A single token has no other to compare with: type more.';
 
 /** What is said where a reader asks for it. */
 const door = (title: string, said: string) =>
@@ -230,43 +239,13 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
   };
 };
 
-/** A step that is one view of the first model, its sentence at the left, followed by what `intro` says. */
-function ofView(view: View, intro: (frame: Frame, at: Head, context: Context) => unknown): Build {
-  return (place, { context, scope }) => {
-    const [words, picture] = columns(place);
-    const figure = new Figure(picture, view, context, scope, {
-      isBare: true,
-      extra: () => ({ isPlain: true }),
-    });
-    return {
-      wants: () => ({ views: [view] }),
-      draw: (shown) => {
-        const [first] = framesOf(shown);
-        const state = context.state.peek();
-        const at = first && selectedHead(first, state);
-        const lack = first && lackWords(view, first);
-        const isRead = first && view.reads.every((name) => name in first.tensors);
-        const said =
-          first && first.T < 2
-            ? 'A single token has no other to compare with: type more.'
-            : first && isRead && !lack
-              ? view.says(first, at!, state)
-              : '';
-        render(said ? answer(said, intro(first!, at!, context)) : nothing, words);
-        figure.update(shown.slice(0, 1));
-      },
-    };
-  };
-}
-
 /** 3: one row, worked out in both models; behind a door, where its scores come from. */
 const oneRow: Build = (place, { context, scope }) => {
   const words = part(place, 'step-words');
   const figure = new Figure(place, row, context, scope, { isBare: true });
-  const last = part(place, '');
   const scores = part(place, 'more', 'details');
   part(scores, '', 'summary').textContent = 'Where do the scores come from?';
-  const said = part(scores, '', 'p');
+  const from = part(scores, '', 'p');
   const picture = new Figure(scores, arrows, context, scope, {
     isBare: true,
     extra: () => ({ isPlain: true }),
@@ -278,18 +257,14 @@ const oneRow: Build = (place, { context, scope }) => {
       const [first] = frames;
       const state = context.state.peek();
       const worked = first && workedRow(first, state.query);
-      const answer =
-        first && first.T < 2
-          ? 'A single token has no other to compare with: type more.'
-          : worked && rowAnswer(worked, first);
+      const said = first?.T === 1 ? ALONE : worked && rowAnswer(worked, first);
       render(
-        html`<p class="answer">${answer}</p>
-          ${worked ? html`${paragraphs(ROW)} ${queryRange(first, state, context.set, 'Row')}` : nothing}`,
+        html`<p class="answer">${said}</p>
+          ${worked ? html`${paragraphs(...(first.operation.normalises ? [FIRST] : []), ROW)} ${queryRange(first, state, context.set, 'Row')}` : nothing}`,
         words,
       );
-      render(worked ? paragraphs(FIRST) : nothing, last);
       scores.hidden = !worked;
-      if (worked) render(explained(arrows.says(first, selectedHead(first, state))), said);
+      if (worked) render(explained(arrows.says(first, selectedHead(first, state))), from);
       figure.update(shown);
       picture.update(shown.slice(0, 1));
     },
@@ -299,13 +274,19 @@ const oneRow: Build = (place, { context, scope }) => {
 /** What the model's prediction loses without the head. */
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
   if (!isChangeable(frame)) return '';
-  const change = lossChangeOf(frame, [ablation(at)], context);
+  const change = lossChangeOf(frame, [ablation(numbered(frame, at))], context);
   if (change === undefined) return 'Does the model use this head? Ablating it …';
   if (!Number.isFinite(change)) return '';
-  const uses = Math.abs(change) < 0.01 ? 'barely uses' : 'uses';
+  const uses =
+    Math.abs(change) < 0.01 ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
+  const hidden = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
+  const more =
+    hidden > 0.01 && hidden > 2 * Math.abs(change)
+      ? ' Hiding the first token (step 2) costs more, because all heads must then attend to other tokens and write what these bring along.'
+      : '';
   return (
     `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${signed(change)} nats per token: on this ` +
-    `text the model ${uses} what the head writes.`
+    `text the model ${uses} what the head writes.${more}`
   );
 }
 
@@ -315,19 +296,35 @@ const barsWords = (frame: Frame, at: Head): string =>
   `${BARS} ${groupsWords(writtenOf(frame, at))}`.trim();
 
 /** 4: what such a head writes, beside the other heads. */
-const output: Build = (place, given) => {
-  const step = ofView(outputs, (frame, at, context) => {
-    return html`${paragraphs(barsWords(frame, at))}
-      <p class="late">${explained(ablatedWords(frame, at, context))}</p>`;
-  })(place, given);
+const output: Build = (place, { context, scope }) => {
+  const [words, picture] = columns(place);
+  const figure = new Figure(picture, outputs, context, scope, {
+    isBare: true,
+    extra: () => ({ isPlain: true }),
+  });
   return {
-    ...step,
     wants: (frame, state) => ({
       views: [outputs],
       studies: isChangeable(frame)
-        ? lossStudies(frame, [ablation(selectedHead(frame, state))])
+        ? lossStudies(frame, [ablation(numbered(frame, selectedHead(frame, state)))])
         : [],
     }),
+    draw: (shown) => {
+      const [first] = framesOf(shown);
+      const at = first && selectedHead(first, context.state.peek());
+      const more = (frame: Frame, head: Head) =>
+        html`${paragraphs(barsWords(frame, head))}
+          <p class="late">${explained(ablatedWords(frame, head, context))}</p>`;
+      render(
+        first?.T === 1
+          ? answer(ALONE)
+          : first?.tensors.mixed
+            ? answer(outputs.says(first, at!), more(first, at!))
+            : nothing,
+        words,
+      );
+      figure.update(shown.slice(0, 1));
+    },
   };
 };
 

@@ -1,6 +1,6 @@
 /** Means and standard deviations over the prompts of a question, and one number per prompt. */
 import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
-import { deviation, mean, type Frame } from '../frame';
+import { deviation, mean, present, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
 
@@ -110,7 +110,7 @@ export function notePrompt(
   // A row of the summary is the mean, the minimum and the maximum of a head.
   const masses = measured.row_mass_summary;
   note('row_mass_summary', masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)));
-  note('value_ratio', measured.value_ratio && mean(measured.value_ratio.data));
+  note('value_ratio', measured.value_ratio && mean(present(measured.value_ratio.data)));
   return each;
 }
 

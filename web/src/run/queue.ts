@@ -258,7 +258,7 @@ export class Queue {
 
   /** Returns the head that the page shows of a frame. */
   #headOf(frame: Frame, { head, heads }: Request): Head {
-    return selectedHead(frame, heads?.[frame.subject] ?? head);
+    return heads?.[frame.subject] ?? selectedHead(frame, head);
   }
 
   /** Whether exact weights can replace the preview; generated tokens are not thrown away for them. */

@@ -134,10 +134,8 @@ const STANDARD_BYTES = 2 ** 28;
 
 /** Whether a run can record what views that are opened later may read; maps are computed when they are read. */
 function hasRoom({ fields }: Describe, architecture: Frame['architecture'], T: number): boolean {
-  const sizes = { ...architecture, T, 'L+1': architecture.L + 1 } as unknown as Record<
-    string,
-    number
-  >;
+  const { L, blocks = L } = architecture;
+  const sizes = { ...architecture, T, 'L+1': blocks + 1 } as unknown as Record<string, number>;
   const bytes = fields
     .filter(({ standard, shape }) => standard && !isOfPairs(shape))
     .map(({ shape }) => shape.reduce((product, letter) => product * (sizes[letter] ?? 1), 4));

@@ -123,10 +123,10 @@ function architectureOf(
   // The weight of an operation's own sink logit goes to no key.
   const hasSinkLogit = operation?.parameters.some(({ per_head }) => per_head);
   // A recording of maps alone lacks the model's other sizes.
-  const { D, K, V, ...others } = architecture;
+  const { D, K, U, V, ...others } = architecture;
   const sizes = {
     ...others,
-    ...(K === 1 ? {} : { D, K, V }),
+    ...(K === 1 ? {} : { D, K, U, V }),
     context: conditions.prompts.T,
     parameters: NaN,
     mask_token: null,

@@ -3,7 +3,7 @@
  * with its measured length. Angles between two keys are not drawn.
  */
 import { svg, render, type TemplateResult } from 'lit';
-import { firstKey, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
+import { firstKey, groupOf, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { headWords, quote, show, withSign, word } from '../words';
 import { part, say, type View } from '../page/view';
@@ -25,8 +25,7 @@ function keysOf(frame: Frame, at: Head): Keys | undefined {
   const norms = frame.tensors.key_norm;
   // A single token has no competitor.
   if (!cos || !norms || frame.T < 2) return undefined;
-  const { H, G } = frame.architecture;
-  const group = { layer: at.layer, head: Math.floor(at.head / (H / G)) };
+  const group = { layer: at.layer, head: groupOf(frame, at) };
   return { T: frame.T, cos: cos.data, norms: ofHead(norms, group) };
 }
 
@@ -130,7 +129,7 @@ function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: st
   // The label of the other keys is above the highest of them, inside the picture.
   const top = others.length ? others.reduce((a, b) => (b.y < a.y ? b : a)) : undefined;
   const [topX, topY] = [
-    Math.max(80 - radius, Math.min(top?.x ?? 0, radius - 80)),
+    Math.max(110 - radius, Math.min(top?.x ?? 0, radius - 110)),
     Math.min(top?.y ?? 0, -40) - 10,
   ];
   return svg`<svg viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${label}>
@@ -139,7 +138,7 @@ function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: st
       ${order.map((one) => arrow(one.x, one.y, kind(one.j), `key of ${quote(frame, one.j)}`))}
       ${arrow(radius, 0, 'query', `query of ${quote(frame, query)}`)}
       <text class="query" x=${radius} y="-8" text-anchor="end">query of ${quote(frame, query)}</text>
-      ${top ? svg`<text x=${topX} y=${topY} text-anchor="middle">${others.length > 1 ? `keys of the other ${others.length} tokens` : `key of ${quote(frame, top.j)}`}</text>` : ''}
+      ${top ? svg`<text x=${topX} y=${topY} text-anchor="middle">${others.length > 1 ? `${others.length} other keys` : `key of ${quote(frame, top.j)}`}</text>` : ''}
       ${first ? svg`<text class="first" x=${first.x + 8} y=${first.y - 6}>key of ${quote(frame, firstIndex)}</text>` : ''}
     </g>
     <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}`}></path>

@@ -1,6 +1,6 @@
 /** The residual stream, token by channel, with its massive activations. */
 import type { Tensor } from 'sinkscope';
-import { hiddenLayer, largest, superWeightOf, type Frame, type Head } from '../frame';
+import { hiddenLayer, largest, layerNumber, superWeightOf, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -57,7 +57,7 @@ function saySuperWeight(frame: Frame): string {
   if (!candidate) return frame.lacks?.super_weight ? ' Its super weight is not recorded.' : '';
   const { layer, row, column, token, share } = candidate;
   return (
-    ` Layer ${layer} writes the largest activation, into channel ${row} of token ${token}; a single weight ` +
+    ` Layer ${layerNumber(frame, layer)} writes the largest activation, into channel ${row} of token ${token}; a single weight ` +
     `(row ${row}, column ${column} of the down projection) contributes ${percent(share, 0)} of it.`
   );
 }

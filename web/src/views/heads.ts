@@ -1,5 +1,5 @@
 /** Every head's map as a thumbnail: layers down, heads across. */
-import { firstWeights, layerNumber, masked, sharesOf, type Frame } from '../frame';
+import { firstWeights, layerNumber, masked, numbered, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import { headName, wholePercent } from '../words';
@@ -55,6 +55,7 @@ export const heads: View = {
       event.preventDefault();
     });
     let drawn: unknown[] = [];
+    let shown: Frame | undefined;
     const mapsOf = lastOf((frame: Frame) => {
       const { L, H } = frame.architecture;
       return Array.from({ length: L * H }, (_, i) => mapOf(frame, i));
@@ -65,7 +66,7 @@ export const heads: View = {
     };
     grid.addEventListener('click', (event) => {
       const head = of(event);
-      if (head) set(head);
+      if (head && shown) set(numbered(shown, head));
     });
     grid.addEventListener('pointerover', (event) => point(of(event) ?? {}));
     grid.addEventListener('pointerleave', () => point({}));
@@ -77,6 +78,7 @@ export const heads: View = {
       }
     });
     return (frame, options) => {
+      shown = frame;
       const { L, H } = frame.architecture;
       const maps = mapsOf(frame);
       const scale = weightScale(options, frame.pooled ? maps : undefined);

@@ -1,5 +1,5 @@
 /** The keys in each head's cache over time: a strip for each head. */
-import { headAt, mean, type Frame } from '../frame';
+import { headAt, mean, numbered, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -38,14 +38,16 @@ export const kept: View = {
     const words = part(root, 'caption', 'p');
     const legend = part(root, 'legend-place');
     let heads = 1;
+    let shown: Frame | undefined;
     const map = createHeatmap(part(root, 'plot strips'), {
       onPoint: (cell) => point(cell ? { ...headAt(cell.row, heads), key: cell.col } : {}),
-      onChoose: ({ row }) => set(headAt(row, heads)),
+      onChoose: ({ row }) => shown && set(numbered(shown, headAt(row, heads))),
     });
     const data = lastOf(lifetimes);
     return (frame, { theme, at }) => {
       const { L, H: own } = frame.architecture;
       heads = own;
+      shown = frame;
       say(words, kept.says(frame, at));
       const scale = sequential(theme);
       drawLegend(legend, scale, ['evicted at once', 'kept until the end']);

@@ -1,6 +1,6 @@
 /** Norm profiles: the first token's hidden state, key and value against the others', by layer. */
 import type { Tensor } from 'sinkscope';
-import { firstKey, layerNumber, massiveOf, mean, type Frame } from '../frame';
+import { firstKey, layerNumber, massiveOf, mean, present, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show, stateWords } from '../words';
@@ -22,9 +22,9 @@ export function profile(tensor: Tensor, key = 0): { first: number[]; others: num
     ),
   );
   return {
-    first: rows.map((each) => mean(each.map((values) => values[key]!))),
+    first: rows.map((each) => mean(present(each.map((values) => values[key]!)))),
     others: rows.map((each) =>
-      mean(each.map((values) => mean(values.filter((_, t) => t !== key)))),
+      mean(present(each.map((values) => mean(values.filter((_, t) => t !== key))))),
     ),
   };
 }
@@ -57,7 +57,7 @@ export const norms: View = {
   ],
   says: (frame) => {
     const ratio = Math.max(...frame.tensors.hidden_ratio!.data);
-    const drain = Math.min(...frame.tensors.value_ratio!.data);
+    const drain = Math.min(...present(frame.tensors.value_ratio!.data));
     return (
       `First token relative to the others: hidden norm up to ${show(ratio, 1)}×, value norm down to ` +
       `${show(drain)}×.${sayMassive(frame)}`

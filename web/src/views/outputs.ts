@@ -1,6 +1,14 @@
 /** The output of every head: its mean norm, as bars on the grid of heads. */
 import { html, render } from 'lit';
-import { firstKey, firstWeights, layerNumber, mean, type Frame, type Head } from '../frame';
+import {
+  firstKey,
+  firstWeights,
+  layerNumber,
+  mean,
+  numbered,
+  type Frame,
+  type Head,
+} from '../frame';
 import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
@@ -63,8 +71,8 @@ export function littleWords({ own, others }: Written): string {
 /** Compares the outputs of heads with a sink and of the others; empty if all or none have one. */
 export function groupsWords({ sinks, rest, most }: Written): string {
   if (!Number.isFinite(sinks) || !Number.isFinite(rest)) return '';
-  const not = sinks < rest && most > rest ? ', but not each of them writes little' : '';
-  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${not}.`;
+  const some = sinks < rest && most > rest ? '; some red heads write much, too' : '';
+  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${some}.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
@@ -123,7 +131,7 @@ export const outputs: View = {
           aria-label=${label}
           title=${capital(label)}
           style=${`--share: ${norms[i]! / maximum}`}
-          @click=${() => set({ layer, head })}
+          @click=${() => set(numbered(frame, { layer, head }))}
         >
           <span></span>${show(norms[i]!)}
         </button>`;

@@ -40,7 +40,7 @@ export function partsOf(frame: Frame, at: Head): Parts {
 function sentence(at: Head, { embedding, attention, ffn, biases, head }: Parts): string {
   const name = headName(at);
   if (!Number.isFinite(embedding))
-    return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added.`;
+    return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added, or a layer adds more than attention and feed-forward.`;
   const total = embedding + sum(attention) + sum(ffn) + biases;
   const start = `${name}: the first key’s logit is ${real(total)} on average over the queries`;
   if (!ffn.length)

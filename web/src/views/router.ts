@@ -1,5 +1,5 @@
 /** Router load: the experts of each token, and whether the sink token has its own. */
-import { alphaOfKey, mean, type Frame } from '../frame';
+import { alphaOfKey, layerNumber, mean, numbered, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { sequential, type Scale } from '../plot/color';
 import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
@@ -67,7 +67,7 @@ function sentence(frame: Frame, layer: number): string {
   const experts = chosenBy(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
   const strongest = Math.max(...alphaOfKey(frame, 0));
   return (
-    `Layer ${layer}: the first token, ${quote(frame, 0)}, is routed to expert ${experts.join(' and ')}` +
+    `Layer ${layerNumber(frame, layer)}: the first token, ${quote(frame, 0)}, is routed to expert ${experts.join(' and ')}` +
     `${like}. Its largest α₁: ${show(strongest)}.`
   );
 }
@@ -127,7 +127,7 @@ function drawTokens(
     colTitle: 'token',
     // Four times as wide as high, but at least square.
     cellShape: Math.min((4 * E) / T, Math.max(1, E / T)),
-    label: `Weights of ${E} experts for ${T} tokens in layer ${layer} of ${frame.title}.`,
+    label: `Weights of ${E} experts for ${T} tokens in layer ${layerNumber(frame, layer)} of ${frame.title}.`,
     chosen: state.query >= 0 ? { row: -1, col: state.query } : undefined,
     describe: ({ row, col }) => sayCell(frame, layer, row, col),
   });
@@ -143,7 +143,7 @@ function drawLoad(place: HTMLElement, frame: Frame, layer: number, all: Float32A
     domain: [0, 1],
     percent: true,
     label:
-      `Load of the experts in layer ${layer} of ${frame.title}: ` +
+      `Load of the experts in layer ${layerNumber(frame, layer)} of ${frame.title}: ` +
       `${[...values].map((load) => percent(load, 0)).join(', ')} of the tokens.`,
     series: [
       { name: 'tokens routed to it', color: '--query', values },
@@ -169,6 +169,7 @@ function drawLayers(
     data,
     scale,
     rowTitle: 'layer',
+    rowWords: Array.from({ length: L }, (_, l) => String(layerNumber(frame, l))),
     colTitle: 'expert',
     cellShape: 1.4,
     label: `Weights of the experts by layer, ${WHO[which]}, of ${frame.title}.`,
@@ -176,7 +177,7 @@ function drawLayers(
     describe: ({ row, col }) =>
       row < 0 || col < 0
         ? ''
-        : `layer ${row}, expert ${col}, ${WHO[which]}: ${show(data[row * E + col]!, 3)}`,
+        : `layer ${layerNumber(frame, row)}, expert ${col}, ${WHO[which]}: ${show(data[row * E + col]!, 3)}`,
   });
 }
 
@@ -200,7 +201,8 @@ export const router: View = {
   says: (frame, { layer }) => sentence(frame, layer),
   draw(root, api) {
     let head = 0;
-    const choose = (layer: number) => api.set({ layer, head });
+    let drawn: Frame | undefined;
+    const choose = (layer: number) => drawn && api.set(numbered(drawn, { layer, head }));
     const { words, legend, tokens, chart, layers } = build(root, api, choose);
     const wholeOf = lastOf((frame: Frame) => ({
       load: loads(frame),
@@ -210,6 +212,7 @@ export const router: View = {
     return (frame, options) => {
       const { theme, at } = options;
       head = at.head;
+      drawn = frame;
       const scale = sequential(theme);
       const baseline = wholeOf(frame);
       if (shown?.of !== frame || shown.layer !== at.layer)
