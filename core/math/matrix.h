@@ -28,6 +28,7 @@ typedef struct ss_matrix {
     size_t step;         /* of the tensor */
     size_t pair;     /* width of heads whose rows the file stores as adjacent rotary pairs; or 0 */
     size_t unpaired; /* rows at the end of such a head, which do not rotate and keep their places */
+    bool pairs_last; /* the file has these rows before the pairs */
     const float *panels;  /* all columns as a product reads them (pack.h), for frequent products;
                              NULL: each product unpacks them */
     struct ss_int8 *int8; /* all columns in eight bits (int8.h), which makes the product

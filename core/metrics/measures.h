@@ -101,7 +101,7 @@ static inline int ss_heads(const ss_trace *trace) {
 /* Returns the index l*G + g of the key/value head that a head uses, as rows of a field [L][G][T].
  */
 static inline int ss_group_of(const ss_trace *trace, int head) {
-    return head / (trace->model->arch.H / trace->model->arch.G);
+    return ss_arch_group_row(&trace->model->arch, head);
 }
 
 /* Returns the first token that is predicted: one that an earlier query sees is not. */

@@ -8,21 +8,30 @@
  */
 #include "measures.h"
 
+/* False for a key/value head that a layer with fewer of them lacks. */
+static bool is_there(const ss_trace *trace, ss_field_id field, int row) {
+    const ss_arch *arch = &trace->model->arch;
+    return field == SS_FIELD_HIDDEN || row % arch->G < ss_arch_sizes(arch, row / arch->G).G;
+}
+
 /* Writes the norms [rows][T] of a field [rows][C][width]. */
 static void norms(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                   float *out) {
     for (int r = 0; r < rows; r++)
-        for (int t = 0; t < T; t++) *out++ = ss_norm_of(trace, field, r, t, width);
+        for (int t = 0; t < T; t++)
+            *out++ = is_there(trace, field, r) ? ss_norm_of(trace, field, r, t, width) : NAN;
 }
 
 /* Writes, for each row of such a field, the first token's norm over the mean of the others'. */
 static void ratios(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                    float *out) {
     for (int r = 0; r < rows; r++) {
+        out[r] = NAN;
+        if (!is_there(trace, field, r)) continue;
         double first = (double)ss_norm_of(trace, field, r, trace->first, width), others = 0.0;
         for (int t = 0; t < T; t++)
             if (t != trace->first) others += (double)ss_norm_of(trace, field, r, t, width);
-        out[r] = others > 0.0 ? (float)(first * (double)(T - 1) / others) : NAN;
+        if (others > 0.0) out[r] = (float)(first * (double)(T - 1) / others);
     }
 }
 
@@ -43,7 +52,7 @@ void ss_measure_key_norm(const ss_trace *trace, const ss_metric_args *args, floa
 }
 
 void ss_measure_value_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    norms(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.K, args->T, out);
+    norms(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.U, args->T, out);
 }
 
 void ss_measure_hidden_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -55,5 +64,5 @@ void ss_measure_key_ratio(const ss_trace *trace, const ss_metric_args *args, flo
 }
 
 void ss_measure_value_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ratios(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.K, args->T, out);
+    ratios(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.U, args->T, out);
 }

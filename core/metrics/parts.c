@@ -14,7 +14,8 @@
  * rho.
  *
  * A part is NaN for a component of this layer or above, with post norm, which rescales the sum, in
- * a model that clips keys, and in a run with edits, whose stream is no such sum.
+ * a model that clips keys, scales the stream or has latent attention, in one whose mixers (arch.h)
+ * write to the stream, too, and in a run with edits, whose stream is no such sum.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -47,7 +48,7 @@ static double scale_of(const ss_arch *arch, const ss_norm *norm, const float *x,
 /* At position 0 rotary positions rotate by no angle; YaRN still scales the dims that they rotate.
  */
 static double rotary_size(const ss_arch *arch, int l, size_t j) {
-    if (!ss_arch_rotates(arch, l) || (int)j >= arch->rotary_width) return 1.0;
+    if (!ss_arch_rotates(arch, l) || (int)j >= ss_arch_sizes(arch, l).rotary_width) return 1.0;
     bool is_windowed = arch->own_rotary && arch->windowed[l];
     return (double)(is_windowed ? arch->window_rotary : arch->rotary).size;
 }
@@ -58,7 +59,7 @@ typedef struct workspace {
     double *offsets;    /* [H] the part of biases, added to that product */
     double *sums;       /* [H][H] */
     double *query;      /* [K] mean query of a head */
-    float *row;         /* [max(D, H*K)] a row of a matrix */
+    float *row;         /* [max(D, H*U)] a row of a matrix */
 } workspace;
 
 static workspace workspace_of(const ss_trace *trace) {
@@ -107,7 +108,8 @@ static double product(const double *a, const float *b, size_t n) {
 static double write_direction(const workspace *work, const ss_trace *trace, int l, int h, int T) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
-    size_t D = (size_t)arch->D, K = (size_t)arch->K, g = (size_t)(h / (arch->H / arch->G));
+    size_t D = (size_t)arch->D, K = (size_t)ss_arch_sizes(arch, l).K;
+    size_t g = (size_t)ss_arch_group(arch, l, h);
     double *directions = work->directions + (size_t)h * D, square = 0.0;
     const float *x = ss_row(trace, SS_FIELD_HIDDEN, l, 0);
     double rho = scale_of(arch, &layer->attention_norm, x, D);
@@ -137,7 +139,8 @@ static double write_direction(const workspace *work, const ss_trace *trace, int 
  * and held offsets. */
 static void write_directions(const workspace *work, const ss_trace *trace, int l, int T) {
     const ss_arch *arch = &trace->model->arch;
-    size_t D = (size_t)arch->D, H = (size_t)arch->H, heads = H / (size_t)arch->G;
+    ss_sizes own = ss_arch_sizes(arch, l);
+    size_t D = (size_t)arch->D, H = (size_t)arch->H, heads = H / (size_t)own.G;
     bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     double total = 0.0;
     for (size_t h = 0; h < H; h++) {
@@ -146,7 +149,7 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
         if (h % heads == 0) total += square;
     }
     for (size_t h = 0; arch->qk_norm && h < H; h++) {
-        double n = (double)arch->K * (all ? (double)arch->G : 1.0);
+        double n = (double)own.K * (all ? (double)own.G : 1.0);
         double scale = sqrt((all ? total : work->sums[h]) / n + (double)arch->norm_eps);
         work->offsets[h] /= scale;
         for (size_t d = 0; d < D; d++) work->directions[h * D + d] /= scale;
@@ -154,9 +157,11 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
 }
 
 /* True if keys are linear in the recorded components: the stream is their sum, and nothing clips
- * keys. */
+ * keys or norms what they are made of. */
 static bool is_linear(const ss_trace *trace) {
-    return !trace->edited && !trace->model->arch.post_norm && trace->model->arch.qkv_clip <= 0.0f;
+    const ss_arch *arch = &trace->model->arch;
+    return !trace->edited && !arch->post_norm && !arch->mixer.kind && !arch->kv_latent &&
+           !trace->model->layers[0].scale && arch->qkv_clip <= 0.0f;
 }
 
 static void fill_nan(float *out, size_t n) {
@@ -182,16 +187,16 @@ void ss_measure_logit_parts(const ss_trace *trace, const ss_metric_args *args, f
 static void add_heads(const workspace *work, const ss_trace *trace, int below) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[below];
-    size_t D = (size_t)arch->D, H = (size_t)arch->H, K = (size_t)arch->K;
+    size_t D = (size_t)arch->D, H = (size_t)arch->H, U = (size_t)ss_arch_sizes(arch, below).U;
     memset(work->sums, 0, H * H * sizeof *work->sums);
     for (size_t d = 0; d < D; d++) {
         ss_matrix_output(work->row, &layer->o.w, d);
         for (size_t i = 0; i < H; i++) {
-            const float *w = work->row + (arch->added_heads ? 0 : i * K);
+            const float *w = work->row + (arch->added_heads ? 0 : i * U);
             const float *mixed = ss_row(trace, SS_FIELD_MIXED, below * arch->H + (int)i, 0);
-            const float *bias = ss_owned(layer->value_biases, arch->value_bias, (int)i, arch->K);
-            double written = (double)ss_dot(w, mixed, K);
-            if (bias) written += (double)ss_dot(w, bias, K);
+            const float *bias = ss_owned(layer->value_biases, arch->value_bias, (int)i, (int)U);
+            double written = (double)ss_dot(w, mixed, U);
+            if (bias) written += (double)ss_dot(w, bias, U);
             written *= (double)arch->branch_scale;
             for (size_t h = 0; h < H; h++)
                 work->sums[h * H + i] += work->directions[h * D + d] * written;

@@ -18,14 +18,14 @@ static const float *first_value(const ss_trace *trace, int head) {
 }
 
 static float tag_share(const ss_trace *trace, int head, int T) {
-    size_t K = (size_t)trace->model->arch.K;
+    size_t U = (size_t)trace->model->arch.U;
     const float *v = first_value(trace, head);
-    double projected = 0.0, total = 0.0, square = (double)ss_dot(v, v, K);
+    double projected = 0.0, total = 0.0, square = (double)ss_dot(v, v, U);
     for (int t = 1; t < T; t++) {
         const float *out = ss_row(trace, SS_FIELD_MIXED, head, t);
-        double product = (double)ss_dot(out, v, K);
+        double product = (double)ss_dot(out, v, U);
         projected += product * product;
-        total += (double)ss_dot(out, out, K);
+        total += (double)ss_dot(out, out, U);
     }
     return (float)(projected / (square * total));
 }
@@ -34,17 +34,18 @@ void ss_measure_tag_share(const ss_trace *trace, const ss_metric_args *args, flo
     ss_each_head(trace, args, tag_share, out);
 }
 
-/* Writes direction[D] = W_O v_1 of a head and returns its squared norm; row[H*K] is working memory.
+/* Writes direction[D] = W_O v_1 of a head and returns its squared norm; row[H*U] is working memory.
  */
 static double write_direction(const ss_trace *trace, int head, double *direction, float *row) {
     const ss_arch *arch = &trace->model->arch;
-    const ss_matrix *o = &trace->model->layers[head / arch->H].o.w;
-    size_t K = (size_t)arch->K, at = arch->added_heads ? 0 : (size_t)(head % arch->H) * K;
+    const ss_matrix *o = &trace->model->layers[arch->layers[head / arch->H]].o.w;
+    size_t U = (size_t)ss_arch_sizes(arch, head / arch->H).U;
+    size_t at = arch->added_heads ? 0 : (size_t)(head % arch->H) * U;
     const float *v = first_value(trace, head);
     double square = 0.0;
     for (size_t d = 0; d < (size_t)arch->D; d++) {
         ss_matrix_output(row, o, d);
-        direction[d] = (double)ss_dot(row + at, v, K);
+        direction[d] = (double)ss_dot(row + at, v, U);
         square += direction[d] * direction[d];
     }
     return square;
@@ -63,7 +64,7 @@ static void mean_of(const ss_trace *trace, int layer, int T, double *mean) {
 static float tag_stream(const ss_trace *trace, int head, int T, double *buffer) {
     const ss_arch *arch = &trace->model->arch;
     size_t D = (size_t)arch->D;
-    int layer = head / arch->H + 1;
+    int layer = arch->layers[head / arch->H] + 1;
     double *direction = buffer, *mean = direction + D, projected = 0.0, total = 0.0;
     double square = write_direction(trace, head, direction, (float *)(void *)mean);
     mean_of(trace, layer, T, mean);

@@ -20,11 +20,11 @@ const char *ss_ffn_name(ss_ffn_kind ffn) {
 
 const char *ss_activation_name(ss_activation activation) {
     return (const char *[]){
-        "silu", "gelu_tanh", "gelu", "relu", "relu2", "clamped_swiglu"}[activation];
+        "silu", "gelu_tanh", "gelu", "relu", "relu2", "clamped_swiglu", "xielu"}[activation];
 }
 
 const char *ss_rope_scaling_name(ss_rope_scaling scaling) {
-    return (const char *[]){"none", "linear", "llama3", "yarn"}[scaling];
+    return (const char *[]){"none", "linear", "llama3", "proportional", "yarn"}[scaling];
 }
 
 const char *ss_owner_name(ss_owner owner) {
@@ -54,11 +54,17 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
     if (family) {
         snprintf(read.family, sizeof read.family, "%s", family->name);
         snprintf(read.attention.operation, sizeof read.attention.operation, "softmax");
-        read.embedding_scale = read.branch_scale = read.logit_scale = 1.0f;
+        read.embedding_scale = read.branch_scale = read.logit_scale = read.router_scale = 1.0f;
+        read.attention_in_scale = read.attention_out_scale = read.key_scale = 1.0f;
+        read.value_scale = 1.0f;
+        read.ffn_gate_scale = read.ffn_out_scale = 1.0f;
+        read.router_groups = read.router_top_groups = read.router_best = 1;
         read.mask_token = -1;
         ss_family_refuse(&json, family->reads);
         family->read(&read, &json);
         if (!read.embedding_width) read.embedding_width = read.D;
+        if (!read.U) read.U = read.K;
+        if (!read.blocks) ss_attend_everywhere(&read);
         ss_read_variant(&read, &json, family->variants);
         if (json.status == SS_OK) ss_check_heads(&read, &json);
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {

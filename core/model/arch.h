@@ -56,6 +56,14 @@ typedef enum ss_qk_norm {
     SS_QK_NORM_N
 } ss_qk_norm;
 
+/* How the scores of experts become weights. */
+typedef enum ss_router {
+    SS_ROUTER_SOFTMAX,
+    SS_ROUTER_SIGMOID, /* each score alone; a bias decides with it who is chosen (DeepSeek-V3) */
+    SS_ROUTER_MIXER    /* two experts, each with its share of those that are near it and not chosen
+                          before it (SparseMixer-v2 of Phi-3.5-MoE) */
+} ss_router;
+
 /* ss_arch.prefix of a model whose queries see the keys after them, too. */
 #define SS_EVERY_KEY INT_MAX
 
@@ -66,15 +74,17 @@ typedef enum ss_activation {
     SS_ACTIVATION_RELU,
     SS_ACTIVATION_RELU2,          /* the square of relu (So et al. 2021) */
     SS_ACTIVATION_CLAMPED_SWIGLU, /* of gpt-oss; gated only, with a limit and a slope */
+    SS_ACTIVATION_XIELU,          /* each layer has a curve of its own (Huang 2024); no gate */
     SS_ACTIVATION_N
 } ss_activation;
 
 /* How rotary positions reach beyond the context that the model was first trained with. */
 typedef enum ss_rope_scaling {
     SS_ROPE_PLAIN,
-    SS_ROPE_LINEAR, /* every frequency is divided by factor (Chen et al. 2023) */
-    SS_ROPE_LLAMA3, /* low frequencies are, high ones are not, those between in part */
-    SS_ROPE_YARN    /* the same, those between by their index (Peng et al. 2023) */
+    SS_ROPE_LINEAR,       /* every frequency is divided by factor (Chen et al. 2023) */
+    SS_ROPE_LLAMA3,       /* low frequencies are, high ones are not, those between in part */
+    SS_ROPE_PROPORTIONAL, /* the first part of the pairs rotates, divided by factor (Gemma 4) */
+    SS_ROPE_YARN          /* the same, those between by their index (Peng et al. 2023) */
 } ss_rope_scaling;
 
 typedef struct ss_rotary {
@@ -85,8 +95,33 @@ typedef struct ss_rotary {
     double original;  /* tokens of the first context; llama3 and yarn, like what follows */
     double low, high; /* rotations in it: of a low frequency fewer, of a high one more */
     bool whole;       /* yarn: the bounds between are rounded to whole pairs */
+    bool sections;    /* pairs may turn by other positions where a token is of an image */
     float size;       /* of the rotated vectors: yarn's attention factor, else 1 */
 } ss_rotary;
+
+/* What a layer computes with a state of fixed size, in place of attention or beside it. */
+typedef enum ss_mixer_kind {
+    SS_MIXER_NONE,
+    SS_MIXER_CONVOLUTION, /* a short convolution between two products (LFM2) */
+    SS_MIXER_DELTA,       /* Gated DeltaNet (Yang et al. 2025) */
+    SS_MIXER_MAMBA,       /* Mamba-2 (Dao & Gu 2024) */
+    SS_MIXER_N
+} ss_mixer_kind;
+
+typedef struct ss_mixer_sizes {
+    ss_mixer_kind kind;
+    bool beside; /* in every layer, beside attention; else in layers without it */
+    bool bias, taps_bias,
+        out_bias;     /* of the products with its input, the convolution, the output */
+    bool gate_first;  /* its norm reads what its gate leaves, not the other way round */
+    int kernel;       /* tokens that the convolution reads */
+    int keys, values; /* heads of queries and keys; of values, a multiple of these */
+    int key_width, value_width;
+    int norms; /* equal parts of a token's values that are normed apart; 0: there is no norm */
+    float step_low, step_high; /* steps are clipped to these */
+    /* What its input, its products with the input, and its output are multiplied by; usually 1. */
+    float in_scale, scales[3], z_scale, step_scale, out_scale;
+} ss_mixer_sizes;
 
 /* Parameters that one attention operation can have. */
 #define SS_PARAMETERS_MAX 2
@@ -101,23 +136,37 @@ typedef struct ss_attention {
     } parameters[SS_PARAMETERS_MAX];
 } ss_attention;
 
+/* Sizes of attention that may differ between the layers that see all keys and those with a window.
+ */
+typedef struct ss_sizes {
+    int G, K, U, rotary_width;
+} ss_sizes;
+
 typedef struct ss_arch {
     char family[24];
-    int L;       /* layers; of a recording, those with attention */
-    int blocks;  /* of a recording, all layers; 0: each of them has attention */
-    int H;       /* query heads */
-    int G;       /* key/value heads; divides H */
-    int D;       /* model width */
-    int K;       /* head width */
-    int F;       /* feed-forward width; of one expert, where there are experts */
-    int V;       /* vocabulary */
-    int E;       /* experts of a layer; 0: one feed-forward for all tokens */
-    int context; /* most tokens in a sequence */
+    int L;                       /* layers with attention; in most models, all */
+    int blocks;                  /* all layers */
+    short layers[SS_LAYERS_MAX]; /* [L] which of all layers have attention, in ascending order */
+    ss_mixer_sizes mixer;        /* of the others, or beside attention */
+    int H;                       /* query heads */
+    int G;                       /* key/value heads; divides H */
+    int D;                       /* model width */
+    int K;                       /* head width, of queries and keys */
+    int U;                       /* value width: of values and head outputs; K in most models */
+    int q_latent, kv_latent; /* widths that queries, and keys and values, are compressed to before
+                                each head has its own (DeepSeek-V2); 0: they are not. With
+                                kv_latent, the rotated part of a key is the same in all heads */
+    int F;                   /* feed-forward width; of one expert, where there are experts */
+    int V;                   /* vocabulary */
+    int E;                   /* experts of a layer; 0: one feed-forward for all tokens */
+    int context;             /* most tokens in a sequence */
     ss_positions positions;
     int rotary_width; /* number of first dims of K that are rotated; even; D of sinusoids, or 0 */
     ss_rotary rotary; /* of layers that see all keys, and of all layers */
     ss_rotary window_rotary; /* of layers with a window, where own_rotary says so */
     bool own_rotary;
+    ss_sizes sizes[2]; /* of layers that see all keys, and of windowed ones; K 0: they are G, K, U
+                          and rotary_width, which else are the largest of both */
     bool unrotated[SS_LAYERS_MAX]; /* [L] layers whose queries and keys have no positions */
     int window;                   /* keys that a query of a windowed layer sees, its own included */
     bool windowed[SS_LAYERS_MAX]; /* [L] */
@@ -136,14 +185,20 @@ typedef struct ss_arch {
     bool branch_norms;  /* attention and feed-forward are normed again before they are added */
     bool branch_only;   /* branch norms, and none before attention and feed-forward */
     ss_qk_norm qk_norm;
-    bool parallel; /* attention and feed-forward read the same residual stream */
+    bool value_norm;     /* values are normed head by head, by no gain */
+    bool keys_as_values; /* of layers that see all keys: keys before their norm and rotation */
+    bool parallel;       /* attention and feed-forward read the same residual stream */
     ss_ffn_kind ffn;
     ss_activation activation;
     float gate_limit, gate_slope; /* of the clamped SwiGLU */
     float qkv_clip;     /* q, k and v are clipped to [-qkv_clip, qkv_clip]; 0: they are not */
     float score_scale;  /* x = q.k * score_scale, usually 1/sqrt(K) */
     float branch_scale; /* of what attention and feed-forward add; usually 1 */
-    float logit_scale;  /* of logits; usually 1 */
+    /* Of what attention reads and adds, of keys, of the feed-forward's gate before its activation,
+     * and of what it adds; usually 1. */
+    float attention_in_scale, attention_out_scale, key_scale, ffn_gate_scale, ffn_out_scale;
+    float value_scale;          /* of values; usually 1 */
+    float logit_scale;          /* of logits; usually 1 */
     float score_cap, logit_cap; /* c: x becomes c tanh(x/c); 0: it stays (Gemma 2) */
     bool attention_bias;        /* q, k, v have biases */
     bool output_bias;           /* o has one */
@@ -153,16 +208,45 @@ typedef struct ss_arch {
     ss_owner value_bias;        /* added to the output of each head */
     ss_gate gate;
     bool ffn_bias;
+    bool head_bias;     /* of the LM head, in a family that may have one */
     int top_k;          /* experts that one token goes through, 1 .. E */
     bool router_shares; /* their weights are shares of all E and sum to less than 1; else to 1 */
-    int shared_F;       /* width of one more expert that every token goes through; or 0 */
-    bool tied;          /* the head is the embedding */
+    ss_router router;
+    int router_groups;     /* experts lie in so many groups of equal size; usually 1 */
+    int router_top_groups; /* of them, so many have experts that a token goes through */
+    int router_best;       /* a group counts by the sum of so many best experts */
+    float router_scale;    /* the weights are multiplied by it; usually 1 */
+    float router_jitter;   /* mixer: those within twice this part of the best are near it */
+    int shared_F;          /* width of one more expert that every token goes through; or 0 */
+    int dense_F; /* feed-forward width of the layers without experts, where there are both */
+    bool dense[SS_LAYERS_MAX]; /* [L] */
+    bool tied;                 /* the head is the embedding */
     ss_attention attention;
+    bool window_sinks; /* only layers with a window have sink logits; the others have softmax */
 } ss_arch;
 
 /* Hidden states of a token: the embedding's, and one after each layer. */
 static inline int ss_states(const ss_arch *arch) {
-    return (arch->blocks ? arch->blocks : arch->L) + 1;
+    return arch->blocks + 1;
+}
+
+/* Number of layers with attention below layer l of all. */
+static inline int ss_attention_below(const ss_arch *arch, int l) {
+    int a = 0;
+    while (a < arch->L && arch->layers[a] < l) a++;
+    return a;
+}
+
+/* Index of layer l among those with attention; -1: it has none. */
+static inline int ss_attention_of(const ss_arch *arch, int l) {
+    int a = ss_attention_below(arch, l);
+    return a < arch->L && arch->layers[a] == l ? a : -1;
+}
+
+/* Makes every layer one with attention. */
+static inline void ss_attend_everywhere(ss_arch *arch) {
+    arch->blocks = arch->L;
+    for (int l = 0; l < arch->L; l++) arch->layers[l] = (short)l;
 }
 
 /* The words that the report uses. */
@@ -176,15 +260,40 @@ const char *ss_qk_norm_name(ss_qk_norm norm); /* NULL for none */
 const char *ss_mask_name(const ss_arch *arch);
 const char *ss_rope_scaling_name(ss_rope_scaling scaling);
 
+/* Sizes of layer a of those with attention. */
+static inline ss_sizes ss_arch_sizes(const ss_arch *arch, int a) {
+    ss_sizes own = arch->sizes[arch->windowed[a]];
+    return own.K ? own : (ss_sizes){arch->G, arch->K, arch->U, arch->rotary_width};
+}
+
+/* Key/value head that query head h of layer a uses. */
+static inline int ss_arch_group(const ss_arch *arch, int a, int h) {
+    return h / (arch->H / ss_arch_sizes(arch, a).G);
+}
+
+/* The same of heads and groups that are counted through all layers, as rows of a field [L][H][T]
+ * and of one [L][G][T]. */
+static inline int ss_arch_group_row(const ss_arch *arch, int head) {
+    int a = head / arch->H;
+    return a * arch->G + ss_arch_group(arch, a, head % arch->H);
+}
+
+/* Pairs that rotate in layers that see all keys, and in those with a window, where these have a
+ * rotation of their own. */
+static inline size_t ss_arch_pairs(const ss_arch *arch, bool windowed) {
+    const ss_sizes *own = &arch->sizes[windowed];
+    return (size_t)(own->K ? own->rotary_width : arch->rotary_width) / 2;
+}
+
 /* Heads that the gate has numbers for: query heads, or those of values. */
 static inline int ss_arch_gated_heads(const ss_arch *arch) {
     return arch->gate < SS_GATE_VALUE_ELEMENT ? arch->H : arch->G;
 }
 
-/* Numbers of the gate for one head: K, or 1 for all of them. */
+/* Numbers of the gate for one head: U, or 1 for all of them. */
 static inline int ss_arch_gate_width(const ss_arch *arch) {
     bool head = arch->gate == SS_GATE_OUTPUT_HEAD || arch->gate == SS_GATE_VALUE_HEAD;
-    return head ? 1 : arch->K;
+    return head ? 1 : arch->U;
 }
 
 /* Whether queries and keys of layer l are rotated. */

@@ -101,7 +101,8 @@ static bool is_plain(ss_dtype type) {
 /* Rows of a block type cannot begin inside a block, and those of I8 have scales in a matrix only.
  */
 static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *tensor) {
-    size_t last = tensor->dims[tensor->rank - 1], block = ss_dtype_block(tensor->type);
+    size_t last = tensor->rank ? tensor->dims[tensor->rank - 1] : 1,
+           block = ss_dtype_block(tensor->type);
     if (tensor->type == SS_I8 && tensor->rank != 2)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
                                  "expected I8 in a matrix only");
@@ -145,10 +146,10 @@ static float *in_place(ss_loader *loader, const char *name, const ss_tensor *ten
     return NULL;
 }
 
-float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n) {
-    ss_tensor shape = {.rank = 1, .dims = {n}};
-    if (rows) shape = (ss_tensor){.rank = 2, .dims = {rows, n}};
-    const ss_tensor *tensor = find(loader, name, &shape);
+/* Numbers of a tensor of that shape; rows of n have scales where they are I8. */
+static float *load_shape(ss_loader *loader, const char *name, const ss_tensor *shape, size_t rows,
+                         size_t n) {
+    const ss_tensor *tensor = find(loader, name, shape);
     if (!tensor || !check_rows(loader, name, tensor)) return NULL;
     size_t count = ss_tensor_count(tensor);
     loader->parameters += count;
@@ -160,6 +161,19 @@ float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t 
     ss_unpack(numbers, tensor->data, tensor->type, count);
     for (size_t r = 0; scales && r < rows; r++) ss_scale(numbers + r * n, scales[r], n);
     return numbers;
+}
+
+float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n) {
+    ss_tensor shape = {.rank = 1, .dims = {n}};
+    if (rows) shape = (ss_tensor){.rank = 2, .dims = {rows, n}};
+    if (n == 0) shape = (ss_tensor){.rank = 0};
+    return load_shape(loader, name, &shape, rows, n);
+}
+
+float *ss_load_taps(ss_loader *loader, const char *name, size_t channels, size_t kernel) {
+    ss_tensor shape = {.rank = 3, .dims = {channels, 1, kernel}};
+    if (ss_load_is(loader, SS_GGUF)) shape = (ss_tensor){.rank = 2, .dims = {channels, kernel}};
+    return load_shape(loader, name, &shape, 0, kernel);
 }
 
 float *ss_load_ones(ss_loader *loader, size_t n) {
@@ -208,6 +222,7 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
         .step = place->group ? place->step : place->out,
         .pair = place->pair,
         .unpaired = place->unpaired,
+        .pairs_last = place->pairs_last,
         .in_out = place->layout == SS_IN_OUT,
     };
 }
@@ -362,9 +377,9 @@ static void *take_cleared(ss_loader *loader, const char *what, int n, size_t siz
 }
 
 void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load) {
-    int L = model->arch.L;
-    model->layers = take_cleared(loader, "layers", L, sizeof *model->layers);
-    for (int l = 0; l < L && loader->status == SS_OK; l++) {
+    int blocks = model->arch.blocks;
+    model->layers = take_cleared(loader, "layers", blocks, sizeof *model->layers);
+    for (int l = 0; l < blocks && loader->status == SS_OK; l++) {
         ss_layer spare = {0};
         loader->layer = l;
         load(model->layers ? &model->layers[l] : &spare, loader, &model->arch);
@@ -389,7 +404,7 @@ static const char leftovers[] = "rotary_emb.inv_freq\0attn.bias\0attention.bias\
                                 "attn.causal_mask\0"
                                 "attention.masked_bias\0position_ids\0rope_freqs.\0"
                                 "pooler.\0seq_relationship.\0classifier.\0qa_outputs.\0score.\0"
-                                "vision_tower.\0multi_modal_projector.\0";
+                                "vision_tower.\0multi_modal_projector.\0visual.\0mtp.\0";
 
 static bool is_leftover(const char *name) {
     for (const char *dot = NULL;; name = dot + 1) {

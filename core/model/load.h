@@ -48,6 +48,7 @@ typedef struct ss_place {
         step;    /* `group` adjacent outputs, the next group `step` further on; 0: all adjacent */
     size_t pair; /* head width, if the file keeps rotary pairs side by side; or 0 */
     size_t unpaired;      /* of that width, the last dimensions, which do not rotate */
+    bool pairs_last;      /* the file has those before the pairs */
     size_t slices, slice; /* of a tensor [slices][..][..], this one; slices 0: no such dimension */
 } ss_place;
 
@@ -88,8 +89,13 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
 /* The same with a bias [V], which a tied head has beside the embedding. */
 void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name);
 
-/* Numbers of shape [rows][n], or [n] where rows is 0, as floats in the arena. */
+/* Numbers of shape [rows][n], or [n] where rows is 0, or one number of no shape where both are, as
+ * floats in the arena. */
 float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t n);
+
+/* The kernels of a convolution of each channel by itself: [channels][1][kernel] in safetensors
+ * files, [channels][kernel] in GGUF and here. */
+float *ss_load_taps(ss_loader *loader, const char *name, size_t channels, size_t kernel);
 
 /* n ones in the arena: the gain of a norm that has none. */
 float *ss_load_ones(ss_loader *loader, size_t n);

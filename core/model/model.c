@@ -5,9 +5,9 @@
 #include "families/family.h"
 #include "rotary.h"
 
-static const float *take_frequencies(ss_loader *loader, const ss_rotary *rotary, int width) {
-    float *frequencies = ss_arena_take(loader->arena, (size_t)width / 2, sizeof *frequencies);
-    if (frequencies) ss_rotary_frequencies(frequencies, rotary, width);
+static const float *take_frequencies(ss_loader *loader, const ss_rotary *rotary, size_t pairs) {
+    float *frequencies = ss_arena_take(loader->arena, pairs, sizeof *frequencies);
+    if (frequencies) ss_rotary_frequencies(frequencies, rotary, 2 * (int)pairs);
     return frequencies;
 }
 
@@ -19,9 +19,10 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
     ss_load_begin(&loader);
     ss_family_find(arch->family)->load(model, &loader);
     if (arch->rotary_width)
-        model->rotary = take_frequencies(&loader, &arch->rotary, arch->rotary_width);
+        model->rotary = take_frequencies(&loader, &arch->rotary, ss_arch_pairs(arch, false));
     if (arch->own_rotary)
-        model->window_rotary = take_frequencies(&loader, &arch->window_rotary, arch->rotary_width);
+        model->window_rotary =
+            take_frequencies(&loader, &arch->window_rotary, ss_arch_pairs(arch, true));
     model->parameters = loader.parameters;
     model->widest = loader.widest;
     ss_load_end(&loader, arch);
@@ -70,9 +71,13 @@ static void visit_ffn(ss_ffn *ffn, visitor *visit, ss_arena *arena, float *work)
 static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float *work) {
     visit(&model->head, arena, work);
     visit(&model->head_in, arena, work);
-    for (int l = 0; l < model->arch.L; l++) {
+    for (int l = 0; l < model->arch.blocks; l++) {
         ss_layer *layer = &model->layers[l];
-        ss_linear *linears[] = {&layer->q, &layer->k, &layer->v, &layer->o, &layer->gate};
+        ss_mixer *mixer = &layer->mixer;
+        ss_linear *linears[] = {&layer->q,        &layer->k,         &layer->v,        &layer->o,
+                                &layer->q_latent, &layer->kv_latent, &layer->k_shared, &layer->gate,
+                                &mixer->q,        &mixer->k,         &mixer->v,        &mixer->z,
+                                &mixer->out};
         for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
             visit(linears[i], arena, work);
         visit_ffn(&layer->ffn, visit, arena, work);
@@ -92,10 +97,10 @@ static void keep(ss_linear *linear, ss_arena *arena, float *work) {
 
 void ss_model_keep_panels(ss_model *model, ss_arena *arena) {
     visit_large(model, keep, arena, NULL);
-    for (int l = 0; l < model->arch.L; l++) {
+    for (int l = 0; l < model->arch.blocks; l++) {
         ss_layer *layer = &model->layers[l];
-        ss_linear *small[] = {&layer->kernel_in, &layer->kernel_out, &layer->router,
-                              &layer->shared_gate};
+        ss_linear *small[] = {&layer->kernel_in,   &layer->kernel_out, &layer->router,
+                              &layer->shared_gate, &layer->mixer.beta, &layer->mixer.step};
         for (size_t i = 0; i < sizeof small / sizeof *small; i++) keep(small[i], arena, NULL);
     }
 }

@@ -25,28 +25,49 @@ typedef struct ss_norm {
 } ss_norm;
 
 typedef struct ss_ffn {
-    ss_linear gate; /* D -> F, gated feed-forward only */
-    ss_linear up;   /* D -> F */
-    ss_linear down; /* F -> D */
+    ss_linear gate;     /* D -> F, gated feed-forward only */
+    ss_linear up;       /* D -> F */
+    ss_linear down;     /* F -> D */
+    const float *curve; /* [4] of xielu: slopes above and below 0, beta, eps; or NULL */
 } ss_ffn;
+
+/* A mixer with a state (arch.h): v is written into the state under k and read by q. */
+typedef struct ss_mixer {
+    ss_linear q, k, v;      /* D -> keys * key width, the same, values * value width */
+    ss_linear z;            /* D -> values * value width, the gate; none of a convolution */
+    ss_linear beta, step;   /* D -> values: how much is written, and how much is forgotten */
+    ss_linear out;          /* values * value width -> D */
+    const float *taps[3];   /* [width of q, k, v][kernel]; NULL: it is not convolved */
+    const float *biases[3]; /* the same, without the kernel */
+    const float *decay;     /* [values] negative: the state is multiplied by exp(decay step) */
+    const float *offset;    /* [values] added to steps */
+    const float *skip;      /* [values] how much of v is added to what is read, or NULL */
+    const float *norm;      /* gain of all values, or of one head, which all share; or NULL */
+} ss_mixer;
 
 typedef struct ss_layer {
     ss_norm attention_norm, ffn_norm;         /* none with branch norms only */
     ss_norm attention_out_norm, ffn_out_norm; /* branch norms only */
     ss_norm q_norm, k_norm;                   /* [K], or [H*K] and [G*K] of all heads as one */
     ss_linear q;                              /* D -> H*K */
-    ss_linear k, v;                           /* D -> G*K */
-    ss_linear o;                              /* H*K -> D; K -> D where heads are added */
-    const float *sinks;                       /* [H] sink logits, or NULL */
-    const float *bias_keys;                   /* [G][K], or [1][K] that all share, or NULL */
-    const float *bias_values;                 /* the same; NULL: zeros */
-    const float *value_biases;                /* [H][K], or [1][K], or NULL */
-    ss_linear gate;                           /* D -> gated heads * gate width, gated only */
+    ss_linear k, v;                           /* D -> G*K, D -> G*U */
+    ss_linear q_latent, kv_latent; /* D -> what q, and k and v, read instead; data NULL: none */
+    ss_norm q_latent_norm, kv_latent_norm;
+    ss_linear k_shared;              /* D -> the rotated part of all keys; k has the rest of each */
+    ss_linear o;                     /* H*U -> D; U -> D where heads are added */
+    const float *sinks;              /* [H] sink logits, or NULL */
+    const float *bias_keys;          /* [G][K], or [1][K] that all share, or NULL */
+    const float *bias_values;        /* the same, U for K; NULL: zeros */
+    const float *value_biases;       /* [H][U], or [1][U], or NULL */
+    const float *scale;              /* [1] of the stream after the layer, or NULL */
+    ss_linear gate;                  /* D -> gated heads * gate width, gated only */
     ss_linear kernel_in, kernel_out; /* K -> K, the mlp feature map; data NULL: there is none */
-    ss_ffn ffn;            /* with experts: the one that every token goes through, if any */
-    ss_ffn *experts;       /* [E], or NULL */
-    ss_linear router;      /* D -> E */
-    ss_linear shared_gate; /* D -> 1: how much of ffn there is beside experts; none: all of it */
+    ss_mixer mixer;
+    ss_ffn ffn;               /* with experts: the one that every token goes through, if any */
+    ss_ffn *experts;          /* [E], or NULL */
+    ss_linear router;         /* D -> E */
+    const float *router_bias; /* [E], which chooses experts and weighs none; or NULL */
+    ss_linear shared_gate;    /* D -> 1: how much of ffn there is beside experts; none: all of it */
 } ss_layer;
 
 typedef struct ss_model {
@@ -62,16 +83,16 @@ typedef struct ss_model {
     const float *rotary;     /* [rotary_width/2] frequencies, rotary and sinusoid */
     const float *window_rotary; /* the same of windowed layers, where they have their own */
     ss_norm norm;               /* the last one; none with post norm */
-    ss_layer *layers;           /* [L] */
+    ss_layer *layers;           /* [blocks] */
     size_t parameters;          /* numbers in the file that the model uses */
     size_t widest;              /* inputs of the widest matrix */
 } ss_model;
 
-/* The K numbers of head h among those that each has, or that all share; NULL where there are none.
- */
-static inline const float *ss_owned(const float *numbers, ss_owner owner, int h, int K) {
+/* The numbers of head h, `width` of them, among those that each has, or that all share; NULL where
+ * there are none. */
+static inline const float *ss_owned(const float *numbers, ss_owner owner, int h, int width) {
     if (!numbers) return NULL;
-    return numbers + (owner == SS_OWNER_SHARED ? 0 : (size_t)h * (size_t)K);
+    return numbers + (owner == SS_OWNER_SHARED ? 0 : (size_t)h * (size_t)width);
 }
 
 /* Bytes of arena that ss_model_open takes; checks every name and shape, reads no weight. */

@@ -10,8 +10,9 @@
 
 /* ---- config ------------------------------------------------------------------------------- */
 
-/* Every key here changes the frequencies, so an unknown one is refused. */
-static void refuse_unknown(ss_json *json) {
+/* Every key here changes the frequencies, so an unknown one is refused. Sections tell which of an
+ * image's positions a pair turns by; those of a text are equal. */
+static void refuse_unknown(ss_json *json, bool sections) {
     static const char *const known[] = {"rope_type",
                                         "type",
                                         "rope_theta",
@@ -24,12 +25,15 @@ static void refuse_unknown(ss_json *json) {
                                         "partial_rotary_factor",
                                         "finetuned",
                                         "attention_factor",
+                                        "mscale",
+                                        "mscale_all_dim",
                                         "original_max_position_embeddings"};
     const cJSON *item;
     cJSON_ArrayForEach(item, json->object) {
         bool found = cJSON_IsNull(item);
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             found |= !strcmp(item->string, known[i]);
+        found |= sections && !strncmp(item->string, "mrope_", 6);
         if (!found) ss_json_refuse(json, item->string, "rotary positions without it", "otherwise");
     }
 }
@@ -41,11 +45,19 @@ static void read_llama3(ss_rotary *rotary, ss_json *json) {
         ss_json_refuse(json, "high_freq_factor", "more than low_freq_factor", "less");
 }
 
+double ss_yarn_size(const ss_rotary *rotary, double slope) {
+    return rotary->factor > 1.0 ? 0.1 * slope * ss_log(rotary->factor) + 1.0 : 1.0;
+}
+
 static void read_yarn(ss_rotary *rotary, ss_json *json) {
     rotary->low = ss_json_number(json, "beta_slow", 1.0, 1e-6, 1e6);
     rotary->high = ss_json_number(json, "beta_fast", 32.0, 1e-6, 1e6);
     rotary->whole = ss_json_bool(json, "truncate", true);
-    double size = rotary->factor > 1.0 ? 0.1 * ss_log(rotary->factor) + 1.0 : 1.0;
+    double whole = ss_json_number(json, "mscale", 0.0, 0.0, 1e6);
+    double all = ss_json_number(json, "mscale_all_dim", 0.0, 0.0, 1e6);
+    bool both = whole > 0.0 && all > 0.0;
+    double size =
+        both ? ss_yarn_size(rotary, whole) / ss_yarn_size(rotary, all) : ss_yarn_size(rotary, 1.0);
     rotary->size = (float)ss_json_number(json, "attention_factor", size, 1e-6, 1e6);
     if (rotary->base < 1.0 + 1e-6) ss_json_refuse(json, "rope_theta", "more than 1 with yarn", "1");
 }
@@ -56,6 +68,7 @@ static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
     int kind = SS_ROPE_YARN;
     while (kind > SS_ROPE_PLAIN && strcmp(type, ss_rope_scaling_name((ss_rope_scaling)kind)))
         kind--;
+    if (kind == SS_ROPE_PROPORTIONAL) kind = SS_ROPE_PLAIN; /* gemma4.c reads it */
     if (kind == SS_ROPE_PLAIN) {
         if (strcmp(type, "default"))
             ss_json_refuse(json, "rope_type", "\"default\", \"linear\", \"llama3\" and \"yarn\"",
@@ -75,7 +88,7 @@ void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int con
     rotary->base = ss_json_number(&inner, "rope_theta", rotary->base, 1.0, 1e12);
     rotary->part = ss_json_number(&inner, "partial_rotary_factor", rotary->part, 0.0, 1.0);
     read_scaling(rotary, &inner, context);
-    refuse_unknown(&inner);
+    refuse_unknown(&inner, rotary->sections);
     json->status = inner.status;
 }
 
@@ -137,6 +150,11 @@ void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width) {
         if (rotary->scaling == SS_ROPE_LINEAR) keeps = 0.0f;
         if (rotary->scaling == SS_ROPE_LLAMA3) keeps = llama3_keeps(rotary, frequency);
         if (rotary->scaling == SS_ROPE_YARN) keeps = yarn_keeps(rotary, width, j);
+        if (rotary->scaling == SS_ROPE_PROPORTIONAL) {
+            bool rotates = j < (int)floor(rotary->part * width / 2.0);
+            out[j] = rotates ? frequency / (float)rotary->factor : 0.0f;
+            continue;
+        }
         float slow = keeps < 1.0f ? frequency / (float)rotary->factor : frequency;
         out[j] = keeps < 1.0f ? slow * (1.0f - keeps) + frequency * keeps : frequency;
     }

@@ -7,6 +7,9 @@
 /* out[width/2]: radians per position of the pairs (j, j + width/2). */
 void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width);
 
+/* YaRN's size of rotated vectors for its factor, which grows with `slope`. */
+double ss_yarn_size(const ss_rotary *rotary, double slope);
+
 /* Of every rotary angle of some positions, times the size of the rotated vectors. */
 typedef struct ss_angles {
     float *cosine, *sine; /* [n][width/2] */

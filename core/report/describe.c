@@ -216,14 +216,9 @@ static void write_status(ss_writer *writer) {
 
 static void write_letters(ss_writer *writer) {
     static const char *const letters[][2] = {
-        {"L", "layers"},
-        {"H", "query heads"},
-        {"G", "key/value heads"},
-        {"T", "tokens"},
-        {"D", "model width"},
-        {"K", "head width"},
-        {"F", "feed-forward width"},
-        {"V", "vocabulary"},
+        {"L", "layers"},      {"H", "query heads"},        {"G", "key/value heads"},
+        {"T", "tokens"},      {"D", "model width"},        {"K", "head width"},
+        {"U", "value width"}, {"F", "feed-forward width"}, {"V", "vocabulary"},
         {"E", "experts"},
     };
     ss_write_begin(writer, "letters", '{');
@@ -381,15 +376,44 @@ static void write_factor(ss_writer *writer, const char *key, float factor) {
     if (factor < 1.0f || factor > 1.0f) ss_write_number(writer, key, (double)factor);
 }
 
-/* Writes the layers whose queries and keys are not rotated, where there are some. */
-static void write_unrotated(ss_writer *writer, const ss_arch *arch) {
-    bool any = false;
-    for (int l = 0; l < arch->L; l++) any |= arch->unrotated[l];
-    if (!any) return;
-    ss_write_begin(writer, "unrotated", '[');
-    for (int l = 0; l < arch->L; l++)
-        if (arch->unrotated[l]) ss_write_number(writer, NULL, l);
+/* Writes all layers, and which of them have attention, where some have none. */
+static void write_attending(ss_writer *writer, const ss_arch *arch) {
+    if (arch->blocks == arch->L) return;
+    ss_write_number(writer, "blocks", arch->blocks);
+    ss_write_begin(writer, "layers", '[');
+    for (int a = 0; a < arch->L; a++) ss_write_number(writer, NULL, arch->layers[a]);
     ss_write_end(writer, ']');
+}
+
+/* Writes the layers that are marked, where there are some. */
+static void write_layers(ss_writer *writer, const char *key, const bool *marks, int L) {
+    bool any = false;
+    for (int l = 0; l < L; l++) any |= marks[l];
+    if (!any) return;
+    ss_write_begin(writer, key, '[');
+    for (int l = 0; l < L; l++)
+        if (marks[l]) ss_write_number(writer, NULL, l);
+    ss_write_end(writer, ']');
+}
+
+/* Writes the sizes of each layer, where layers differ. */
+static void write_sizes(ss_writer *writer, const ss_arch *arch) {
+    if (!arch->sizes[0].K) return;
+    ss_write_begin(writer, "sizes", '[');
+    for (int a = 0; a < arch->L; a++) {
+        ss_sizes own = ss_arch_sizes(arch, a);
+        ss_write_begin(writer, NULL, '{');
+        ss_write_number(writer, "G", own.G);
+        ss_write_number(writer, "K", own.K);
+        ss_write_number(writer, "U", own.U);
+        ss_write_end(writer, '}');
+    }
+    ss_write_end(writer, ']');
+}
+
+/* Writes sizes that few models have, where they are not 0. */
+static void write_size(ss_writer *writer, const char *key, int size) {
+    if (size) ss_write_number(writer, key, size);
 }
 
 static void write_features(ss_writer *writer, const ss_arch *arch) {
@@ -398,7 +422,7 @@ static void write_features(ss_writer *writer, const ss_arch *arch) {
         ss_write_number(writer, "rotary_width", arch->rotary_width);
         write_rotary(writer, "rotary", &arch->rotary);
         if (arch->own_rotary) write_rotary(writer, "window_rotary", &arch->window_rotary);
-        write_unrotated(writer, arch);
+        write_layers(writer, "unrotated", arch->unrotated, arch->L);
     }
     write_mask(writer, arch);
     write_windows(writer, arch);
@@ -412,6 +436,15 @@ static void write_features(ss_writer *writer, const ss_arch *arch) {
     ss_write_text(writer, "qk_norm", ss_qk_norm_name(arch->qk_norm));
     ss_write_bool(writer, "parallel", arch->parallel);
     ss_write_text(writer, "feed_forward", ss_ffn_name(arch->ffn));
+    write_sizes(writer, arch);
+    if (arch->value_norm) ss_write_bool(writer, "value_norm", true);
+    if (arch->keys_as_values) ss_write_bool(writer, "keys_as_values", true);
+    if (arch->window_sinks) write_layers(writer, "sink_layers", arch->windowed, arch->L);
+    write_size(writer, "q_latent", arch->q_latent);
+    write_size(writer, "kv_latent", arch->kv_latent);
+    write_size(writer, "shared_F", arch->shared_F);
+    write_size(writer, "dense_F", arch->dense_F);
+    write_layers(writer, "dense_layers", arch->dense, arch->L);
     ss_write_bool(writer, "dense", arch->E == 0 && arch->ffn != SS_FFN_NONE);
     ss_write_bool(writer, "gated", arch->E == 0 && arch->ffn == SS_FFN_GATED);
     ss_write_text(writer, "activation", ss_activation_name(arch->activation));
@@ -437,6 +470,7 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
                    {"G", arch->G},
                    {"D", arch->D},
                    {"K", arch->K},
+                   {"U", arch->U},
                    {"F", arch->F},
                    {"V", arch->V},
                    {"E", arch->E},
@@ -448,6 +482,7 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
     ss_write_text(&writer, "family", arch->family);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         ss_write_number(&writer, numbers[i].name, numbers[i].value);
+    write_attending(&writer, arch);
     write_features(&writer, arch);
     write_attention(&writer, &arch->attention);
     return finish(&writer, err);

@@ -131,6 +131,7 @@ static void read_windows(ss_recording *r, ss_json *json, int window) {
 static void read_layers(ss_recording *r, ss_json *json) {
     ss_arch *arch = &r->model.arch;
     const cJSON *list = list_of(json, "layers", false), *item;
+    ss_attend_everywhere(arch);
     arch->blocks = ss_json_int(json, "blocks", arch->L, 1, SS_LAYERS_MAX);
     if (json->status == SS_OK && (arch->blocks < arch->L || (!list && arch->blocks > arch->L)))
         refuse(json, "blocks", "as many blocks as layers, or more and the list `layers`");
@@ -141,6 +142,7 @@ static void read_layers(ss_recording *r, ss_json *json) {
         if (!(value > last && value < arch->blocks && value == floor(value)))
             refuse(json, "layers", "ascending numbers of blocks, below `blocks`");
         last = value;
+        if (json->status == SS_OK && n < arch->L) arch->layers[n] = (short)value;
         n++;
     }
     if (list && n != arch->L) refuse(json, "layers", "as many numbers as L");
@@ -184,6 +186,7 @@ static void read_model(ss_recording *r, ss_json *json) {
     arch->H = ss_json_int(&model, "H", required, 1, SS_RECORDING_HEADS_MAX);
     arch->G = ss_json_int(&model, "G", required, 1, SS_RECORDING_HEADS_MAX);
     arch->K = ss_json_int(&model, "K", required, 1, SIZE_MOST);
+    arch->U = ss_json_int(&model, "U", arch->K, 1, SIZE_MOST);
     arch->D = ss_json_int(&model, "D", required, 1, SIZE_MOST);
     arch->V = ss_json_int(&model, "V", required, 1, INT_MAX);
     arch->F = ss_json_int(&model, "F", 0, 0, SIZE_MOST);

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+/* In this file l is the index of a layer among those with attention. */
+
 /* 1 if the model has a bias key, which precedes the keys of the tokens. */
 static size_t bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
@@ -17,15 +19,14 @@ static size_t bias_keys(const ss_arch *arch) {
 /* Fills scratch->keys with the bias key (or its value; zeros if `first` is NULL), then T rows of
  * the trace. */
 static float *prepend_bias_key(const ss_pass *pass, const ss_scratch *scratch, const float *first,
-                               const float *rows, size_t T) {
-    const ss_arch *arch = &pass->trace->model->arch;
-    size_t K = (size_t)arch->K, bias = bias_keys(arch);
+                               const float *rows, size_t T, size_t width) {
+    size_t bias = bias_keys(&pass->trace->model->arch);
     float *out = scratch->keys;
     if (bias && first)
-        memcpy(out, first, K * sizeof *out);
+        memcpy(out, first, width * sizeof *out);
     else if (bias)
-        memset(out, 0, K * sizeof *out);
-    memcpy(out + bias * K, rows, T * K * sizeof *out);
+        memset(out, 0, width * sizeof *out);
+    memcpy(out + bias * width, rows, T * width * sizeof *out);
     return out;
 }
 
@@ -38,8 +39,9 @@ static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_featu
     const float *rows = ss_row(trace, SS_FIELD_K, l * arch->G + g, 0);
     if (feature != SS_FEATURE_NONE || keys > T) {
         float *own = prepend_bias_key(
-            pass, scratch, ss_owned(trace->model->layers[l].bias_keys, arch->bias_key, g, arch->K),
-            rows, T);
+            pass, scratch,
+            ss_owned(trace->model->layers[arch->layers[l]].bias_keys, arch->bias_key, g, arch->K),
+            rows, T, K);
         ss_map_features(pass, l, feature, own, keys);
         rows = own;
     }
@@ -50,21 +52,21 @@ static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_featu
 static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, size_t T) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    size_t K = (size_t)arch->K, keys = bias_keys(arch) + T;
+    size_t U = (size_t)arch->U, keys = bias_keys(arch) + T;
     const float *rows = ss_row(trace, SS_FIELD_V, l * arch->G + g, 0);
     if (keys > T)
-        rows = prepend_bias_key(
-            pass, scratch,
-            ss_owned(trace->model->layers[l].bias_values, arch->bias_key_value, g, arch->K), rows,
-            T);
-    ss_pack_columns(scratch->value_panels, rows, K, K, keys);
+        rows = prepend_bias_key(pass, scratch,
+                                ss_owned(trace->model->layers[arch->layers[l]].bias_values,
+                                         arch->bias_key_value, g, arch->U),
+                                rows, T, U);
+    ss_pack_columns(scratch->value_panels, rows, U, U, keys);
 }
 
 /* out[r] = sum_j weights[r][j] v[j] over the first `keys` of `all` values. */
 static void sum_values(float *out, size_t out_stride, const float *tiles, const float *panels,
-                       size_t rows, size_t keys, size_t all, size_t K) {
-    for (size_t c = 0; c < K; c += SS_PANEL) {
-        size_t width = K - c < SS_PANEL ? K - c : SS_PANEL;
+                       size_t rows, size_t keys, size_t all, size_t U) {
+    for (size_t c = 0; c < U; c += SS_PANEL) {
+        size_t width = U - c < SS_PANEL ? U - c : SS_PANEL;
         ss_matmul(out + c, out_stride, tiles, panels + c * all, NULL, rows, width, keys);
     }
 }
@@ -161,7 +163,8 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     size_t bias = bias_keys(arch);
     ss_hook query = {.pass = pass,
                      .scratch = scratch,
-                     .l = l,
+                     .l = arch->layers[l],
+                     .a = l,
                      .h = h,
                      .t = t,
                      .n = 1,
@@ -171,7 +174,7 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
                      .again = again,
                      .q = q,
                      .bias = bias ? x : NULL};
-    size_t group = (size_t)(l * arch->G + h / (arch->H / arch->G));
+    size_t group = (size_t)(l * arch->G + ss_arch_group(arch, l, h));
     if (pass->cache.tokens) query.tokens = pass->cache.tokens + group * (size_t)trace->slots;
     const unsigned char *visible = query.visible = apply_mask(&query, &choice->mask);
     ss_edits_at(SS_AT_SCORES, query);
@@ -186,7 +189,7 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
 static size_t weigh_row(const ss_hook *query, float *x) {
     const ss_trace *trace = query->pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    const ss_choice *choice = &trace->choices[query->l * arch->H + query->h];
+    const ss_choice *choice = &trace->choices[query->a * arch->H + query->h];
     size_t n_visible = normalise_scores(x, bias_keys(arch), query->keys, choice, query->visible);
     ss_edits_at(SS_AT_WEIGHTS, *query);
     return n_visible;
@@ -230,6 +233,8 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
     size_t keys =
         (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* that any of the rows sees */
     float *q = pass->q + (size_t)(t - t0) * width + (size_t)h * K;
+    size_t U = (size_t)arch->U, out_width = (size_t)arch->H * U;
+    float *out = pass->head_out + (size_t)(t - t0) * out_width + (size_t)h * U;
 
     reduce_queries(trace, l * arch->H + h, t, rows, T, q, width);
     score_rows(pass, scratch, l, h, q, width, (size_t)rows, keys);
@@ -241,8 +246,8 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
     }
     reduce_rows(trace, l * arch->H + h, t, rows, T, scratch->scores);
     ss_tile(scratch->tiles, scratch->scores, stride, (size_t)rows, bias + keys);
-    sum_values(q, width, scratch->tiles, scratch->value_panels, (size_t)rows, bias + keys,
-               bias + (size_t)(T - gone), K);
+    sum_values(out, out_width, scratch->tiles, scratch->value_panels, (size_t)rows, bias + keys,
+               bias + (size_t)(T - gone), U);
 }
 
 /* True if a single row can read its keys and values in place: packing would cost more than the
@@ -266,15 +271,16 @@ static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
-    size_t K = (size_t)arch->K, keys = (size_t)(ss_mask_end(mask, t, t + 1) - gone);
-    int group = l * arch->G + h / (arch->H / arch->G);
-    float *q = pass->q + (size_t)h * K;
+    size_t K = (size_t)arch->K, U = (size_t)arch->U;
+    size_t keys = (size_t)(ss_mask_end(mask, t, t + 1) - gone);
+    int group = l * arch->G + ss_arch_group(arch, l, h);
+    float *q = pass->q + (size_t)h * K, *out = pass->head_out + (size_t)h * U;
     reduce_queries(trace, l * arch->H + h, t, 1, t + 1, q, K);
     score_alone(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
     attend_row(pass, scratch, l, h, t, gone, q, scratch->scores, keys);
     reduce_rows(trace, l * arch->H + h, t, 1, t + 1, scratch->scores);
-    ss_clear(q, K);
-    ss_times_columns(q, scratch->scores, ss_row(trace, SS_FIELD_V, group, 0), K * sizeof *q, K,
+    ss_clear(out, U);
+    ss_times_columns(out, scratch->scores, ss_row(trace, SS_FIELD_V, group, 0), U * sizeof *out, U,
                      keys);
 }
 
@@ -289,7 +295,7 @@ static void attend_head(const void *job, size_t i, size_t at) {
     ss_pass *pass = a->pass;
     ss_scratch *scratch = &pass->scratch[at];
     const ss_arch *arch = &pass->trace->model->arch;
-    int h = (int)i, g = h / (arch->H / arch->G), l = a->l, T = a->t0 + a->n;
+    int l = a->l, h = (int)i, g = ss_arch_group(arch, l, h), T = a->t0 + a->n;
     int gone = a->t0 - ss_held(pass, l, g, a->t0);
     /* An edit may give the heads of a group different feature maps. */
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
@@ -336,7 +342,7 @@ static void attend_rows_again(ss_pass *pass, ss_scratch *scratch, ss_field_id fi
     const float *q = ss_row(trace, SS_FIELD_Q, head, t);
     if (is_single_row(pass, n, trace->choices[head].operation->feature))
         score_alone(scratch->scores, q,
-                    ss_row(trace, SS_FIELD_K, l * arch->G + h / (arch->H / arch->G), 0), keys, K);
+                    ss_row(trace, SS_FIELD_K, l * arch->G + ss_arch_group(arch, l, h), 0), keys, K);
     else
         score_rows(pass, scratch, l, h, q, K, (size_t)n, keys);
     for (int r = 0; r < n; r++) {
@@ -356,9 +362,9 @@ void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, s
     int most = ss_min(SS_MAP_ROWS, pass->chunk); /* rows that fit the scratch */
     size_t bias = bias_keys(arch);
     ss_feature feature = trace->choices[head].operation->feature;
-    if (feature == SS_FEATURE_MLP) pass->layer = l; /* edits of weights check the layer */
+    if (feature == SS_FEATURE_MLP) pass->layer = arch->layers[l]; /* edits of weights check it */
     if (!is_single_row(pass, n, feature))
-        pack_keys(pass, scratch, l, h / (arch->H / arch->G), feature,
+        pack_keys(pass, scratch, l, ss_arch_group(arch, l, h), feature,
                   (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));
     for (int end = t + n, rows; t < end; t += rows) {
         rows = ss_min(most, end - t);
@@ -377,6 +383,6 @@ void ss_attend(ss_pass *pass, int l, int t0, int n) {
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(heads_are_independent(pass, l) ? pass->pool : NULL, attend_head, &a,
                 (size_t)arch->H, work);
-    for (int g = 0; pass->cache.held && g < arch->G; g++)
+    for (int g = 0; pass->cache.held && g < ss_arch_sizes(arch, l).G; g++)
         ss_cache_compact(pass, l, g, n + ss_held(pass, l, g, t0));
 }

@@ -2,6 +2,7 @@
 
 #include "edits/edit.h"
 #include "edits/evict.h"
+#include "mixer.h"
 
 #include <limits.h>
 #include <string.h>
@@ -63,21 +64,29 @@ static uint32_t fields_of_layers(void) {
     return fields;
 }
 
+/* Whether the states of mixers in a pass are not those after its first T tokens. */
+static bool has_other_states(const ss_pass *pass, const ss_pass *of, int T) {
+    return pass->trace->model->arch.mixer.kind && of->mixing.tokens != T;
+}
+
 /* Number of first tokens that this run copies completely. At least one token remains, so that
  * the pass computes the logits after the last. */
 static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     uint32_t needed = pass->trace->fields & ~SS_BIT(SS_FIELD_NEXT);
     if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);
-    bool apart = !from->edited && !pass->trace->model->arch.prefix && !pass->together;
+    const ss_arch *arch = &pass->trace->model->arch;
+    /* The other run has the states of mixers after its last token only. */
+    bool apart = !from->edited && !arch->prefix && !arch->mixer.kind && !pass->together;
     if (!apart || lacking(pass->trace, from, needed)) return 0;
     return ss_min(from->T - 1, idle_tokens(pass));
 }
 
 /* Number of layers that no edit touches; -1 if an edit touches the embedding. */
 static int shared_layers(const ss_pass *pass, const ss_trace *from) {
-    int least = pass->trace->model->arch.L;
+    int least = pass->trace->model->arch.blocks;
     uint32_t needed = (pass->trace->fields & fields_of_layers()) | SS_BIT(SS_FIELD_HIDDEN);
     if (from->edited || lacking(pass->trace, from, needed)) return -1;
+    if (has_other_states(pass, from->pass, from->T)) return -1;
     for (int i = 0; i < pass->edits_n; i++)
         least = ss_min(least, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
     return least;
@@ -88,7 +97,7 @@ static void take_tokens(ss_pass *pass, const ss_trace *from, int p) {
     ss_trace *trace = pass->trace;
     pass->taken = p;
     if (p == 0) return;
-    ss_trace_take_below(trace, from, trace->model->arch.L, p);
+    ss_trace_take_below(trace, from, trace->model->arch.blocks, p);
     ss_record(trace, SS_FIELD_LOSS, 0, 0, p + 1, ss_floats(from, SS_FIELD_LOSS), 1);
     ss_record(trace, SS_FIELD_RANK, 0, 0, p + 1, ss_floats(from, SS_FIELD_RANK), 1);
     ss_record(trace, SS_FIELD_LOGITS, 0, 0, p, ss_floats(from, SS_FIELD_LOGITS),
@@ -102,6 +111,7 @@ static void take_layers(ss_pass *pass, const ss_trace *from, int layer) {
     memcpy(pass->resumed, ss_row(from, SS_FIELD_HIDDEN, layer, 0),
            (size_t)from->T * D * sizeof *pass->resumed);
     ss_trace_take_below(pass->trace, from, layer, from->T);
+    ss_mix_take_below(pass, from->pass, layer);
     pass->first_layer = pass->layer = layer;
 }
 
@@ -111,7 +121,7 @@ ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
     memcpy(ss_tokens(pass->trace), ss_tokens(from), (size_t)from->T * sizeof(int32_t));
     pass->resumed_n = from->T;
     pass->spliced = layer != SS_BY_EDITS;
-    for (int l = 0; l <= pass->trace->model->arch.L; l++)
+    for (int l = 0; l <= pass->trace->model->arch.blocks; l++)
         ss_trace_clear_rounded(pass->trace, l, 0, from->T, 0);
     if (layer == SS_BY_EDITS) {
         take_tokens(pass, from, shared_tokens(pass, from));
@@ -150,7 +160,9 @@ int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
     /* Tokens that an edit or a prefix reads together must stay in one chunk. */
     int together = prefix > pass->together ? prefix : pass->together;
     bool forgets = trace->summed || (pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT)));
-    return kept < together || kept < 0 || forgets ? 0 : kept;
+    /* States of mixers are those after all tokens. */
+    bool lost = has_other_states(pass, pass, kept);
+    return kept < together || kept < 0 || forgets || lost ? 0 : kept;
 }
 
 void ss_run_rewind(ss_pass *pass, int n) {
@@ -158,5 +170,6 @@ void ss_run_rewind(ss_pass *pass, int n) {
     pass->trace->T = n;
     pass->layer = 0;
     ss_evict_none(pass);
+    if (n == 0) ss_mix_clear(pass);
     if (n > 0) catch_up(pass, pass->trace, n);
 }

@@ -17,10 +17,10 @@ static void map_mlp(ss_pass *pass, const ss_layer *layer, float *rows, size_t n)
     }
 }
 
-void ss_map_features(ss_pass *pass, int l, ss_feature feature, float *rows, size_t n) {
+void ss_map_features(ss_pass *pass, int a, ss_feature feature, float *rows, size_t n) {
     const ss_model *model = pass->trace->model;
     if (feature == SS_FEATURE_ELU1) ss_elu1(rows, n * (size_t)model->arch.K);
-    if (feature == SS_FEATURE_MLP) map_mlp(pass, &model->layers[l], rows, n);
+    if (feature == SS_FEATURE_MLP) map_mlp(pass, &model->layers[model->arch.layers[a]], rows, n);
 }
 
 /*

@@ -5,7 +5,7 @@
 #include "pass.h"
 
 /* Replaces rows[n][K] of layer l by phi(rows), in place. */
-void ss_map_features(ss_pass *pass, int l, ss_feature feature, float *rows, size_t n);
+void ss_map_features(ss_pass *pass, int a, ss_feature feature, float *rows, size_t n);
 
 /*
  * Adds the distance term to x[n], the scores of query t for keys 0..n-1 in head h: ALiBi's slope

@@ -17,6 +17,17 @@ static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, si
     }
 }
 
+/* x becomes p x^2 + beta x above 0, and n (e^min(x, eps) - 1 - x) + beta x below. */
+static void xielu(float *x, const float *curve, size_t n) {
+    double p = (double)curve[0], below = (double)curve[1], beta = (double)curve[2];
+    double eps = (double)curve[3];
+    for (size_t i = 0; i < n; i++) {
+        double y = (double)x[i], least = y < eps ? y : eps;
+        double bent = y > 0.0 ? p * y * y : below * (ss_exp_double(least) - 1.0 - y);
+        x[i] = (float)(bent + beta * y);
+    }
+}
+
 static void relu2(float *x, size_t n) {
     ss_relu(x, n);
     ss_multiply(x, x, n);
@@ -46,15 +57,16 @@ static void join(float *gate, const float *up, const ss_arch *arch, size_t n) {
 
 /* Records [n][F] numbers of the chunk's layer before their activation; experts record none. */
 static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, size_t n) {
-    ss_record(pass->trace, field, pass->layer, pass->t0, (int)n, rows,
-              (size_t)pass->trace->model->arch.F);
+    if (pass->a >= 0)
+        ss_record(pass->trace, field, pass->a, pass->t0, (int)n, rows,
+                  (size_t)pass->trace->model->arch.F);
 }
 
 /* For each of n rows, records the largest output and largest input of the down projection, and
  * the weight that joins them. */
 static void record_spikes(ss_pass *pass, const float *in, const float *out, const ss_matrix *down,
                           size_t n) {
-    float *spikes = ss_row(pass->trace, SS_FIELD_SPIKES, pass->layer, pass->t0);
+    float *spikes = ss_layer_row(pass, SS_FIELD_SPIKES, pass->t0);
     for (size_t i = 0; spikes && i < n; i++, in += down->in, out += down->out, spikes += 5) {
         size_t row = ss_peak(out, down->out), column = ss_peak(in, down->in);
         spikes[0] = (float)row;
@@ -69,11 +81,13 @@ static void record_spikes(ss_pass *pass, const float *in, const float *out, cons
 static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
-    float *in = pass->gate,
-          *up = ss_row_or(pass->trace, SS_FIELD_FFN_UP, pass->layer, pass->t0, pass->up);
+    float *in = pass->gate, *recorded = ss_layer_row(pass, SS_FIELD_FFN_UP, pass->t0);
+    float *up = recorded ? recorded : pass->up;
     ss_linear_rows(pass, up, y, &ffn->up, n);
     if (arch->ffn == SS_FFN_GATED) {
         ss_linear_rows(pass, in, y, &ffn->gate, n);
+        if (arch->ffn_gate_scale < 1.0f || arch->ffn_gate_scale > 1.0f)
+            ss_scale(in, arch->ffn_gate_scale, inner);
         record_inner(pass, SS_FIELD_FFN_GATE, in, n);
         join(in, up, arch, inner);
     } else if (arch->activation == SS_ACTIVATION_SILU) {
@@ -82,31 +96,88 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
     } else {
         in = pass->up;
         if (in != up) memcpy(in, up, inner * sizeof *in);
-        ss_activate(in, arch->activation, inner);
+        if (arch->activation == SS_ACTIVATION_XIELU)
+            xielu(in, ffn->curve, inner);
+        else
+            ss_activate(in, arch->activation, inner);
     }
     ss_linear_rows(pass, out, in, &ffn->down, n);
     record_spikes(pass, in, out, &ffn->down.w, n);
 }
 
-/* Turns E logits into E weights: softmax, then only the top_k largest; the lower index wins a
- * tie. */
-static void route(float *x, const ss_arch *arch) {
-    size_t E = (size_t)arch->E;
-    float sum = ss_exp(x, x, ss_max(x, E), E), kept = 0.0f;
-    ss_scale(x, 1.0f / sum, E);
-    bool is_top[SS_EXPERTS_MAX] = {false};
-    for (int i = 0; i < arch->top_k; i++) {
-        size_t best = E;
-        for (size_t e = 0; e < E; e++)
-            if (!is_top[e] && (best == E || x[e] > x[best])) best = e;
-        is_top[best] = true;
-        kept += x[best];
+/* Marks the `count` largest of x[n] that are not marked, the lower index in a tie, and returns the
+ * sum of their weights. */
+static float mark_largest(bool *marks, const float *x, const float *weights, size_t n, int count) {
+    float sum = 0.0f;
+    for (int i = 0; i < count; i++) {
+        size_t best = n;
+        for (size_t e = 0; e < n; e++)
+            if (!marks[e] && (best == n || x[e] > x[best])) best = e;
+        marks[best] = true;
+        sum += weights[best];
     }
+    return sum;
+}
+
+/* Marks the experts of all groups but the best, by the sum of each group's best scores. */
+static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
+    size_t groups = (size_t)arch->router_groups, share = (size_t)arch->E / groups;
+    float sums[SS_EXPERTS_MAX];
+    bool is_top[SS_EXPERTS_MAX] = {false};
+    for (size_t g = 0; g < groups; g++) {
+        bool is_best[SS_EXPERTS_MAX] = {false};
+        const float *own = scores + g * share;
+        sums[g] = mark_largest(is_best, own, own, share, arch->router_best);
+    }
+    mark_largest(is_top, sums, sums, groups, arch->router_top_groups);
+    for (size_t e = 0; e < (size_t)arch->E; e++) marks[e] = !is_top[e / share];
+}
+
+/* Keeps the softmax of x[E] at its largest, over those that are near it and not `without`. */
+static size_t mix(float *weights, const float *x, size_t without, const ss_arch *arch) {
+    size_t E = (size_t)arch->E, best = without == 0 && E > 1 ? 1 : 0;
+    float sum = 0.0f;
     for (size_t e = 0; e < E; e++)
-        if (!is_top[e])
+        if (e != without && x[e] > x[best]) best = e;
+    for (size_t e = 0; e < E; e++) {
+        float far = (x[best] - x[e]) / fmaxf(fabsf(x[e]), x[best]);
+        if (e != without && !(far > 2.0f * arch->router_jitter)) sum += ss_expf(x[e] - x[best]);
+    }
+    weights[best] = 1.0f / sum;
+    return best;
+}
+
+/* Turns E logits into weights of two experts. */
+static void route_mixer(float *x, const ss_arch *arch) {
+    float weights[SS_EXPERTS_MAX] = {0.0f};
+    mix(weights, x, mix(weights, x, SIZE_MAX, arch), arch);
+    ss_copy(x, weights, (size_t)arch->E);
+}
+
+/* Turns E logits into E weights: shares by softmax, or sigmoids, then only the top_k largest of
+ * those that stand for choice with `bias`. */
+static void route(float *x, const float *bias, const ss_arch *arch) {
+    size_t E = (size_t)arch->E;
+    float scores[SS_EXPERTS_MAX];
+    bool is_out[SS_EXPERTS_MAX] = {false}, is_top[SS_EXPERTS_MAX];
+    if (arch->router == SS_ROUTER_MIXER) {
+        route_mixer(x, arch);
+        return;
+    }
+    if (arch->router == SS_ROUTER_SIGMOID)
+        ss_sigmoid(x, x, 0.0f, E);
+    else
+        ss_scale(x, 1.0f / ss_exp(x, x, ss_max(x, E), E), E);
+    ss_copy(scores, x, E);
+    if (bias) ss_add(scores, bias, E);
+    if (arch->router_groups > 1) mark_groups(is_out, scores, arch);
+    memcpy(is_top, is_out, sizeof is_top);
+    float kept = mark_largest(is_top, scores, x, E, arch->top_k);
+    for (size_t e = 0; e < E; e++)
+        if (is_out[e] || !is_top[e])
             x[e] = 0.0f;
-        else if (!arch->router_shares)
-            x[e] /= kept;
+        else
+            x[e] = (arch->router_shares ? x[e] : x[e] / kept) * arch->router_scale;
 }
 
 /* out += weight * expert(y), for the rows that the router sends to expert e. */
@@ -141,7 +212,8 @@ void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
     size_t n = (size_t)rows, E = (size_t)arch->E;
-    if (E == 0 && arch->ffn != SS_FFN_NONE) {
+    if (E && arch->dense[l]) ss_clear(pass->router, n * E);
+    if (arch->dense[l] || (E == 0 && arch->ffn != SS_FFN_NONE)) {
         one_ffn(pass, out, pass->y, &layer->ffn, n);
         return;
     }
@@ -152,6 +224,6 @@ void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {
     if (E == 0) return;
     /* The router scores the experts; each token uses its top_k. */
     ss_linear_rows(pass, pass->router, pass->y, &layer->router, n);
-    for (size_t i = 0; i < n; i++) route(pass->router + i * E, arch);
+    for (size_t i = 0; i < n; i++) route(pass->router + i * E, layer->router_bias, arch);
     for (size_t e = 0; e < E; e++) add_expert(pass, out, &layer->experts[e], e, n);
 }

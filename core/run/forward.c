@@ -6,6 +6,7 @@
 #include "ffn.h"
 #include "linear.h"
 #include "edits/hook.h"
+#include "mixer.h"
 #include "statistics.h"
 
 #include <math.h>
@@ -21,16 +22,21 @@ static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *ar
             ss_layernorm(out, x, w->gain, w->bias, arch->norm_eps, width);
 }
 
+/* Multiplies by a factor that is 1 in most models. */
+static void scale(float *x, float factor, size_t n) {
+    if (factor < 1.0f || factor > 1.0f) ss_scale(x, factor, n);
+}
+
 static void find_all_angles(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
-    size_t pairs = (size_t)arch->rotary_width / 2; /* 0 without rotary positions */
     ss_angles *angles = pass->angles;
     const int32_t *positions = pass->positions + t0;
-    ss_rotary_angles(&angles[0], model->rotary, arch->rotary.size, pairs, positions, n);
+    ss_rotary_angles(&angles[0], model->rotary, arch->rotary.size, ss_arch_pairs(arch, false),
+                     positions, n);
     if (arch->own_rotary)
-        ss_rotary_angles(&angles[1], model->window_rotary, arch->window_rotary.size, pairs,
-                         positions, n);
+        ss_rotary_angles(&angles[1], model->window_rotary, arch->window_rotary.size,
+                         ss_arch_pairs(arch, true), positions, n);
 }
 
 /* x_t = the token's vector, scaled. */
@@ -70,15 +76,16 @@ static void embed(ss_pass *pass, int t0, int n) {
         norm(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
 }
 
-/* Rotates queries or keys of layer l, and norms them before or after that if the model does so. */
-static void norm_and_rotate(ss_pass *pass, int l, float *rows, const ss_norm *head_norm, int heads,
+/* Rotates queries or keys of a layer, and norms them before or after that if the model does so. */
+static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *head_norm, int heads,
                             int n) {
     const ss_arch *arch = &pass->trace->model->arch;
-    size_t K = (size_t)arch->K, H = (size_t)heads, pairs = (size_t)arch->rotary_width / 2;
+    ss_sizes own = ss_arch_sizes(arch, a);
+    size_t K = (size_t)own.K, H = (size_t)heads, pairs = (size_t)own.rotary_width / 2;
     if (arch->qk_norm == SS_QK_NORM_HEAD) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
     if (arch->qk_norm == SS_QK_NORM_ALL_HEADS) norm(rows, rows, head_norm, arch, (size_t)n, H * K);
-    if (!ss_arch_rotates(arch, l)) return;
-    const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[l]];
+    if (!ss_arch_rotates(arch, a)) return;
+    const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[a]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
         size_t at = i / H * pairs;
         ss_rotate(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
@@ -87,28 +94,46 @@ static void norm_and_rotate(ss_pass *pass, int l, float *rows, const ss_norm *he
         norm(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
-/* Copies rows [n][heads*K] to rows t0.. of a field [l][heads][T][K]. */
-static void record_heads(const ss_trace *trace, ss_field_id field, int l, int heads, int t0, int n,
-                         const float *rows) {
-    size_t K = (size_t)trace->model->arch.K;
-    for (int h = 0; h < heads; h++)
-        ss_record(trace, field, l * heads + h, t0, n, rows + (size_t)h * K, (size_t)heads * K);
+/* Turns rows [n][own] into [n][width], with zeros after the numbers of a layer with fewer: they
+ * change no product, sum or norm. */
+static void widen(float *rows, size_t n, int own, int width) {
+    size_t from = (size_t)own, to = (size_t)width;
+    for (size_t i = n; from < to && i-- > 0;) {
+        memmove(rows + i * to, rows + i * from, from * sizeof *rows);
+        ss_clear(rows + i * to + from, to - from);
+    }
 }
 
-/* Stores keys or values [n][G][K] in the cache, which is the trace; the chunk begins at token
- * t0. */
-static void cache_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, const float *rows) {
+static void narrow(float *rows, size_t n, int own, int width) {
+    size_t to = (size_t)own, from = (size_t)width;
+    for (size_t i = 1; to < from && i < n; i++)
+        memmove(rows + i * to, rows + i * from, to * sizeof *rows);
+}
+
+/* Copies rows [n][heads][width] to rows t0.. of a field [l][heads][T][width]. */
+static void record_heads(const ss_trace *trace, ss_field_id field, int l, int heads, int t0, int n,
+                         const float *rows) {
+    size_t width = trace->widths[field];
+    for (int h = 0; h < heads; h++)
+        ss_record(trace, field, l * heads + h, t0, n, rows + (size_t)h * width,
+                  (size_t)heads * width);
+}
+
+/* Stores keys or values [n][heads][width] in the cache, which is the trace; the chunk begins at
+ * token t0. */
+static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int t0, int n,
+                        const float *rows) {
     const ss_trace *trace = pass->trace;
-    size_t K = (size_t)trace->model->arch.K;
     int G = trace->model->arch.G;
-    for (int g = 0; g < G; g++) {
+    size_t width = trace->widths[field], stride = (size_t)heads * width;
+    for (int g = 0; g < heads; g++) {
         int slot = ss_held(pass, l, g, t0);
         int32_t *tokens = pass->cache.tokens;
         if (tokens) tokens += (size_t)(l * G + g) * (size_t)trace->slots + (size_t)slot;
         for (int i = 0; tokens && i < n; i++) tokens[i] = t0 + i;
-        ss_record(trace, field, l * G + g, slot, n, rows + (size_t)g * K, (size_t)G * K);
-        ss_statistics_add_norms(trace, field, l * G + g, t0, n, rows + (size_t)g * K, (size_t)G * K,
-                                K);
+        const float *own = rows + (size_t)g * width;
+        ss_record(trace, field, l * G + g, slot, n, own, stride);
+        ss_statistics_add_norms(trace, field, l * G + g, t0, n, own, stride, width);
     }
 }
 
@@ -117,15 +142,15 @@ static void cache_heads(ss_pass *pass, ss_field_id field, int l, int t0, int n, 
 #define NORM_ROWS (12 * SS_TILE)
 #define NORM_OUTPUTS (4 * SS_PANEL)
 
-/* norms[n] += squared products of tiles[n][K] with panels [K][8] for `width` outputs. */
+/* norms[n] += squared products of tiles[n][U] with panels [U][8] for `width` outputs. */
 static void add_squares(float *norms, const float *tiles, const float *const *panels, size_t n,
-                        size_t width, size_t K) {
+                        size_t width, size_t U) {
     float products[NORM_ROWS * NORM_OUTPUTS];
     for (size_t t = 0; t < n; t += NORM_ROWS) {
         size_t rows = (size_t)ss_min(NORM_ROWS, (int)(n - t));
         for (size_t c = 0; c < width; c += SS_PANEL)
-            ss_matmul(products + c, NORM_OUTPUTS, tiles + t * K, panels[c / SS_PANEL], NULL, rows,
-                      (size_t)ss_min(SS_PANEL, (int)(width - c)), K);
+            ss_matmul(products + c, NORM_OUTPUTS, tiles + t * U, panels[c / SS_PANEL], NULL, rows,
+                      (size_t)ss_min(SS_PANEL, (int)(width - c)), U);
         for (size_t r = 0; r < rows; r++) {
             const float *row = products + r * NORM_OUTPUTS;
             norms[t + r] += ss_dot(row, row, width);
@@ -133,28 +158,30 @@ static void add_squares(float *norms, const float *tiles, const float *const *pa
     }
 }
 
-/* Records |W_O v| for every head and token, from values [n][G][K]. */
-static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, int n) {
+/* Records |W_O v| for every head and token, from values [n][G][U]. */
+static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    const ss_matrix *o = &trace->model->layers[l].o.w;
-    size_t K = (size_t)arch->K, G = (size_t)arch->G, H = (size_t)arch->H, rows = (size_t)n;
-    float *norms = ss_row(trace, SS_FIELD_OUT_NORM, l * arch->H, t0);
+    const ss_matrix *o = &trace->model->layers[arch->layers[a]].o.w;
+    ss_sizes own = ss_arch_sizes(arch, a);
+    size_t U = (size_t)own.U, G = (size_t)own.G, H = (size_t)arch->H, rows = (size_t)n;
+    float *norms = ss_row(trace, SS_FIELD_OUT_NORM, a * arch->H, t0);
     size_t stride = (size_t)trace->capacity; /* from head to head */
     if (!norms) return;
-    float *tiles = pass->q; /* queries are computed later */
-    for (size_t g = 0; g < G; g++) ss_tile(tiles + g * rows * K, values + g * K, G * K, rows, K);
+    float *tiles = pass->head_out; /* heads are computed later */
+    for (size_t g = 0; g < G; g++) ss_tile(tiles + g * rows * U, values + g * U, G * U, rows, U);
     for (size_t h = 0; h < H; h++) memset(norms + h * stride, 0, rows * sizeof *norms);
     for (size_t d = 0; d < o->out; d += NORM_OUTPUTS) {
         size_t width = (size_t)ss_min(NORM_OUTPUTS, (int)(o->out - d));
-        const float *whole[NORM_OUTPUTS / SS_PANEL], *own[NORM_OUTPUTS / SS_PANEL];
+        const float *whole[NORM_OUTPUTS / SS_PANEL], *of_head[NORM_OUTPUTS / SS_PANEL];
         for (size_t c = 0; c < width; c += SS_PANEL)
             whole[c / SS_PANEL] = ss_matrix_panel(pass->work + c * o->in, o, d + c);
         for (size_t h = 0; h < H; h++) {
-            size_t first = arch->added_heads ? 0 : h * K;
+            size_t first = arch->added_heads ? 0 : h * U;
             for (size_t c = 0; c < width; c += SS_PANEL)
-                own[c / SS_PANEL] = whole[c / SS_PANEL] + first * SS_PANEL;
-            add_squares(norms + h * stride, tiles + h / (H / G) * rows * K, own, rows, width, K);
+                of_head[c / SS_PANEL] = whole[c / SS_PANEL] + first * SS_PANEL;
+            add_squares(norms + h * stride, tiles + h / (H / G) * rows * U, of_head, rows, width,
+                        U);
         }
     }
     for (size_t i = 0; i < rows * H; i++) {
@@ -163,17 +190,18 @@ static void record_out_norms(ss_pass *pass, int l, const float *values, int t0, 
     }
 }
 
-/* Lets edits change queries, keys, values or head outputs, rows[n][heads][K]. */
-static void edit_heads(ss_pass *pass, unsigned point, int l, float *rows, int heads, int t0,
-                       int n) {
-    size_t K = (size_t)pass->trace->model->arch.K;
+/* Lets edits change queries, keys, values or head outputs, rows[n][heads][width]. */
+static void edit_heads(ss_pass *pass, unsigned point, int a, float *rows, int heads, int width,
+                       int t0, int n) {
+    const ss_arch *arch = &pass->trace->model->arch;
     ss_edits_at(point, (ss_hook){.pass = pass,
-                                 .l = l,
+                                 .l = arch->layers[a],
+                                 .a = a,
                                  .t = t0,
                                  .n = n,
                                  .rows = rows,
                                  .heads = (size_t)heads,
-                                 .width = K});
+                                 .width = (size_t)width});
 }
 
 /* y = norm(x) if a norm precedes the block, else x. */
@@ -195,7 +223,7 @@ static void after_block(ss_pass *pass, const ss_norm *block_norm, const float *a
 }
 
 /* Records rows t0.. of field gate: for each query head the mean over the numbers that gate it. */
-static void record_gates(ss_pass *pass, int l, int t0, int n) {
+static void record_gates(ss_pass *pass, int a, int t0, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     size_t heads = (size_t)ss_arch_gated_heads(arch), width = (size_t)ss_arch_gate_width(arch);
@@ -204,94 +232,151 @@ static void record_gates(ss_pass *pass, int l, int t0, int n) {
         for (size_t h = 0; h < H; h++) {
             const float *gates = pass->gates + (i * heads + h / share) * width;
             float mean = ss_sum(gates, width) / (float)width;
-            ss_record(trace, SS_FIELD_GATE, l * arch->H + (int)h, t0 + (int)i, 1, &mean, 1);
+            ss_record(trace, SS_FIELD_GATE, a * arch->H + (int)h, t0 + (int)i, 1, &mean, 1);
         }
 }
 
-/* rows[n][gated heads * K] *= sigmoid(gate y), per number or per head; y may be rows. */
-static void apply_gates(ss_pass *pass, int l, float *rows, int t0, int n) {
+/* rows[n][gated heads * U] *= sigmoid(gate y), per number or per head; y may be rows. */
+static void apply_gates(ss_pass *pass, int a, float *rows, int t0, int n) {
     const ss_model *model = pass->trace->model;
     float *gates = pass->gates;
-    size_t K = (size_t)model->arch.K, width = (size_t)ss_arch_gate_width(&model->arch);
+    size_t U = (size_t)model->arch.U, width = (size_t)ss_arch_gate_width(&model->arch);
     size_t heads = (size_t)n * (size_t)ss_arch_gated_heads(&model->arch);
     const float *y = model->arch.gate == SS_GATE_VALUE_STATE ? rows : pass->y;
-    ss_linear_rows(pass, gates, y, &model->layers[l].gate, (size_t)n);
+    ss_linear_rows(pass, gates, y, &model->layers[model->arch.layers[a]].gate, (size_t)n);
     ss_sigmoid(gates, gates, 0.0f, heads * width);
-    record_gates(pass, l, t0, n);
-    if (width == K)
-        ss_multiply(rows, gates, heads * K);
+    record_gates(pass, a, t0, n);
+    if (width == U)
+        ss_multiply(rows, gates, heads * U);
     else
-        for (size_t i = 0; i < heads; i++) ss_scale(rows + i * K, gates[i], K);
+        for (size_t i = 0; i < heads; i++) ss_scale(rows + i * U, gates[i], U);
 }
 
-/* Replaces out[n][H*K] by [n][K], the sum over heads. */
+/* Replaces out[n][H*U] by [n][U], the sum over heads. */
 static void add_heads(float *out, const ss_arch *arch, int n) {
-    size_t H = (size_t)arch->H, K = (size_t)arch->K;
+    size_t H = (size_t)arch->H, U = (size_t)arch->U;
     for (size_t i = 0; i < (size_t)n; i++) {
-        float *sum = out + i * K;
-        const float *row = out + i * H * K;
-        memmove(sum, row, K * sizeof *sum);
-        for (size_t h = 1; h < H; h++) ss_add(sum, row + h * K, K);
+        float *sum = out + i * U;
+        const float *row = out + i * H * U;
+        memmove(sum, row, U * sizeof *sum);
+        for (size_t h = 1; h < H; h++) ss_add(sum, row + h * U, U);
     }
 }
 
-/* Turns head outputs [n][H*K] into the input of W_O: adds value biases, applies gates, sums
+/* Turns head outputs [n][H*U] into the input of W_O: adds value biases, applies gates, sums
  * heads. */
-static void finish_heads(ss_pass *pass, int l, float *out, int t0, int n) {
+static void finish_heads(ss_pass *pass, int a, float *out, int t0, int n) {
     const ss_model *model = pass->trace->model;
-    const float *biases = model->layers[l].value_biases;
-    int H = model->arch.H, K = model->arch.K;
+    const float *biases = model->layers[model->arch.layers[a]].value_biases;
+    int H = model->arch.H, U = ss_arch_sizes(&model->arch, a).U;
     for (int i = 0; biases && i < n * H; i++)
-        ss_add(out + (size_t)i * (size_t)K, ss_owned(biases, model->arch.value_bias, i % H, K),
-               (size_t)K);
+        ss_add(out + (size_t)i * (size_t)U, ss_owned(biases, model->arch.value_bias, i % H, U),
+               (size_t)U);
     if (model->arch.gate && model->arch.gate < SS_GATE_VALUE_ELEMENT)
-        apply_gates(pass, l, out, t0, n);
-    edit_heads(pass, SS_AT_HEADS, l, out, model->arch.H, t0, n);
+        apply_gates(pass, a, out, t0, n);
+    edit_heads(pass, SS_AT_HEADS, a, out, H, U, t0, n);
     if (model->arch.added_heads) add_heads(out, &model->arch, n);
 }
 
-/* out[n][width] = y w, clipped in models that clip queries, keys and values. */
-static void project(ss_pass *pass, float *out, const ss_linear *w, int n) {
+/* out[n][width] = in w, clipped in models that clip queries, keys and values. */
+static void project(ss_pass *pass, float *out, const float *in, const ss_linear *w, int n) {
     float limit = pass->trace->model->arch.qkv_clip;
-    ss_linear_rows(pass, out, pass->y, w, (size_t)n);
+    ss_linear_rows(pass, out, in, w, (size_t)n);
     for (size_t i = 0; limit > 0.0f && i < (size_t)n * w->w.out; i++)
         out[i] = out[i] > limit ? limit : out[i] < -limit ? -limit : out[i];
 }
 
-/* Attention(norm(x)), normed again in models with branch norms. Returns [n][D], in the trace if
- * it is recorded. */
-static const float *attention_block(ss_pass *pass, int l, int t0, int n) {
+/* What queries, or keys and values, are projected from: y, in latent attention norm(y w). */
+static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *latent_norm, int n) {
+    if (!w->w.data) return pass->y;
+    ss_linear_rows(pass, pass->latent, pass->y, w, (size_t)n);
+    norm(pass->latent, pass->latent, latent_norm, &pass->trace->model->arch, (size_t)n, w->w.out);
+    return pass->latent;
+}
+
+/* pass->kv[n][G][K] = keys; in latent attention those of a head begin with the part that all heads
+ * share, which is the rotated one. */
+static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, int groups, int n) {
+    size_t shared = layer->k_shared.w.out, K = (size_t)pass->trace->model->arch.K, own = K - shared;
+    size_t heads = (size_t)n * (size_t)groups;
+    float *of_head = pass->q, *of_all = of_head + heads * own; /* queries are computed later */
+    if (!layer->k_shared.w.data) {
+        project(pass, pass->kv, in, &layer->k, n);
+        return;
+    }
+    ss_linear_rows(pass, of_head, in, &layer->k, (size_t)n);
+    ss_linear_rows(pass, of_all, pass->y, &layer->k_shared, (size_t)n);
+    for (size_t i = 0; i < heads; i++) {
+        size_t t = i / (heads / (size_t)n);
+        ss_copy(pass->kv + i * K, of_all + t * shared, shared);
+        ss_copy(pass->kv + i * K + shared, of_head + i * own, own);
+    }
+}
+
+/* Keeps [n] numbers of keys as projected where they are the values, too; else NULL. */
+static const float *keep_keys(ss_pass *pass, const ss_layer *layer, size_t n) {
+    if (layer->v.w.data) return NULL;
+    return memcpy(pass->q, pass->kv, n * sizeof *pass->q); /* queries are computed later */
+}
+
+/* Norms n vectors by no gain. */
+static void norm_bare(float *rows, const ss_arch *arch, size_t n, size_t width) {
+    for (size_t i = 0; i < n; i++, rows += width) {
+        float square = ss_dot(rows, rows, width) / (float)width;
+        ss_scale(rows, 1.0f / sqrtf(square + arch->norm_eps), width);
+    }
+}
+
+/* Attention(norm(x)) in layer a of those with attention, normed again in models with branch norms.
+ * Returns [n][D], in the trace if it is recorded. */
+static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    const ss_layer *layer = &trace->model->layers[l];
+    const ss_layer *layer = &trace->model->layers[arch->layers[a]];
     size_t D = (size_t)arch->D;
 
     before_block(pass, &layer->attention_norm, n);
+    scale(pass->y, arch->attention_in_scale, (size_t)n * D);
 
     /* The cache takes the keys, then the values. */
-    project(pass, pass->kv, &layer->k, n);
-    norm_and_rotate(pass, l, pass->kv, &layer->k_norm, arch->G, n);
-    edit_heads(pass, SS_AT_KEYS, l, pass->kv, arch->G, t0, n);
-    cache_heads(pass, SS_FIELD_K, l, t0, n, pass->kv);
-    project(pass, pass->kv, &layer->v, n);
-    if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, l, pass->kv, t0, n);
-    edit_heads(pass, SS_AT_VALUES, l, pass->kv, arch->G, t0, n);
-    cache_heads(pass, SS_FIELD_V, l, t0, n, pass->kv);
-    record_out_norms(pass, l, pass->kv, t0, n);
+    ss_sizes own = ss_arch_sizes(arch, a);
+    size_t groups = (size_t)n * (size_t)own.G, heads = (size_t)n * (size_t)arch->H;
+    const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
+    project_keys(pass, layer, in, own.G, n);
+    scale(pass->kv, arch->key_scale, groups * (size_t)own.K);
+    const float *as_keys = keep_keys(pass, layer, groups * (size_t)own.K);
+    norm_and_rotate(pass, a, pass->kv, &layer->k_norm, own.G, n);
+    edit_heads(pass, SS_AT_KEYS, a, pass->kv, own.G, own.K, t0, n);
+    widen(pass->kv, groups, own.K, arch->K);
+    cache_heads(pass, SS_FIELD_K, a, own.G, t0, n, pass->kv);
+    if (as_keys)
+        memcpy(pass->kv, as_keys, groups * (size_t)own.U * sizeof *pass->kv);
+    else
+        project(pass, pass->kv, in, &layer->v, n);
+    if (arch->value_norm) norm_bare(pass->kv, arch, groups, (size_t)own.U);
+    scale(pass->kv, arch->value_scale, groups * (size_t)own.U);
+    if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, a, pass->kv, t0, n);
+    edit_heads(pass, SS_AT_VALUES, a, pass->kv, own.G, own.U, t0, n);
+    record_out_norms(pass, a, pass->kv, t0, n);
+    widen(pass->kv, groups, own.U, arch->U);
+    cache_heads(pass, SS_FIELD_V, a, own.G, t0, n, pass->kv);
 
-    project(pass, pass->q, &layer->q, n);
-    norm_and_rotate(pass, l, pass->q, &layer->q_norm, arch->H, n);
-    edit_heads(pass, SS_AT_QUERIES, l, pass->q, arch->H, t0, n);
-    record_heads(trace, SS_FIELD_Q, l, arch->H, t0, n, pass->q);
+    in = compress(pass, &layer->q_latent, &layer->q_latent_norm, n);
+    project(pass, pass->q, in, &layer->q, n);
+    norm_and_rotate(pass, a, pass->q, &layer->q_norm, arch->H, n);
+    edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, own.K, t0, n);
+    widen(pass->q, heads, own.K, arch->K);
+    record_heads(trace, SS_FIELD_Q, a, arch->H, t0, n, pass->q);
 
     /* Each head sums the values of the keys that it sees; W_O joins the head outputs. */
-    float *head_out = pass->q;
-    ss_attend(pass, l, t0, n);
-    record_heads(trace, SS_FIELD_MIXED, l, arch->H, t0, n, head_out);
-    finish_heads(pass, l, head_out, t0, n);
-    float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, l, t0, pass->attn_out);
+    float *head_out = pass->head_out;
+    ss_attend(pass, a, t0, n);
+    record_heads(trace, SS_FIELD_MIXED, a, arch->H, t0, n, head_out);
+    narrow(head_out, heads, own.U, arch->U);
+    finish_heads(pass, a, head_out, t0, n);
+    float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, a, t0, pass->attn_out);
     ss_linear_rows(pass, out, head_out, &layer->o, (size_t)n);
-    ss_scale(out, arch->branch_scale, (size_t)n * D);
+    scale(out, arch->branch_scale * arch->attention_out_scale, (size_t)n * D);
     if (layer->attention_out_norm.gain)
         norm(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
     return out;
@@ -305,10 +390,12 @@ static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
     size_t D = (size_t)arch->D;
 
     before_block(pass, &layer->ffn_norm, n);
-    float *out = ss_row_or(trace, SS_FIELD_MLP_OUT, l, t0, pass->ffn_out);
+    float *recorded = ss_layer_row(pass, SS_FIELD_MLP_OUT, t0);
+    float *out = recorded ? recorded : pass->ffn_out;
     ss_feed_forward(pass, out, l, n);
-    ss_scale(out, arch->branch_scale, (size_t)n * D);
-    if (arch->E) ss_record(trace, SS_FIELD_ROUTER, l, t0, n, pass->router, (size_t)arch->E);
+    scale(out, arch->branch_scale * arch->ffn_out_scale, (size_t)n * D);
+    if (arch->E && pass->a >= 0)
+        ss_record(trace, SS_FIELD_ROUTER, pass->a, t0, n, pass->router, (size_t)arch->E);
     if (layer->ffn_out_norm.gain) norm(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);
     return out;
 }
@@ -327,16 +414,25 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
 
 /*
  * x += Attention(norm(x)); x += FFN(norm(x)). In parallel models both read the same x; with post
- * norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)).
+ * norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)). A mixer stands in the place of attention,
+ * or is added to it.
  */
 static void one_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
-    const float *attn_out = attention_block(pass, l, t0, n);
+    float *mixed = pass->ffn_out; /* free until the feed-forward */
+    pass->a = ss_attention_of(arch, l);
+    if (pass->a < 0 || arch->mixer.beside) {
+        before_block(pass, &layer->attention_norm, n);
+        ss_mix(pass, mixed, l, n);
+    }
+    const float *attn_out = pass->a < 0 ? mixed : attention_block(pass, pass->a, t0, n);
+    if (arch->mixer.beside) ss_add(pass->x, mixed, (size_t)n * (size_t)arch->D);
     if (!arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
     const float *ffn_out = ffn_block(pass, l, t0, n);
     if (arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
     after_block(pass, &layer->ffn_norm, ffn_out, n);
+    if (layer->scale) ss_scale(pass->x, *layer->scale, (size_t)n * (size_t)arch->D);
     record_hidden(pass, l + 1, t0, n);
 }
 
@@ -438,7 +534,7 @@ void ss_forward_next(ss_pass *pass) {
     size_t D = (size_t)trace->model->arch.D;
     int last = trace->T - 1, layer = pass->layer;
     if (!(trace->fields & SS_BIT(SS_FIELD_NEXT))) return;
-    pass->layer = trace->model->arch.L; /* edits of weights check the layer */
+    pass->layer = trace->model->arch.blocks; /* edits of weights check the layer */
     memcpy(pass->x, ss_row(trace, SS_FIELD_HIDDEN, pass->layer, last), D * sizeof *pass->x);
     head_rows(pass, head_input(pass, 1), last, 0, 1, trace->T);
     pass->layer = layer;
@@ -461,11 +557,13 @@ static void begin_chunk(ss_pass *pass, int t0, int n) {
 /* Selects the rows of the chunk that begins at token t0. */
 static void enter_chunk(ss_pass *pass, int t0) {
     const ss_arch *arch = &pass->trace->model->arch;
-    size_t at = pass->by_layer ? (size_t)t0 : 0, pairs = (size_t)arch->rotary_width / 2;
+    size_t at = pass->by_layer ? (size_t)t0 : 0;
     pass->x = pass->stream + at * (size_t)arch->D;
-    for (int i = 0; i < (arch->own_rotary ? 2 : 1) && pairs > 0; i++)
+    for (int i = 0; i < (arch->own_rotary ? 2 : 1) && arch->rotary_width > 0; i++) {
+        size_t pairs = ss_arch_pairs(arch, i);
         pass->angles[i] = (ss_angles){pass->text_angles[i].cosine + at * pairs,
                                       pass->text_angles[i].sine + at * pairs};
+    }
 }
 
 /* Starts the chunks of a text that goes through layer by layer. */
@@ -482,8 +580,10 @@ static void begin_text(ss_pass *pass) {
  * chunk. */
 static void advance(ss_pass *pass, int n) {
     ss_trace *trace = pass->trace;
-    bool ended = pass->layer == trace->model->arch.L; /* the tokens have gone through all layers */
+    bool ended =
+        pass->layer == trace->model->arch.blocks; /* the tokens have gone through all layers */
     trace->T += ended ? n : 0;
+    pass->mixing.tokens = ended ? trace->T : -1;
     if (pass->by_layer || ended) pass->t0 += n;
     if (pass->by_layer && pass->t0 < pass->total) return;
     pass->layer = ended ? pass->first_layer : pass->layer + 1;
@@ -494,7 +594,7 @@ static void advance(ss_pass *pass, int n) {
 
 /* Number of pieces of the pass that remain. */
 static int pieces_left(const ss_pass *pass) {
-    int chunk = pass->chunk, layers = pass->trace->model->arch.L - pass->first_layer;
+    int chunk = pass->chunk, layers = pass->trace->model->arch.blocks - pass->first_layer;
     int left = (pass->total - pass->t0 + chunk - 1) / chunk;
     int done = pass->layer - pass->first_layer;
     if (left == 0) return 0;
@@ -509,8 +609,10 @@ int ss_forward_step(ss_pass *pass) {
     if (pass->by_layer && t0 == 0 && pass->layer == 0) begin_text(pass);
     enter_chunk(pass, t0);
     if (!pass->by_layer && pass->layer == pass->first_layer) begin_chunk(pass, t0, n);
-    if (pass->layer < trace->model->arch.L) {
-        if (pass->by_layer) trace->bases[SS_FIELD_K] = trace->bases[SS_FIELD_V] = pass->layer * G;
+    const ss_arch *arch = &trace->model->arch;
+    if (pass->layer < arch->blocks) {
+        int below = ss_attention_below(arch, pass->layer);
+        if (pass->by_layer) trace->bases[SS_FIELD_K] = trace->bases[SS_FIELD_V] = below * G;
         one_layer(pass, pass->layer, t0, n);
     } else {
         head(pass, t0, n, pass->total);

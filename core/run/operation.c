@@ -306,8 +306,8 @@ const char *ss_feature_name(ss_feature feature) {
 
 bool ss_operation_fits(const ss_operation *operation, const ss_model *model) {
     if (operation->feature != SS_FEATURE_MLP) return true;
-    for (int l = 0; l < model->arch.L; l++)
-        if (!model->layers[l].kernel_in.w.data) return false;
+    for (int a = 0; a < model->arch.L; a++)
+        if (!model->layers[model->arch.layers[a]].kernel_in.w.data) return false;
     return true;
 }
 
@@ -317,15 +317,21 @@ static int find_parameter(const ss_operation *operation, const char *name) {
     return -1;
 }
 
+/* True for a layer with softmax in a model whose windowed layers alone have sink logits. */
+static bool lacks_sinks(const ss_arch *arch, int a) {
+    return arch->window_sinks && !arch->windowed[a];
+}
+
 /* A per-head parameter is NaN until the model's tensor provides it. */
 static ss_status check_sinks(const ss_choice *choice, const ss_model *model, ss_error *err) {
-    for (int l = 0; l < model->arch.L; l++)
+    for (int a = 0; a < model->arch.L; a++)
         for (int p = 0; p < SS_PARAMETERS_MAX; p++)
-            if (isnan(choice->parameters[p]) && !model->layers[l].sinks)
+            if (isnan(choice->parameters[p]) && !lacks_sinks(&model->arch, a) &&
+                !model->layers[model->arch.layers[a]].sinks)
                 return ss_fail(err, SS_BAD_CONFIG, "sinkscope.attention.parameters",
                                "expected a tensor self_attn.sinks in layer %d, or the parameter %s "
                                "in config.json",
-                               l, choice->operation->parameters[p].name);
+                               model->arch.layers[a], choice->operation->parameters[p].name);
     return SS_OK;
 }
 
@@ -357,11 +363,16 @@ ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *e
     return status;
 }
 
-ss_choice ss_operation_at(const ss_choice *own, const ss_model *model, int l, int h) {
+ss_choice ss_operation_at(const ss_choice *own, const ss_model *model, int a, int h) {
     ss_choice choice = *own;
+    if (lacks_sinks(&model->arch, a)) {
+        choice.operation = &table[ss_operation_find("softmax")];
+        memset(choice.parameters, 0, sizeof choice.parameters);
+    }
     for (int p = 0; p < SS_PARAMETERS_MAX; p++)
-        if (isnan(choice.parameters[p])) choice.parameters[p] = model->layers[l].sinks[h];
-    int window = ss_arch_window(&model->arch, l);
+        if (isnan(choice.parameters[p]))
+            choice.parameters[p] = model->layers[model->arch.layers[a]].sinks[h];
+    int window = ss_arch_window(&model->arch, a);
     if (window) choice.mask.recent = window;
     return choice;
 }

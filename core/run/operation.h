@@ -102,6 +102,6 @@ bool ss_operation_fits(const ss_operation *operation, const ss_model *model);
 
 /* The choice for layer l, head h: fills in the model's per-head parameters and the layer's
  * window. */
-ss_choice ss_operation_at(const ss_choice *own, const ss_model *model, int l, int h);
+ss_choice ss_operation_at(const ss_choice *own, const ss_model *model, int a, int h);
 
 #endif

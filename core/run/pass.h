@@ -35,6 +35,17 @@ typedef struct ss_cache {
     int32_t *tokens;      /* [L*G][S] token in each slot */
 } ss_cache;
 
+/* States of the layers with a mixer (mixer.h), and rows of a chunk. The rows of q, k and v follow
+ * as many as the convolution reads of the tokens before the chunk. */
+typedef struct ss_mixing {
+    float *states; /* one layer after the other, `state` floats each */
+    size_t state;
+    int tokens;         /* that the states have read; -1: some layers have read more */
+    float *rows[3];     /* q, k, v: [kernel - 1 + n][width] */
+    float *z;           /* [n][values * value width] */
+    float *beta, *step; /* [n][values] */
+} ss_mixing;
+
 /* Working memory of one thread, for the attention of one head at a time. */
 typedef struct ss_scratch {
     int group;              /* group whose keys and values are packed; -1: none */
@@ -42,11 +53,11 @@ typedef struct ss_scratch {
     int32_t *ranks;         /* [S] positions of the keys for one query */
     unsigned char *visible; /* [S] 1 for a visible key */
     float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
-    float *keys;            /* [B+S][K] keys or values that differ from the trace's */
+    float *keys;            /* [B+S][max(K, U)] keys or values that differ from the trace's */
     float *scores;          /* [SS_ATTENTION_ROWS][B+S] */
     float *tiles;           /* queries or weights as a product reads them, of the same size */
     float *key_panels;      /* [ceil((B+S)/8)][K][8] */
-    float *value_panels;    /* [ceil(K/8)][B+S][8] */
+    float *value_panels;    /* [ceil(U/8)][B+S][8] */
 } ss_scratch;
 
 /* Sizes: n rows per chunk, C tokens, S slots; B is 1 with a bias key, else 0. */
@@ -55,7 +66,8 @@ typedef struct ss_pass {
     ss_trace *trace; /* of the run; set whenever the run is entered */
     int total;       /* tokens after the current extension; trace->T if there is none */
     int t0;          /* first token of the next chunk */
-    int layer;       /* next layer of that chunk; L: its logits */
+    int layer;       /* next layer of that chunk, of all; their number: its logits */
+    int a;           /* index of the computed layer among those with attention; -1: it has none */
     bool by_layer;   /* all chunks go through a layer before the next one: the run measures */
     int chunk;       /* most rows of a chunk */
     int together;    /* first tokens that must be in one chunk, since an edit reads all of them */
@@ -79,14 +91,16 @@ typedef struct ss_pass {
     unsigned hook_points; /* SS_AT_... points at which an edit acts (edits/table.h) */
     int32_t *positions;   /* [C] position of each token */
     ss_cache cache;
-    float *stream;    /* [n][D] residual stream of a chunk, or [C][D] of the text by layer, */
-    float *x;         /* [n][D] and its rows of the chunk */
-    float *y;         /* [n][D] normed x, the input of a block */
-    float *attn_out;  /* [n][D] output of attention, unless it is recorded */
-    float *ffn_out;   /* [n][D] output of the feed-forward, likewise */
-    float *kv;        /* [n][G*K] keys, then values, before they are cached */
-    float *q;         /* [n][H*K] queries, which attention overwrites with head outputs */
-    float *gate, *up; /* [n][F], or as wide as the shared expert */
+    float *stream;   /* [n][D] residual stream of a chunk, or [C][D] of the text by layer, */
+    float *x;        /* [n][D] and its rows of the chunk */
+    float *y;        /* [n][D] normed x, the input of a block */
+    float *attn_out; /* [n][D] output of attention, unless it is recorded */
+    float *ffn_out;  /* [n][D] output of the feed-forward, likewise */
+    float *latent; /* [n][max(q_latent, kv_latent)] what queries, or keys and values, are made of */
+    float *kv;     /* [n][G*K] keys, then [n][G*U] values, before they are cached */
+    float *q;      /* [n][H*K] queries */
+    float *head_out;  /* [n][H*U] head outputs; where U is K, attention overwrites q with them */
+    float *gate, *up; /* [n][F], or as wide as the shared expert or the dense layers */
     float *gates;     /* [n][gated heads * gate width], gated attention only */
     float
         *router;  /* [n][E] weights of the experts; this and the next two for models with experts */
@@ -95,6 +109,7 @@ typedef struct ss_pass {
     ss_angles text_angles[2]; /* [n], or [C] by layer: for layers that see all keys; for windowed
                                  ones, if these have their own */
     ss_angles angles[2];      /* [n] those of the chunk */
+    ss_mixing mixing;         /* of models with mixers */
     float *logits;            /* [1 or SS_LOGIT_ROWS][V] */
     float *work;              /* unpacked weights of a product, and its rows */
     ss_scratch scratch[SS_WORKERS_MAX]; /* one per worker of the pool */
@@ -107,6 +122,12 @@ static inline int ss_min(int a, int b) {
 /* Number of slots of a group's cache that are filled before the chunk that begins at token t0. */
 static inline int ss_held(const ss_pass *pass, int l, int g, int t0) {
     return pass->cache.held ? pass->cache.held[l * pass->trace->model->arch.G + g] : t0;
+}
+
+/* Row t of a field with a row for each layer with attention, of the computed layer; NULL if that
+ * layer has no attention, or the field is not recorded. */
+static inline float *ss_layer_row(const ss_pass *pass, ss_field_id field, int t) {
+    return pass->a < 0 ? NULL : ss_row(pass->trace, field, pass->a, t);
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include "edits/hook.h"
 #include "forward.h"
 #include "maps.h"
+#include "mixer.h"
 #include "sample.h"
 #include "statistics.h"
 
@@ -42,33 +43,34 @@ static void lay_out_experts(ss_pass *pass, const ss_arch *arch, size_t n, ss_are
 }
 
 static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, ss_arena *arena) {
-    size_t pairs = (size_t)arch->rotary_width / 2;
     for (int i = 0; i < (arch->own_rotary ? 2 : 1); i++) {
+        size_t pairs = ss_arch_pairs(arch, i);
         angles[i].cosine = take(arena, n, pairs, 1);
         angles[i].sine = take(arena, n, pairs, 1);
     }
 }
 
-static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size_t keys, size_t K,
-                            ss_arena *arena) {
+static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size_t keys,
+                            const ss_arch *arch, ss_arena *arena) {
+    size_t K = (size_t)arch->K, U = (size_t)arch->U;
     scratch->ranks = ss_arena_take(arena, slots, sizeof *scratch->ranks);
     scratch->visible = ss_arena_take(arena, slots, sizeof *scratch->visible);
     scratch->queries = take(arena, rows, K, 1);
-    scratch->keys = take(arena, keys, K, 1);
+    scratch->keys = take(arena, keys, K > U ? K : U, 1);
     scratch->scores = take(arena, rows, keys, 1);
     scratch->tiles = take(arena, rows, keys > K ? keys : K, 1);
     scratch->key_panels = take(arena, ss_panels_floats(keys, K), 1, 1);
-    scratch->value_panels = take(arena, ss_panels_floats(K, keys), 1, 1);
+    scratch->value_panels = take(arena, ss_panels_floats(U, keys), 1, 1);
 }
 
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
-    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS, K = (size_t)arch->K;
+    size_t rows = n < SS_ATTENTION_ROWS ? n : SS_ATTENTION_ROWS;
     size_t keys = (size_t)pass->trace->slots + (arch->bias_key != SS_OWNER_NONE);
     if (arch->gate)
         pass->gates =
             take(arena, n, (size_t)ss_arch_gated_heads(arch), (size_t)ss_arch_gate_width(arch));
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++)
-        lay_out_scratch(&pass->scratch[i], rows, (size_t)pass->trace->slots, keys, K, arena);
+        lay_out_scratch(&pass->scratch[i], rows, (size_t)pass->trace->slots, keys, arch, arena);
 }
 
 static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_arena *arena) {
@@ -92,21 +94,31 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     pass->cache.tokens = ss_arena_take(arena, groups * S, sizeof *pass->cache.tokens);
 }
 
+/* Width of the widest feed-forward of any layer. */
+static size_t widest_ffn(const ss_arch *arch) {
+    int widest = arch->F > arch->shared_F ? arch->F : arch->shared_F;
+    return (size_t)(widest > arch->dense_F ? widest : arch->dense_F);
+}
+
 static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     const ss_arch *arch = &pass->trace->model->arch;
-    size_t n = (size_t)pass->chunk, D = (size_t)arch->D, K = (size_t)arch->K;
-    size_t F = (size_t)(arch->F > arch->shared_F ? arch->F : arch->shared_F);
+    size_t n = (size_t)pass->chunk, D = (size_t)arch->D, K = (size_t)arch->K, U = (size_t)arch->U;
+    size_t F = widest_ffn(arch);
+    int latent = arch->q_latent > arch->kv_latent ? arch->q_latent : arch->kv_latent;
     size_t text = pass->by_layer ? (size_t)pass->trace->capacity : n;
     pass->x = pass->stream = take(arena, text, D, 1);
     pass->y = take(arena, n, D, 1);
     pass->attn_out = take(arena, n, D, 1);
     pass->ffn_out = take(arena, n, D, 1);
-    pass->kv = take(arena, n, (size_t)arch->G, K);
+    pass->latent = take(arena, n, (size_t)latent, 1);
+    pass->kv = take(arena, n, (size_t)arch->G, K > U ? K : U);
     pass->q = take(arena, n, (size_t)arch->H, K);
+    pass->head_out = K == U ? pass->q : take(arena, n, (size_t)arch->H, U);
     pass->gate = take(arena, n, F, 1);
     pass->up = take(arena, n, F, 1);
     lay_out_experts(pass, arch, n, arena);
     lay_out_attention(pass, arch, n, arena);
+    ss_mix_lay_out(pass, n, arena);
     lay_out_angles(pass->text_angles, arch, text, arena);
     pass->logits = take(arena, logit_rows(pass->trace, n), (size_t)arch->V, 1);
     size_t workers = ss_pool_workers(pass->pool);
@@ -238,9 +250,9 @@ static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
         return ss_fail(err, SS_UNSUPPORTED, "from",
                        "expected a run that keeps its maps and queries, "
                        "since this one begins with another's");
-    if (desc->layer < SS_BY_EDITS || desc->layer > desc->model->arch.L)
+    if (desc->layer < SS_BY_EDITS || desc->layer > desc->model->arch.blocks)
         return ss_fail(err, SS_BAD_REQUEST, "layer", "expected a layer from 0 to %d, found %d",
-                       desc->model->arch.L, desc->layer);
+                       desc->model->arch.blocks, desc->layer);
     return SS_OK;
 }
 
@@ -269,6 +281,19 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
 
 /* ---- edits --------------------------------------------------------------------------------- */
 
+/* Fills with NaN the rows of key/value heads that layers with fewer of them lack. */
+static void mark_absent(const ss_trace *trace) {
+    const ss_arch *arch = &trace->model->arch;
+    static const ss_field_id fields[] = {SS_FIELD_K, SS_FIELD_V};
+    for (int i = 0; i < 2; i++)
+        for (int row = 0; row < arch->L * arch->G; row++) {
+            float *absent = ss_row(trace, fields[i], row, 0);
+            size_t n = trace->rooms[fields[i]] * trace->widths[fields[i]];
+            if (row % arch->G < ss_arch_sizes(arch, row / arch->G).G) continue;
+            for (size_t j = 0; j < n; j++) absent[j] = NAN;
+        }
+}
+
 /* Resets the run to its state before edits: the model's own operations, every token at its own
  * position, every key kept. */
 static void start_plain(ss_pass *pass, const ss_choice *own) {
@@ -278,10 +303,12 @@ static void start_plain(ss_pass *pass, const ss_choice *own) {
         trace->choices[i] = ss_operation_at(own, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
     ss_evict_none(pass);
+    ss_mix_clear(pass);
     size_t rows =
         (size_t)trace->capacity < SS_ROTARY_ROWS ? (size_t)trace->capacity : SS_ROTARY_ROWS;
     if (pass->moves_keys)
         memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
+    if (!trace->summed && !pass->cache.held) mark_absent(trace);
     float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
     if (rounded) memset(rounded, 0, (size_t)arch->L * 2 * sizeof *rounded);
 }

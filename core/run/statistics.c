@@ -209,7 +209,7 @@ void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, in
     const ss_arch *arch = &trace->model->arch;
     const ss_row_statistics *of = &trace->statistics;
     int *queries = queries_of(trace, COSINES, head), *known = &of->directions_n[head];
-    int g = head / (arch->H / arch->G);
+    int g = ss_arch_group_row(arch, head);
     size_t K = (size_t)arch->K;
     float *others = of->directions + (size_t)head * K;
     double *cosines = of->cosines + 2 * (size_t)head;
@@ -362,5 +362,5 @@ float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int w
 float ss_key_length(const ss_trace *trace, ss_field_id field, int head, int j) {
     const ss_arch *arch = &trace->model->arch;
     if (field == SS_FIELD_OUT_NORM) return *ss_row(trace, field, head, j);
-    return ss_norm_of(trace, field, head / (arch->H / arch->G), j, arch->K);
+    return ss_norm_of(trace, field, ss_arch_group_row(arch, head), j, arch->U);
 }

@@ -25,7 +25,7 @@ static const ss_field table[SS_FIELD_N] = {
           SHAPE("L+1", "T", "D")),
     FIELD(Q, "q", STANDARD, "", "queries after the position encoding", SHAPE("L", "H", "T", "K")),
     FIELD(K, "k", STANDARD, "", "keys after the position encoding", SHAPE("L", "G", "T", "K")),
-    FIELD(V, "v", STANDARD, "", "values", SHAPE("L", "G", "T", "K")),
+    FIELD(V, "v", STANDARD, "", "values", SHAPE("L", "G", "T", "U")),
     FIELD(OUT_NORM, "out_norm", AVERAGED, "",
           "norm of what a head would write if it attended to one key alone: W_O v, before biases, "
           "gates and norms",
@@ -52,7 +52,7 @@ static const ss_field table[SS_FIELD_N] = {
           SHAPE("L", "2")),
     FIELD(MIXED, "mixed", ASKED, "",
           "output of a head, the weighted sum of values, before biases, gates and W_O",
-          SHAPE("L", "H", "T", "K")),
+          SHAPE("L", "H", "T", "U")),
     FIELD(GATE, "gate", STANDARD | AVERAGED, "",
           "mean of the sigmoid gate on a head's output or values", SHAPE("L", "H", "T"),
           .needs = "gate"),
@@ -108,6 +108,7 @@ static size_t size_of(const ss_trace *trace, const char *letter) {
     case 'D': return (size_t)arch->D;
     case 'F': return (size_t)arch->F;
     case 'K': return (size_t)arch->K;
+    case 'U': return (size_t)arch->U;
     case 'E': return (size_t)arch->E;
     case 'V': return (size_t)arch->V;
     default: return (size_t)strtoul(letter, NULL, 10);
@@ -192,8 +193,8 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
      */
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
         const ss_arch *arch = &trace->model->arch;
-        size_t H = (size_t)arch->H, K = (size_t)arch->K;
-        size_t parts = H * (D + H + 1) + K + (D > H * K ? D : H * K);
+        size_t H = (size_t)arch->H, HU = H * (size_t)arch->U;
+        size_t parts = H * (D + H + 1) + (size_t)arch->K + (D > HU ? D : HU);
         if (!ss_mul_size(&numbers, side, side + 9)) numbers = SIZE_MAX - 1;
         size_t products = ss_panels_floats(D, SS_SPECTRUM_ROWS) +
                           SS_SPECTRUM_COLUMNS * (D + 2 * SS_SPECTRUM_ROWS);
@@ -238,7 +239,9 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
 static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
     const char *const *shape = table[field].shape;
     if (**shape != 'L') return 0;
-    size_t rows = (size_t)layer + ((*shape)[1] == '+');
+    bool of_states = (*shape)[1] == '+';
+    int below = ss_attention_below(&trace->model->arch, layer);
+    size_t rows = (size_t)(of_states ? layer + 1 : below);
     for (shape++; *shape && **shape != 'T'; shape++) rows *= ss_trace_size_of(trace, *shape);
     return *shape ? rows : 0;
 }

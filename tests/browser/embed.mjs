@@ -202,7 +202,7 @@ const SIZES = [
   [1600, 900],
   [1920, 1080],
 ];
-/** The least size of a picture as a share of the frame's smaller side, and of letters in pixels. */
+/** The smallest size of a picture as a share of the frame's smaller side, and of letters in pixels. */
 const [LEAST_PICTURE, LEAST_LETTERS] = [0.65, 11];
 /** Views that wait for a click on their own button. */
 const NOT_STARTED = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';

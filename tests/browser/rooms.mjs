@@ -104,18 +104,18 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /^Almost every token attends to the first one: <s>, a marker that begins every text\. In a model trained alike with sigmoid, they do not: rows need not sum to 100%\.$/,
+      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax makes each row sum to 100%, so attention must go somewhere; in a sigmoid model trained alike, it need not\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((said) =>
       said.replace(/\s+/g, ' ').trim(),
     );
     assert.match(
       sides[0],
-      /^Softmax model each row sums to 100% Head L1H3 gives <s> about 9\d% of its attention; spread evenly over what each row sees, 15%\.$/,
+      /^Softmax model Head L1H3 gives <s> about 9\d% of its attention; an even spread would give 15%\.$/,
     );
     assert.match(
       sides[1],
-      /^Sigmoid model rows sum to about \d-1\d\d% No head gives <s> more than about 2%\. Shown: L4H0, the most\.$/,
+      /^Sigmoid model rows sum to about \d-1\d\d% No head gives <s> more than about 2% on average\. Shown: L4H0, the highest\.$/,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ almost every token attends here');
@@ -421,7 +421,7 @@ const reading = {
       assert.match(await finding(first), /first one: <s>, a marker that begins every text/, words);
       assert.match(
         await text(first, '.twin-0'),
-        /gives <s> about \d+% of its attention;\s+spread evenly over what each row sees, \d\d%\./s,
+        /gives <s> about \d+% of its attention;\s+an\s+even spread would give \d\d%\./s,
         words,
       );
       assert.equal(await first.locator('.remark:visible').count(), 2, words);

@@ -105,8 +105,7 @@ export async function openStage() {
         const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
         if (!own) page.troubles.push(`asks ${r.url()}`);
       });
-      // What the page gives up itself is no failure: a checkpoint that is no longer shown, a
-      // preview that is closed.
+      // Requests that the page itself cancels are no failure, such as those of hidden checkpoints.
       page.on('requestfailed', (r) => {
         if (r.failure()?.errorText !== 'net::ERR_ABORTED') page.troubles.push(`failed: ${r.url()}`);
       });

@@ -940,8 +940,8 @@ export default [
   [
     'a first window has no losses but its last',
     'web/src/run/averages.ts',
-    'if (from === 0) own.set(measured!.data);',
-    'if (from < 0) own.set(measured!.data);',
+    'if (offset === 0) windowLosses.set(measured!.data);',
+    'if (offset < 0) windowLosses.set(measured!.data);',
     'averages',
   ],
   [

@@ -214,8 +214,9 @@ static void check_models(void) {
     static const struct {
         const char *folder, *part;
     } table[] = {
-        {"hf-gpt_oss", "\"L\":2,\"H\":4,\"G\":2,\"D\":32,\"K\":16,\"F\":24,\"V\":61,\"E\":5,"
-                       "\"chosen\":2,\"context\":384,"},
+        {"hf-gpt_oss",
+         "\"L\":2,\"H\":4,\"G\":2,\"D\":32,\"K\":16,\"U\":16,\"F\":24,\"V\":61,\"E\":5,"
+         "\"chosen\":2,\"context\":384,"},
         {"hf-gpt_oss", "\"rotary\":{\"theta\":50,\"scaling\":\"yarn\",\"factor\":6},"},
         {"hf-gpt_oss", "\"windows\":[6,null],"},
         {"hf-gpt_oss", "\"feed_forward\":\"gated\",\"dense\":false,\"gated\":false,"},
@@ -247,6 +248,17 @@ static void check_models(void) {
         {"hf-cohere", "\"parallel\":true,"},
         {"hf-cohere", "\"logit_scale\":0.25,"},
         {"hf-glm4", "\"rotary_width\":6,"},
+        {"hf-deepseek_v2", "\"K\":14,\"U\":11,\"F\":12,\"V\":61,\"E\":8,\"chosen\":3,"},
+        {"hf-deepseek_v2", "\"feed_forward\":\"gated\",\"kv_latent\":18,\"shared_F\":24,"
+                           "\"dense_F\":40,\"dense_layers\":[0],\"dense\":false,"},
+        {"hf-mimo_v2_flash-types", "\"sizes\":[{\"G\":2,\"K\":14,\"U\":17},{\"G\":1,\"K\":14,\"U\":"
+                                   "17},{\"G\":2,\"K\":14,\"U\":"
+                                   "17}],\"sink_layers\":[0,2],"},
+        {"hf-gemma4", "\"sizes\":[{\"G\":2,\"K\":8,\"U\":8},{\"G\":1,\"K\":14,\"U\":14},{\"G\":1,"
+                      "\"K\":14,\"U\":14}],"
+                      "\"value_norm\":true,\"keys_as_values\":true,"},
+        {"hf-gemma4", "\"rotary\":{\"theta\":100,\"scaling\":\"proportional\",\"factor\":1.5},"},
+        {"hf-deepseek_v3", "\"q_latent\":14,\"kv_latent\":18,"},
         {"hf-glm4", "\"norm_place\":\"pre\",\"branch_norms\":true,\"qk_norm\":null,"},
         {"hf-exaone4", "\"norm_place\":\"branch\",\"branch_norms\":true,\"qk_norm\":\"head\","},
         {"hf-nemotron", "\"feed_forward\":\"plain\",\"dense\":true,\"gated\":false,"

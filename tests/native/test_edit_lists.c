@@ -148,6 +148,8 @@ int main(void) {
     prompts();
     borders(LLAMA, 3);
     borders(GPT2, 11);
+    borders("tests/golden/hf-deepseek_v2", 7); /* values narrower than keys */
+    borders("tests/golden/hf-gemma4", 7);      /* layers with other heads */
     table_of_pairs();
     pairs_continue(LLAMA, true);
     pairs_continue(GPT2, false);

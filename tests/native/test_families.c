@@ -76,6 +76,18 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define BLOOM                                                                                      \
     "\"model_type\":\"bloom\",\"n_layer\":1,\"n_head\":2,\"hidden_size\":8,\"vocab_size\":8"
 #define OSS "\"model_type\":\"gpt_oss\"," SIZES PLAIN_ROPE
+#define DEEPSEEK2 "\"model_type\":\"deepseek_v2\",\"num_experts_per_tok\":2," SIZES
+#define DEEPSEEK3 "\"model_type\":\"deepseek_v3\"," SIZES
+#define DOTS1                                                                                      \
+    "\"model_type\":\"dots1\",\"n_routed_experts\":8,\"num_experts_per_tok\":2,"                   \
+    "\"n_shared_experts\":1," SIZES
+#define GRANITE_SWA "\"model_type\":\"granite_swa\"," SIZES
+#define MIMO                                                                                       \
+    "\"model_type\":\"mimo_v2_flash\",\"num_hidden_layers\":7,\"num_attention_heads\":4,"          \
+    "\"hidden_size\":8,\"vocab_size\":8,\"intermediate_size\":8,\"head_dim\":6"
+#define GEMMA4 "\"model_type\":\"gemma4_text\",\"hidden_size_per_layer_input\":0," SIZES
+#define APERTUS "\"model_type\":\"apertus\"," SIZES
+#define PHIMOE "\"model_type\":\"phimoe\"," SIZES
 #define BERT "\"model_type\":\"bert\"," SIZES
 
 static void check_config(const char *text, ss_status status, const char *where) {
@@ -175,6 +187,18 @@ static void ranges(void) {
         {MPT, "n_heads", 1, 1024},
         {MPT, "vocab_size", 1, 4194304},
         {MPT, "max_seq_len", 1, 16777216},
+        {DEEPSEEK2, "q_lora_rank", 1, 65536},
+        {DEEPSEEK2, "kv_lora_rank", 1, 65536},
+        {DEEPSEEK2, "qk_rope_head_dim", 2, 32768},
+        {DEEPSEEK2, "qk_nope_head_dim", 1, 32768},
+        {DEEPSEEK2, "v_head_dim", 1, 65536},
+        {DEEPSEEK2, "n_shared_experts", 1, 745},
+        {DEEPSEEK2, "first_k_dense_replace", 0, 1024},
+        {DEEPSEEK3, "topk_group", 1, 8},
+        {DOTS1, "moe_intermediate_size", 1, 1048576},
+        {MIMO ",\"num_key_value_heads\":2", "v_head_dim", 1, 65536},
+        {PHIMOE, "num_local_experts", 2, 1024},
+        {PHIMOE, "num_experts_per_tok", 2, 2},
         {BERT, "intermediate_size", 1, 1048576},
         {BERT, "vocab_size", 1, 4194304},
         {BERT, "max_position_embeddings", 1, 16777216},
@@ -437,6 +461,65 @@ static void refused_by_some(void) {
         {BERT ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
         {BERT ",\"type_vocab_size\":0", SS_BAD_CONFIG, "type_vocab_size"},
         {"\"model_type\":\"mamba\"", SS_UNSUPPORTED, "model_type"},
+        {DEEPSEEK2 ",\"q_lora_rank\":null", SS_OK, ""},
+        {"\"model_type\":\"deepseek_v2\",\"num_experts_per_tok\":2,\"num_hidden_layers\":4,"
+         "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"hidden_size\":8,\"vocab_size\":8,"
+         "\"intermediate_size\":8",
+         SS_UNSUPPORTED, "num_key_value_heads"},
+        {DEEPSEEK2 ",\"qk_rope_head_dim\":5", SS_UNSUPPORTED, "head_dim"},
+        {DEEPSEEK2 ",\"topk_method\":\"noaux_tc\"", SS_UNSUPPORTED, "topk_method"},
+        {DEEPSEEK2 ",\"scoring_func\":\"sigmoid\"", SS_UNSUPPORTED, "scoring_func"},
+        {DEEPSEEK2 ",\"norm_topk_prob\":true", SS_UNSUPPORTED, "norm_topk_prob"},
+        {DEEPSEEK2 ",\"mlp_bias\":true", SS_UNSUPPORTED, "mlp_bias"},
+        {DEEPSEEK2 ",\"moe_layer_freq\":2", SS_UNSUPPORTED, "moe_layer_freq"},
+        {DEEPSEEK2 ",\"n_group\":5,\"topk_method\":\"group_limited_greedy\"", SS_UNSUPPORTED,
+         "n_group"},
+        {DEEPSEEK2 ",\"n_group\":64,\"topk_method\":\"group_limited_greedy\"", SS_UNSUPPORTED,
+         "num_experts_per_tok"},
+        {DEEPSEEK3 ",\"n_group\":256", SS_UNSUPPORTED, "n_group"},
+        {DEEPSEEK3 ",\"num_experts_per_tok\":129", SS_UNSUPPORTED, "num_experts_per_tok"},
+        {DEEPSEEK3 ",\"topk_method\":\"noaux_tc\",\"scoring_func\":\"sigmoid\"", SS_OK, ""},
+        {DEEPSEEK3 ",\"topk_method\":\"greedy\"", SS_UNSUPPORTED, "topk_method"},
+        {DEEPSEEK3 ",\"scoring_func\":\"softmax\"", SS_UNSUPPORTED, "scoring_func"},
+        {DEEPSEEK3 ",\"rope_interleave\":false", SS_UNSUPPORTED, "rope_interleave"},
+        {"\"model_type\":\"deepseek_v2\"," SIZES, SS_BAD_CONFIG, "num_experts_per_tok"},
+        {"\"model_type\":\"dots1\"," SIZES, SS_BAD_CONFIG, "n_routed_experts"},
+        {GRANITE_SWA ",\"layer_rope_theta\":[0,10,10,10]", SS_OK, ""},
+        {GRANITE_SWA ",\"layer_rope_theta\":[0,10,20,10]", SS_UNSUPPORTED, "layer_rope_theta"},
+        {GRANITE_SWA ",\"layer_rope_theta\":[0,10,0.5,10]", SS_UNSUPPORTED, "layer_rope_theta"},
+        {GRANITE_SWA ",\"layer_rope_theta\":[0,10,\"10\",10]", SS_UNSUPPORTED, "layer_rope_theta"},
+        {GRANITE_SWA ",\"layer_rope_theta\":[0,10,10]", SS_UNSUPPORTED, "layer_rope_theta"},
+        {MIMO ",\"num_key_value_heads\":2", SS_OK, ""},
+        {MIMO ",\"num_key_value_heads\":4", SS_UNSUPPORTED, "num_key_value_heads"},
+        {MIMO ",\"num_key_value_heads\":4,\"sliding_window\":null", SS_OK, ""},
+        {MIMO ",\"num_key_value_heads\":2,\"mlp_layer_types\":[\"dense\"]", SS_UNSUPPORTED,
+         "mlp_layer_types"},
+        {MIMO ",\"num_key_value_heads\":2,\"mlp_layer_types\":[1,1,1,1,1,1,1]", SS_UNSUPPORTED,
+         "mlp_layer_types"},
+        {MIMO ",\"num_key_value_heads\":2,\"rope_parameters\":{\"full_attention\":{"
+              "\"partial_rotary_factor\":0.5}}",
+         SS_UNSUPPORTED, "partial_rotary_factor"},
+        {MIMO ",\"num_key_value_heads\":2,\"rope_parameters\":{\"full_attention\":{"
+              "\"rope_type\":\"linear\",\"factor\":2}}",
+         SS_UNSUPPORTED, "rope_type"},
+        {"\"model_type\":\"gemma4_text\"," SIZES, SS_UNSUPPORTED, "hidden_size_per_layer_input"},
+        {GEMMA4 ",\"num_kv_shared_layers\":1", SS_UNSUPPORTED, "num_kv_shared_layers"},
+        {GEMMA4 ",\"enable_moe_block\":true", SS_UNSUPPORTED, "enable_moe_block"},
+        {GEMMA4 ",\"use_bidirectional_attention\":\"vision\"", SS_OK, ""},
+        {GEMMA4 ",\"use_bidirectional_attention\":\"all\"", SS_UNSUPPORTED,
+         "use_bidirectional_attention"},
+        {GEMMA4 ",\"global_head_dim\":7", SS_UNSUPPORTED, "head_dim"},
+        {GEMMA4 ",\"per_layer_config\":{\"3\":{\"head_dim\":6}}", SS_OK, ""},
+        {GEMMA4 ",\"per_layer_config\":{\"0\":{\"head_dim\":6}}", SS_UNSUPPORTED,
+         "per_layer_config"},
+        {GEMMA4 ",\"per_layer_config\":{\"3\":{\"intermediate_size\":6}}", SS_UNSUPPORTED,
+         "per_layer_config"},
+        {GEMMA4 ",\"attention_k_eq_v\":true,\"num_global_key_value_heads\":1", SS_OK, ""},
+        {LLAMA ",\"rope_scaling\":{\"rope_type\":\"proportional\"}", SS_UNSUPPORTED, "rope_type"},
+        {APERTUS ",\"hidden_act\":\"gelu\"", SS_OK, ""},
+        {APERTUS ",\"hidden_act\":\"silu\"", SS_UNSUPPORTED, "hidden_act"},
+        {LLAMA ",\"hidden_act\":\"xielu\"", SS_UNSUPPORTED, "hidden_act"},
+        {PHIMOE ",\"rope_scaling\":{\"rope_type\":\"longrope\"}", SS_UNSUPPORTED, "rope_type"},
         {OSS ",\"hidden_act\":\"gelu\"", SS_UNSUPPORTED, "hidden_act"},
         {"\"model_type\":\"gpt_oss\"," SIZES, SS_UNSUPPORTED, "rope_scaling"},
     };
@@ -493,7 +576,7 @@ static void rotary_configs(void) {
         {"{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}",
          SS_UNSUPPORTED, "high_freq_factor"},
         {"{\"rope_type\":\"yarn\",\"factor\":4,\"finetuned\":true}", SS_OK, ""},
-        {"{\"rope_type\":\"yarn\",\"factor\":4,\"mscale\":1.0}", SS_UNSUPPORTED, "mscale"},
+        {"{\"rope_type\":\"yarn\",\"factor\":4,\"alpha\":1.0}", SS_UNSUPPORTED, "alpha"},
         {"{\"rope_type\":\"yarn\",\"factor\":4,\"beta_fast\":-1}", SS_BAD_CONFIG, "beta_fast"},
         {"{\"rope_type\":\"yarn\",\"factor\":4,\"rope_theta\":1}", SS_UNSUPPORTED, "rope_theta"},
         {"{\"rope_type\":\"default\",\"mrope_section\":[2,3,3]}", SS_UNSUPPORTED, "mrope_section"},
@@ -545,6 +628,15 @@ static void windows_of_layers(void) {
                         "\"full_attention\",\"full_attention\",\"sliding_attention\"]",
                   "...7");
     check_windows(OSS, "128.128.");
+    check_windows(GRANITE_SWA, ".128128128");
+    check_windows(DOTS1 ",\"max_window_layers\":2,\"sliding_window\":7", "..77");
+    check_windows(GEMMA4 ",\"sliding_window\":7", "777.");
+    check_windows(GEMMA4
+                  ",\"sliding_window\":7,\"layer_types\":[\"full_attention\",\"sliding_attention\","
+                  "\"full_attention\",\"sliding_attention\"]",
+                  ".7..");
+    check_windows(MIMO ",\"num_key_value_heads\":2,\"sliding_window\":7", ".7777.7");
+    check_windows(PHIMOE ",\"sliding_window\":7", "7777");
     static const char *const typed[] = {QWEN2, QWEN2_MOE, QWEN3,   OLMO3,  OSS,
                                         GEMMA, GEMMA2,    EXAONE4, COHERE2};
     for (size_t i = 0; i < sizeof typed / sizeof *typed; i++) {
@@ -589,6 +681,8 @@ static void rotations_of_layers(void) {
     check_rotations(EXAONE4 TYPES, ".rr.");
     check_rotations(EXAONE4 ",\"sliding_window\":null", "rrrr");
     check_rotations(OLMO3 TYPES, "rrrr");
+    check_rotations(GRANITE_SWA, "rrrr");
+    check_rotations(GRANITE_SWA ",\"layer_rope_theta\":[0,10,0,10]", ".r.r");
 }
 
 /* ---- models ------------------------------------------------------------------------------- */
@@ -657,6 +751,18 @@ static const char *const folders[] = {
     "hf-gpt_bigcode-heads",
     "hf-mpt",
     "hf-mpt-bare",
+    "hf-deepseek_v2",
+    "hf-deepseek_v2-greedy",
+    "hf-deepseek_v3",
+    "hf-dots1",
+    "hf-granite_swa",
+    "hf-granite_swa-types",
+    "hf-gemma4",
+    "hf-gemma4-narrow",
+    "hf-mimo_v2_flash",
+    "hf-mimo_v2_flash-types",
+    "hf-apertus",
+    "hf-phimoe",
     "hf-bert",
     "hf-bert-bare",
     "hf-bert-old",
@@ -941,8 +1047,8 @@ static void defaults(void) {
     ss_family_names(names, sizeof names);
     int commas = 0;
     for (const char *at = names; (at = strchr(at, ',')); at++) commas++;
-    /* All but gemma3, whose text_config is gemma3_text's. */
-    CHECK_INT(cJSON_GetArraySize(families), commas);
+    /* All but gemma3 and qwen3_5, whose text_config is gemma3_text's and qwen3_5_text's. */
+    CHECK_INT(cJSON_GetArraySize(families), commas - 1);
     cJSON_ArrayForEach(family, families) {
         const cJSON *original = cJSON_GetObjectItem(family, "given");
         ss_arch without, with;
@@ -1119,6 +1225,75 @@ static void every_key_counts(void) {
         {"hf-hunyuan", "\"alpha\": 50.0", "\"alpha\": 5.0"},
         {"hf-hunyuan", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
         {"hf-hunyuan_moe", "\"moe_topk\": 2", "\"moe_topk\": 3"},
+        {"hf-deepseek_v2", "\"topk_method\": \"group_limited_greedy\"",
+         "\"topk_method\": \"greedy\""},
+        {"hf-deepseek_v2", "\"n_group\": 4", "\"n_group\": 2"},
+        {"hf-deepseek_v2", "\"topk_group\": 2", "\"topk_group\": 3"},
+        {"hf-deepseek_v2", "\"routed_scaling_factor\": 1.5", "\"routed_scaling_factor\": 1.0"},
+        {"hf-deepseek_v2", "\"num_experts_per_tok\": 3", "\"num_experts_per_tok\": 2"},
+        {"hf-deepseek_v2", "\"mscale_all_dim\": 0.7", "\"mscale_all_dim\": 1.4"},
+        {"hf-deepseek_v2", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-deepseek_v2", "\"factor\": 4.0", "\"factor\": 2.0"},
+        {"hf-deepseek_v2", "\"original_max_position_embeddings\": 16",
+         "\"original_max_position_embeddings\": 32"},
+        {"hf-deepseek_v2", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu2\""},
+        {"hf-deepseek_v2", "\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": 1e-01"},
+        {"hf-deepseek_v2-greedy", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-deepseek_v3", "\"mscale\": 1.2", "\"mscale\": 0.6"},
+        {"hf-deepseek_v3", "\"mscale_all_dim\": 0.7", "\"mscale_all_dim\": 1.4"},
+        {"hf-deepseek_v3", "\"norm_topk_prob\": true", "\"norm_topk_prob\": false"},
+        {"hf-deepseek_v3", "\"n_group\": 4", "\"n_group\": 2"},
+        {"hf-deepseek_v3", "\"topk_group\": 2", "\"topk_group\": 3"},
+        {"hf-deepseek_v3", "\"routed_scaling_factor\": 2.5", "\"routed_scaling_factor\": 1.0"},
+        {"hf-dots1", "\"norm_topk_prob\": false", "\"norm_topk_prob\": true"},
+        {"hf-dots1", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-dots1", "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 3"},
+        {"hf-dots1", "\"n_group\": 1", "\"n_group\": 3"},
+        {"hf-dots1", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-granite_swa", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-granite_swa", "\"attention_multiplier\": 0.25", "\"attention_multiplier\": 0.5"},
+        {"hf-granite_swa", "50.0,\n", "80.0,\n"},
+        {"hf-granite_swa", "\"residual_multiplier\": 0.5", "\"residual_multiplier\": 1.0"},
+        {"hf-granite_swa-types", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-granite_swa-types", "\"mlp_bias\": true", "\"mlp_bias\": false"},
+        {"hf-granite_swa-types", "\"full_attention\"", "\"sliding_attention\""},
+        {"hf-apertus", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-apertus", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
+        {"hf-apertus", "\"factor\": 8.0", "\"factor\": 2.0"},
+        {"hf-phimoe", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-phimoe", "\"lm_head_bias\": true", "\"lm_head_bias\": false"},
+        {"hf-phimoe", "\"router_jitter_noise\": 0.2", "\"router_jitter_noise\": 0.01"},
+        {"hf-phimoe", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-phimoe", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
+        {"hf-phimoe", "\"hidden_act\": \"silu\"", "\"hidden_act\": \"relu\""},
+        {"hf-mimo_v2_flash", "\"attention_value_scale\": 0.707", "\"attention_value_scale\": 1.0"},
+        {"hf-mimo_v2_flash", "\"sliding_window\": 6", "\"sliding_window\": 5"},
+        {"hf-mimo_v2_flash", "\"sliding_window\": 6",
+         "\"sliding_window\": 6, \"sliding_window_size\": 4"},
+        {"hf-mimo_v2_flash", "\"rope_theta\": 10000.0", "\"rope_theta\": 100.0"},
+        {"hf-mimo_v2_flash", "\"rope_theta\": 5000000.0", "\"rope_theta\": 100.0"},
+        {"hf-mimo_v2_flash", "\"norm_topk_prob\": true", "\"norm_topk_prob\": false"},
+        {"hf-mimo_v2_flash", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-01"},
+        {"hf-mimo_v2_flash-types", "\"attention_value_scale\": null",
+         "\"attention_value_scale\": 0.5"},
+        {"hf-mimo_v2_flash-types", "\"partial_rotary_factor\": 0.6",
+         "\"partial_rotary_factor\": 0.3"},
+        {"hf-mimo_v2_flash-types", "\"partial_rotary_factor\": 0.3",
+         "\"partial_rotary_factor\": 0.6"},
+        {"hf-mimo_v2_flash-types", "\"n_group\": 3", "\"n_group\": 2"},
+        {"hf-mimo_v2_flash-types", "\"routed_scaling_factor\": 1.5",
+         "\"routed_scaling_factor\": null"},
+        {"hf-mimo_v2_flash-types", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-gemma4", "\"sliding_window\": 5", "\"sliding_window\": 6"},
+        {"hf-gemma4", "\"final_logit_softcapping\": 2.0", "\"final_logit_softcapping\": null"},
+        {"hf-gemma4", "\"factor\": 1.5", "\"factor\": 3.0"},
+        {"hf-gemma4", "\"partial_rotary_factor\": 0.4", "\"partial_rotary_factor\": 0.9"},
+        {"hf-gemma4", "\"rope_theta\": 100.0", "\"rope_theta\": 10.0"},
+        {"hf-gemma4", "\"rope_theta\": 50.0", "\"rope_theta\": 10.0"},
+        {"hf-gemma4", "\"attention_bias\": true", "\"attention_bias\": false"},
+        {"hf-gemma4", "\"hidden_activation\": \"gelu_pytorch_tanh\"",
+         "\"hidden_activation\": \"relu\""},
+        {"hf-gemma4", "\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": 1e-01"},
         {"hf-llama-linear", "\"factor\": 2.5", "\"factor\": 2.0"},
         {"hf-llama-llama3", "\"low_freq_factor\": 1.0", "\"low_freq_factor\": 2.0"},
         {"hf-llama-llama3", "\"high_freq_factor\": 4.0", "\"high_freq_factor\": 3.0"},
@@ -1240,6 +1415,24 @@ static void missing_tensors(void) {
          "model.layers.1.self_attn.query_mronreyal.weight"},
         {"hf-hunyuan_moe", "model.layers.1.mlp.shared_mlp.down_proj.weight",
          "model.layers.1.mlp.shared_mlp.down_jorp.weight"},
+        {"hf-deepseek_v2", "model.layers.1.mlp.shared_experts.up_proj.weight",
+         "model.layers.1.mlp.shared_experts.up_jorp.weight"},
+        {"hf-deepseek_v2", "model.layers.0.self_attn.kv_a_layernorm.weight",
+         "model.layers.0.self_attn.kv_a_mronreyal.weight"},
+        {"hf-deepseek_v3", "model.layers.2.mlp.gate.e_score_correction_bias",
+         "model.layers.2.mlp.gate.e_score_correction_saib"},
+        {"hf-deepseek_v3", "model.layers.0.self_attn.q_a_proj.weight",
+         "model.layers.0.self_attn.q_a_jorp.weight"},
+        {"hf-dots1", "model.layers.0.mlp.down_proj.weight", "model.layers.0.mlp.down_jorp.weight"},
+        {"hf-granite_swa", "model.layers.4.self_attn.sinks", "model.layers.4.self_attn.knisS"},
+        {"hf-apertus", "model.layers.1.mlp.act_fn.alpha_n", "model.layers.1.mlp.act_fn.alpha_x"},
+        {"hf-apertus", "model.layers.0.mlp.act_fn.beta", "model.layers.0.mlp.act_fn.atab"},
+        {"hf-mimo_v2_flash", "model.layers.1.self_attn.attention_sink_bias",
+         "model.layers.1.self_attn.attention_sink_saib"},
+        {"hf-gemma4", "model.layers.2.layer_scalar", "model.layers.2.layer_ralacs"},
+        {"hf-gemma4-narrow", "model.layers.5.self_attn.v_proj.weight",
+         "model.layers.5.self_attn.v_jorp.weight"},
+        {"hf-phimoe", "lm_head.bias", "lm_head.sabi"},
         {"hf-qwen2_moe", "model.layers.0.mlp.shared_expert_gate.weight",
          "model.layers.0.mlp.shared_expert_etag.weight"},
     };
@@ -1408,13 +1601,14 @@ static void flipped_bits(void) {
    the first key's logit add up to the mean of the recorded products. */
 static void parts_add_up(void) {
     CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them or a "
-         "limit clips keys");
+         "limit or latent attention makes keys otherwise");
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
         size_t count = (size_t)(2 * arch->L + 2), H = (size_t)arch->H;
-        bool is_linear = !arch->post_norm && arch->qkv_clip <= 0.0f;
+        bool is_linear = !arch->post_norm && arch->qkv_clip <= 0.0f && !arch->kv_latent &&
+                         !trace->model->layers[0].scale;
         float *parts = measure(trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
         float *heads = measure(trace, "logit_parts_heads", 0.3f, 0, 0, 0, NULL);
         for (int head = 0; head < arch->L * arch->H; head++) {

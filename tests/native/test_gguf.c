@@ -277,6 +277,10 @@ static const broken meanings[] = {
                         KEY_OF(architecture, "context_length", "4", "4:16") more EMBEDDING DATA
 #define OF_LAYERS(architecture, F, count, more) OTHER(architecture, "layer_norm", F, count, more)
 #define OF_RMS(architecture, count, more) OTHER(architecture, "layer_norm_rms", "8", count, more)
+#define OF_LFM2(type, heads)                                                                       \
+    OF_RMS("lfm2", "9",                                                                            \
+           KEY_OF("lfm2", "attention.head_count_kv", type, heads)                                  \
+               KEY_OF("lfm2", "shortconv.l_cache", "4", "4:3"))
 #define EXPERTS(architecture, n, top, F)                                                           \
     KEY_OF(architecture, "expert_count", "4", "4:" n)                                              \
     KEY_OF(architecture, "expert_used_count", "4", "4:" top)                                       \
@@ -334,6 +338,18 @@ static const broken families[] = {
     {"OLMo 3, which has windows and the same name",
      OF_RMS("olmo2", "8", KEY_OF("olmo2", "attention.sliding_window", "4", "4:4")), SS_UNSUPPORTED,
      "olmo2.attention.sliding_window"},
+    {"LFM2 with one layer, which has attention", OF_LFM2("9", "4:4 8:1 4:1"), SS_OK, ""},
+    {"LFM2 without attention", OF_LFM2("9", "4:4 8:1 4:0"), SS_BAD_CONFIG, "num_key_value_heads"},
+    {"LFM2 with a list of other length", OF_LFM2("9", "4:4 8:2 4:1 4:1"), SS_UNSUPPORTED,
+     "layer_types"},
+    {"LFM2 with layers of other heads", OF_LFM2("9", "4:4 8:2 4:1 4:2"), SS_UNSUPPORTED,
+     "lfm2.attention.head_count_kv"},
+    {"LFM2 with heads of -1", OF_LFM2("9", "4:5 8:1 4:4294967295"), SS_UNSUPPORTED,
+     "lfm2.attention.head_count_kv"},
+    {"LFM2 with one number of heads", OF_LFM2("4", "4:1"), SS_UNSUPPORTED,
+     "lfm2.attention.head_count_kv"},
+    {"LFM2 with words for heads", OF_LFM2("9", "4:8 8:1 t:x"), SS_BAD_CONFIG,
+     "num_key_value_heads"},
     {"OLMoE", OF_RMS("olmoe", "9", SOME_EXPERTS("olmoe")), SS_OK, ""},
     {"OLMoE with narrow experts", OF_RMS("olmoe", "10", EXPERTS("olmoe", "4", "2", "6")),
      SS_UNSUPPORTED, "olmoe.expert_feed_forward_length"},
@@ -468,7 +484,7 @@ static const struct {
                              "gemma2, gemma3, smollm3, phi2, phi3, granite, "
                              "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, "
                              "olmoe, granitemoe, exaone4, command-r, cohere2, glm4, nemotron, "
-                             "hunyuan-dense, hunyuan-moe, falcon, bloom, mpt, found bert"},
+                             "hunyuan-dense, hunyuan-moe, lfm2, falcon, bloom, mpt, found bert"},
     {"a type that is not known", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, "
                                  "Q5_K or Q6_K numbers, found others (type 99)"},
     {"a type that is known and not read", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, "
@@ -477,7 +493,7 @@ static const struct {
      "expected llama, gpt2, starcoder, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, smollm3, "
      "phi2, phi3, granite, "
      "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, olmoe, granitemoe, exaone4, "
-     "command-r, cohere2, glm4, nemotron, hunyuan-dense, hunyuan-moe, falcon, "
+     "command-r, cohere2, glm4, nemotron, hunyuan-dense, hunyuan-moe, lfm2, falcon, "
      "bloom, mpt, found nothing"},
 };
 

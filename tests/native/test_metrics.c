@@ -20,6 +20,7 @@ static void fake_of(fake *f, const ss_arch *arch, int T, const char *operation) 
     int n;
     *f = (fake){0};
     f->model.arch = *arch;
+    ss_attend_everywhere(&f->model.arch);
     f->trace = (ss_trace){.model = &f->model,
                           .fields = ss_fields_of(&f->model.arch),
                           .capacity = T,
@@ -38,7 +39,7 @@ static void fake_of(fake *f, const ss_arch *arch, int T, const char *operation) 
 }
 
 static void fake_open(fake *f, int L, int H, int T, int D, const char *operation) {
-    fake_of(f, &(ss_arch){.L = L, .H = H, .G = H, .D = D, .K = D, .V = 2}, T, operation);
+    fake_of(f, &(ss_arch){.L = L, .H = H, .G = H, .D = D, .K = D, .U = D, .V = 2}, T, operation);
 }
 
 static void fake_close(fake *f) {
@@ -630,7 +631,7 @@ static void gate_of_a_bias_key(void) {
     CASE("what a bias key gets is left for no token");
     fake f;
     const ss_arch arch = {
-        .L = 1, .H = 2, .G = 2, .D = 1, .K = 1, .V = 2, .bias_key = SS_OWNER_HEAD};
+        .L = 1, .H = 2, .G = 2, .D = 1, .K = 1, .U = 1, .V = 2, .bias_key = SS_OWNER_HEAD};
     fake_of(&f, &arch, 4, "softmax");
     for (int t = 0; t < 4; t++) {
         *ss_row(&f.trace, SS_FIELD_ATT_BIAS, 0, t) = 1;

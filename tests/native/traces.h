@@ -107,7 +107,8 @@ static inline void check_updates(opened_run *run, const ss_run_desc *desc, const
     ss_run_desc plain = *desc;
     plain.from = NULL;
     uint32_t state = 7;
-    int32_t text[64];
+    int32_t text[128];
+    CHECK(T <= 128);
     for (int i = 0; i < T; i++) text[i] = tokens[i];
     for (int i = 0; i < times; i++) {
         int n = 1 + (int)(next_random(&state) >> 8) % T;

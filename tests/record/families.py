@@ -75,6 +75,10 @@ FAMILIES = {
     "mpt": Family(_made(tf.MptForCausalLM, tf.MptConfig, d_model=D, n_layers=L, n_heads=H,
                         max_seq_len=64, expansion_ratio=2, **COMMON), ("eager",),
                   by_weights=("eager",)),
+    # Values are narrower than keys.
+    "deepseek_v3": Family(_made(tf.DeepseekV3ForCausalLM, tf.DeepseekV3Config, num_key_value_heads=H,
+                                q_lora_rank=None, kv_lora_rank=20, qk_rope_head_dim=8, qk_nope_head_dim=8,
+                                v_head_dim=12, first_k_dense_replace=L, **ROTARY), ("eager",)),
     "bert": Family(_made(tf.BertForMaskedLM, tf.BertConfig, **ENCODER), kind="bidirectional"),
     "modernbert": Family(_made(tf.ModernBertForMaskedLM, tf.ModernBertConfig, local_attention=16,
                                global_attn_every_n_layers=2, pad_token_id=0, cls_token_id=3,

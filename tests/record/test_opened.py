@@ -90,7 +90,7 @@ def printed(path: Path, *options: str) -> str:
 
 @BUILT
 @pytest.mark.parametrize("first", [0, 3])
-@pytest.mark.parametrize("name", ["llama", "gpt_oss", "bert", "jamba"])
+@pytest.mark.parametrize("name", ["llama", "gpt_oss", "deepseek_v3", "bert", "jamba"])
 def test_the_core_measures_the_first_token_where_the_recording_has_it(
     name: str, first: int, tmp_path: Path
 ) -> None:

@@ -432,7 +432,7 @@ def test_a_number_that_hides_a_key_need_not_be_infinite(added: float) -> None:
 
 
 def test_a_mask_of_two_readings_is_refused() -> None:
-    """Scores less 100 hide a key as well as any, and so may a bias that is no mask."""
+    """A score of -100 hides a key completely, but a bias that is no mask may be as large."""
     with pytest.raises(UnsupportedModel, match="no query gives a later key more than .*; add -inf"):
         sinkscope.record(Masked(-100.0), None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
 

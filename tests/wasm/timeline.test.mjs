@@ -131,7 +131,7 @@ test('an index that is damaged is refused by its key', async () => {
     });
 });
 
-/** Replaces a file and its length, and the hash unless the test wants a mismatch. */
+/** Replaces a file and its length, and the hash unless the test needs a mismatch. */
 function swap(made, i, packed, isHashed = true) {
   const one = made['index.json'].checkpoints[i];
   made[one.file] = packed;

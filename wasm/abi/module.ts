@@ -199,9 +199,9 @@ export class Module {
   #error() {
     const address = this.call('error') >>> 0;
     const code = new DataView(this.memory.buffer).getUint32(address, true);
-    const where = this.#text(address + 4, 96);
+    const place = this.#text(address + 4, 96);
     const text = this.#text(address + 100, 768);
-    return new SinkscopeError(this.codes?.[code] ?? `status ${code}`, where, text);
+    return new SinkscopeError(this.codes?.[code] ?? `status ${code}`, place, text);
   }
 
   #text(address: number, bytesMax: number) {

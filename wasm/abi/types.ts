@@ -207,7 +207,7 @@ export interface Rotary {
   /** Pair j of rotary_width/2 rotates by theta^(-2j/rotary_width) per position. */
   readonly theta: number;
   /** Method that extends positions beyond the context of training. */
-  readonly scaling: 'none' | 'linear' | 'llama3' | 'yarn';
+  readonly scaling: 'none' | 'linear' | 'llama3' | 'proportional' | 'yarn';
   /** Slow pairs rotate `factor` times slower; present with a scaling only. */
   readonly factor?: number;
 }
@@ -220,6 +220,8 @@ export interface Architecture {
   readonly G: number;
   readonly D: number;
   readonly K: number;
+  /** Width of values and head outputs; K in most models. */
+  readonly U: number;
   /** Feed-forward width, per expert if there are experts. */
   readonly F: number;
   readonly V: number;
@@ -244,9 +246,9 @@ export interface Architecture {
   };
   /** Id of the mask token of a masked-diffusion model; null in others. */
   readonly mask_token: number | null;
-  /** Of a recording: number of all layers; L counts those with attention. */
+  /** Number of all layers, where some have no attention; L counts those with attention. */
   readonly blocks?: number;
-  /** Of a recording, [L]: the model's indices of the layers with attention. */
+  /** [L]: the model's numbers of the layers with attention, where some have none. */
   readonly layers?: readonly number[];
   /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
   readonly windows: readonly (number | null)[];
@@ -280,7 +282,8 @@ export interface Architecture {
   /** One feed-forward for all tokens instead of experts. */
   readonly dense: boolean;
   readonly gated: boolean;
-  readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'relu2' | 'clamped_swiglu';
+  readonly activation:
+    'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'relu2' | 'clamped_swiglu' | 'xielu';
   /** Queries, keys and values are clipped to this magnitude; absent where they are not. */
   readonly qkv_clip?: number;
   /** Scores are q.k times this factor. */
@@ -290,6 +293,25 @@ export interface Architecture {
   readonly logit_scale?: number;
   /** Layers whose queries and keys are not rotated; absent where all are. */
   readonly unrotated?: readonly number[];
+  /**
+   * [L]: key/value heads, head width and value width of each layer, where layers differ; else absent. G, K and U are the
+   * largest of each: rows of key/value heads that a layer lacks are NaN, numbers after a layer's own width are 0.
+   */
+  readonly sizes?: readonly { readonly G: number; readonly K: number; readonly U: number }[];
+  /** Values are normed head by head; absent where they are not. */
+  readonly value_norm?: true;
+  /** The values of layers that see all keys are their keys as projected; absent where they are not. */
+  readonly keys_as_values?: true;
+  /** Layers that have the operation's sink logits, the others softmax; absent where all have them, or none. */
+  readonly sink_layers?: readonly number[];
+  /** Widths that queries, and keys and values, are compressed to in latent attention; absent in other models. */
+  readonly q_latent?: number;
+  readonly kv_latent?: number;
+  /** Feed-forward width of the experts that every token goes through; absent where there are none. */
+  readonly shared_F?: number;
+  /** Layers without experts in a model that has experts in the others, and their feed-forward width. */
+  readonly dense_layers?: readonly number[];
+  readonly dense_F?: number;
   /** Embeddings are multiplied by this factor. */
   readonly embedding_scale: number;
   /**

@@ -100,7 +100,7 @@ export function ablationText({
     : `  Sink_1 says nothing here: uniform attention alone gives the first of ${before.T} tokens ${percent(before.uniform)}.\n`;
   const sign = change !== null && change >= 0 ? '+' : '';
   const end = change === null ? '' : `  change          ${sign}${change.toFixed(4)} nats\n`;
-  return `${oneLine(model)} on one text\n${line('as it is', before)}${line(condition, after)}${end}${note}`;
+  return `${oneLine(model)} on one text\n${line('baseline', before)}${line(condition, after)}${end}${note}`;
 }
 
 /** @param map [T, T] */
@@ -115,9 +115,9 @@ export async function withText<Result>(
   use: (model: LoadedModel, text: string, options: OneText) => Promise<Result>,
 ) {
   const texts = [given.text, given['text-file']].filter((one) => one !== undefined);
-  const one = 'one of --text and --text-file';
-  if (texts.length === 0) throw missing('text', one);
-  expect(texts.length === 1, 'text', one, texts.length);
+  const expected = 'one of --text and --text-file';
+  if (texts.length === 0) throw missing('text', expected);
+  expect(texts.length === 1, 'text', expected, texts.length);
   const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
   const optional = (key: 'layer' | 'head') =>
     values[key] === undefined ? undefined : count(values[key], `--${key}`);

@@ -97,11 +97,11 @@ async function cutGroups(
   groups: readonly LabelledTexts[],
   { sequences, ...options }: CutOptions,
 ) {
-  const each = Math.max(1, Math.floor(sequences / groups.length));
+  const perGroup = Math.max(1, Math.floor(sequences / groups.length));
   const labelled = [];
   for (const { label, texts } of groups) {
     try {
-      const cutOptions = { ...options, lines: false, sequences: each };
+      const cutOptions = { ...options, lines: false, sequences: perGroup };
       labelled.push({ label, sequences: await cutText(tokenizer, texts, cutOptions) });
     } catch (error) {
       if (!(error instanceof SinkscopeError)) throw error;
@@ -140,7 +140,7 @@ export async function textsOf({
   const list = isJson
     ? listOf(String(path), content)
     : content.split(/\r?\n/).filter((one) => one.trim());
-  const each = whole(together, '--join');
+  const textsJoined = whole(together, '--join');
   if (label) {
     const groups = groupsOf(list ?? []);
     if (groups) return { text: content, groups };
@@ -149,9 +149,9 @@ export async function textsOf({
   }
   if (!lines) return { text: content };
   if (list) {
-    const count = Math.max(1, Math.floor(list.length / each));
-    const starts = Array.from({ length: count }, (_, i) => i * each);
-    return { text: starts.map((from) => list.slice(from, from + each).join('\n\n')) };
+    const count = Math.max(1, Math.floor(list.length / textsJoined));
+    const starts = Array.from({ length: count }, (_, i) => i * textsJoined);
+    return { text: starts.map((from) => list.slice(from, from + textsJoined).join('\n\n')) };
   }
   const place = `--text-file: ${path}`;
   throw new SinkscopeError('read', place, 'expected a JSON list of texts, found none');

@@ -1,7 +1,8 @@
 /** Writes a measurement, or the values of each prompt, as CSV. README.md describes the columns. */
 import { editLabel } from '../engine/edits.ts';
 import { oneLine } from './output.ts';
-import type { Describe } from '../abi/types.ts';
+import { layerNumber } from '../abi/layers.ts';
+import type { Architecture, Describe } from '../abi/types.ts';
 import type { Found } from './measure.ts';
 
 type Cells = (string | number | null | undefined)[];
@@ -40,13 +41,18 @@ export function csvOf(
 }
 
 /** Returns the indices that number i of a metric belongs to. */
-function placeOf(i: number, letters: readonly string[], shape: readonly number[]) {
+function placeOf(
+  i: number,
+  letters: readonly string[],
+  shape: readonly number[],
+  architecture: Pick<Architecture, 'layers'> = {},
+) {
   const place: { layer?: number; head?: number; key?: number; index?: number } = {};
   for (let axis = shape.length - 1; axis >= 0; axis--) {
     const at = i % shape[axis];
     i = Math.floor(i / shape[axis]);
     const letter = letters[axis];
-    if (letter === 'L') place.layer = at;
+    if (letter === 'L') place.layer = layerNumber(architecture, at);
     // Row 0 of hidden states is the embedding, before layer 0.
     else if (letter === 'L+1') place.layer = at - 1;
     else if (letter === 'H' || letter === 'G') place.head = at;
@@ -93,7 +99,7 @@ export function toCsv(found: Found, describe: Describe) {
       if (!(name in metrics)) continue;
       const { shape, mean, deviation } = metrics[name];
       mean.forEach((value, i) => {
-        const { layer, head, key, index } = placeOf(i, letters, shape);
+        const { layer, head, key, index } = placeOf(i, letters, shape, found.architecture);
         if (key !== undefined && key >= describe.defaults.keys) return;
         const cells = [value, deviation[i], layer, head, key, prompts];
         records.push([

@@ -2,6 +2,7 @@
 import { editLabel } from '../engine/edits.ts';
 import { leastTokens } from '../study/judge.ts';
 import { oneLine } from './output.ts';
+import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
 import type { Found } from './measure.ts';
 
@@ -52,7 +53,7 @@ function positionOf(found: Found) {
   return 'position' in found ? found.position : 0;
 }
 
-/** Describes layers and heads; for a recorded hybrid also which layers have attention. */
+/** Describes layers and heads; for a hybrid also which layers have attention. */
 function sizeWords({
   L,
   H,
@@ -115,7 +116,6 @@ export function figure(
 ) {
   const { metrics, architecture } = found;
   const position = positionOf(found);
-  const layers = 'layers' in architecture ? architecture.layers : undefined;
   const { shape } = metrics[name];
   const [mean, deviation] = [metrics[name].mean, metrics[name].deviation].map(single);
   const isShare = unit.startsWith('share of');
@@ -133,14 +133,13 @@ export function figure(
   if (letters.length === 1)
     return mean.length === 1 ? digits(mean[0]) + spread : mean.map(digits).join(' ');
   const [rows, heads, ...rest] = shape;
-  const each = rest.reduce((a: number, b: number) => a * b, 1);
+  const rowSize = rest.reduce((a: number, b: number) => a * b, 1);
   const offset = letters[2] === 'T' ? position : 0;
-  const values = Array.from({ length: rows * heads }, (_, i) => mean[i * each + offset]);
+  const values = Array.from({ length: rows * heads }, (_, i) => mean[i * rowSize + offset]);
   const at = largest(values);
   if (at < 0) return '-';
   const sum = values.reduce((a: number, b) => a + Number(b), 0);
-  const layer = Math.floor(at / heads);
-  const place = `L${layers?.[layer] ?? layer}H${at % heads}`;
+  const place = `L${layerNumber(architecture, Math.floor(at / heads))}H${at % heads}`;
   return `mean ${digits(sum / values.length)}, largest ${digits(values[at])} (${place})`;
 }
 

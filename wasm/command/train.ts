@@ -62,24 +62,24 @@ export async function train(engine: Engine, asked: Given, print: (text: string) 
   const job = new AbortController();
   const stop = () => job.abort();
   process.once('SIGINT', stop);
-  let done = 0;
+  let finished = 0;
   try {
     const { signal } = job;
     const steps = setting.steps ?? Number(allSettings.steps);
     // The held loss of a line belongs to weights that exist only between two runs.
-    while (done < steps) {
+    while (finished < steps) {
       const heldEntry = await heldNow();
-      for await (const entry of training.run(Math.min(every, steps - done), { signal }))
-        if (done++ % every === 0) show({ ...entry, ...heldEntry });
+      for await (const entry of training.run(Math.min(every, steps - finished), { signal }))
+        if (finished++ % every === 0) show({ ...entry, ...heldEntry });
     }
     show({ ...(await training.look()), ...(await heldNow()) });
   } catch (error) {
     if (!job.signal.aborted) throw error;
-    process.stderr.write(`sinkscope: stopped after ${done} steps\n`);
+    process.stderr.write(`sinkscope: stopped after ${finished} steps\n`);
     process.exitCode = 130;
   } finally {
     process.removeListener('SIGINT', stop);
-    if (saveFolder) await saveFolder(await training.weights(), done);
+    if (saveFolder) await saveFolder(await training.weights(), finished);
     await training.close();
   }
 }

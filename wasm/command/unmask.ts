@@ -80,6 +80,6 @@ export async function unmaskModel(engine: Engine, name: string, values: Values) 
   };
   const { causal } = values;
   const study = await openModel(engine, name, values);
-  const other = causal === undefined ? undefined : await openModel(engine, causal, values);
-  return unmaskOpened(study, options, other);
+  const causalModel = causal === undefined ? undefined : await openModel(engine, causal, values);
+  return unmaskOpened(study, options, causalModel);
 }

@@ -217,17 +217,17 @@ export class Backend {
   async #readAll(sources: readonly Source[], signal: AbortSignal, report: Progress) {
     const blocks: { address: number; bytes: number }[] = [];
     const sizes = sources.map(sizeOf);
-    let before = 0;
+    let offset = 0;
     try {
       for (const [i, source] of sources.entries()) {
         const after = sizes.slice(i + 1).reduce((sum, bytes) => sum + bytes, 0);
         const block = await readWeights(this.#module, source, signal, (done, total, facts) => {
-          const all = before + total + after;
-          const remaining = (all - before - done) / (facts?.rate ?? NaN);
-          report('read', before + done, all, facts && { ...facts, remaining });
+          const all = offset + total + after;
+          const remaining = (all - offset - done) / (facts?.rate ?? NaN);
+          report('read', offset + done, all, facts && { ...facts, remaining });
         });
         blocks.push(block);
-        before += block.bytes;
+        offset += block.bytes;
       }
       return blocks;
     } catch (error) {
@@ -354,10 +354,10 @@ export class Backend {
       this.#module.check(call, run.address, address, tokens.length),
     );
     let last = performance.now();
-    let left;
-    for (let step = 1; (left = this.#module.call('step', run.address)) > 0; step++) {
+    let piecesLeft;
+    for (let step = 1; (piecesLeft = this.#module.call('step', run.address)) > 0; step++) {
       if (performance.now() - last < PATIENCE) continue;
-      report('run', Math.floor((tokens.length * step) / (step + left)), tokens.length);
+      report('run', Math.floor((tokens.length * step) / (step + piecesLeft)), tokens.length);
       await pause();
       signal.throwIfAborted();
       this.#run(id); // closing the model meanwhile also closes the run
@@ -443,8 +443,8 @@ export class Backend {
     expect(typeof eps === 'number', 'eps', 'a number', eps);
     if (tokens !== undefined) expectInteger(tokens, 1, run.T, 'tokens');
     checkWhere(run.architecture, layer, head);
-    const other = base === undefined ? 0 : this.#run(base).address;
-    const indices = [layer ?? -1, head ?? -1, other];
+    const baseAddress = base === undefined ? 0 : this.#run(base).address;
+    const indices = [layer ?? -1, head ?? -1, baseAddress];
     return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...indices);
   }
 

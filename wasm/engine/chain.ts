@@ -40,7 +40,10 @@ export function inTurn<T>(
   act: () => Promise<T>,
 ): Promise<T> {
   const read = [...new Set(reads)].filter((chain) => chain !== changes);
-  const before = [changes?.before(true) ?? [], ...read.map((chain) => chain.before(false))].flat();
+  const predecessors = [
+    changes?.before(true) ?? [],
+    ...read.map((chain) => chain.before(false)),
+  ].flat();
   let giveUp: (error: unknown) => void = () => {};
   const aborted: Promise<never> = new Promise((_, reject) => (giveUp = reject));
   const stop = () => giveUp(signal?.reason);
@@ -49,13 +52,13 @@ export function inTurn<T>(
     signal?.throwIfAborted();
     return act();
   };
-  if (before.length) signal?.addEventListener('abort', stop);
-  const result = before.length ? Promise.all(before).then(begin) : act();
-  const over = result.then(
+  if (predecessors.length) signal?.addEventListener('abort', stop);
+  const result = predecessors.length ? Promise.all(predecessors).then(begin) : act();
+  const settled = result.then(
     () => {},
     () => {},
   );
-  changes?.add(over, true);
-  for (const chain of read) chain.add(over, false);
-  return before.length ? Promise.race([result, aborted]) : result;
+  changes?.add(settled, true);
+  for (const chain of read) chain.add(settled, false);
+  return predecessors.length ? Promise.race([result, aborted]) : result;
 }

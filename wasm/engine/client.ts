@@ -96,13 +96,13 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
 
 /** Returns the folder of the binaries: that of the package, unless a bundler has moved this module. */
 function folder(base: URL | string | undefined) {
-  const here = home();
+  const pageOrigin = home();
   if (base === undefined) {
     const expected = 'the folder of sinkscope.wasm and the other binaries, which this bundle lacks';
-    if (!here) throw unlike('base', expected, base);
-    return new URL(here);
+    if (!pageOrigin) throw unlike('base', expected, base);
+    return new URL(pageOrigin);
   }
-  const address = urlOf(base, globalThis.document?.baseURI ?? here ?? location.href, 'base');
+  const address = urlOf(base, globalThis.document?.baseURI ?? pageOrigin ?? location.href, 'base');
   if (!address.pathname.endsWith('/')) address.pathname += '/';
   return address;
 }
@@ -399,10 +399,10 @@ function checkBeside(run: unknown, copy: Copy, where: string): asserts run is Ru
 function checkFrom(
   { run, layer }: { run: unknown; layer?: unknown },
   copy: Copy,
-  { L }: Architecture,
+  { L, blocks = L }: Architecture,
 ) {
   checkBeside(run, copy, 'from.run');
-  if (layer !== undefined) expectInteger(layer, 0, L, 'from.layer');
+  if (layer !== undefined) expectInteger(layer, 0, blocks, 'from.layer');
 }
 
 class Run implements RunShape {
@@ -504,10 +504,13 @@ class Run implements RunShape {
     signal?: AbortSignal,
   ) {
     const { model } = await this.#copy.at(backend);
-    const from = await this.#beginning(backend);
+    const origin = await this.#beginning(backend);
     if (partial) await backend.closeRun(await partial);
     signal?.throwIfAborted();
-    return backend.run(job, model, Int32Array.from(this.#tokens), { ...this.#wanted, from });
+    return backend.run(job, model, Int32Array.from(this.#tokens), {
+      ...this.#wanted,
+      from: origin,
+    });
   }
 
   /**

@@ -56,8 +56,9 @@ function valuesOf(
   given: Record<string, unknown>,
   { operations }: Describe,
 ): readonly Pick<EditParameter, 'name' | 'type' | 'choices'>[] {
-  const named = parameters.find(({ type }) => type === 'operation');
-  const operation = named && operations.find(({ name }) => name === given[named.name]);
+  const operationParameter = parameters.find(({ type }) => type === 'operation');
+  const operation =
+    operationParameter && operations.find(({ name }) => name === given[operationParameter.name]);
   const more = operation?.parameters ?? [];
   return [...parameters, ...more.map(({ name }) => ({ name, type: 'number' as const }))];
 }

@@ -169,8 +169,8 @@ export class Trainer {
   /** Runs calls one after the other: a backend that waits for helpers must not be interrupted. */
   async #alone<T>(id: number, use: (training: OpenTraining) => Promise<T>): Promise<T> {
     const training = this.#training(id);
-    const before = training.busy;
-    const turn = Promise.resolve(before).then(() => use(this.#training(id)));
+    const previous = training.busy;
+    const turn = Promise.resolve(previous).then(() => use(this.#training(id)));
     training.busy = turn.catch(() => {});
     return turn;
   }

@@ -4,6 +4,7 @@ import { expect, expectInteger } from '../abi/errors.ts';
 import { readEdit } from '../engine/edits.ts';
 import { judge } from '../study/judge.ts';
 import { fieldsFor, finite } from '../study/measure.ts';
+import { layerNumber } from '../abi/layers.ts';
 import type { Operation } from '../abi/types.ts';
 import type { Run, Read, Engine, Model } from '../engine/types.ts';
 import type { Ablation, TextMap, TextMeasures, TextOptions } from './types.ts';
@@ -78,7 +79,8 @@ export class LoadedModel {
         sinkRaw: sinkRaw.data[0],
       };
       const strongest = first.reduce((most, x, i) => (x > first[most] ? i : most), 0);
-      const at = this.#place(options, Math.floor(strongest / H), strongest % H);
+      const layer = layerNumber(architecture, Math.floor(strongest / H));
+      const { at, row } = this.#place(options, layer, strongest % H);
       const verdict = judge(quantities);
       return {
         text,
@@ -91,7 +93,7 @@ export class LoadedModel {
         loss: architecture.mask.kind === 'bidirectional' ? null : finite(loss.data[0]),
         alpha: { shape: [L, H], data: first },
         ...at,
-        map: await run.field('att', at),
+        map: await run.field('att', row),
       };
     });
   }
@@ -102,12 +104,12 @@ export class LoadedModel {
     options: TextOptions & { readonly layer: number; readonly head: number },
   ): Promise<TextMap> {
     checkOptions(options, OF_TEXT);
-    const at = this.#place(options);
+    const { at, row } = this.#place(options);
     return this.#withRun(text, options, [{ field: 'att' }], async (run, tokens) => ({
       text,
       tokens,
       ...at,
-      map: await run.field('att', at),
+      map: await run.field('att', row),
     }));
   }
 
@@ -154,17 +156,22 @@ export class LoadedModel {
   ): Promise<Ablation> {
     checkOptions(options, OF_TEXT);
     const { layer, head, edits, signal, onProgress } = options;
-    const { L, H } = this.model.architecture;
-    expect(Boolean(edits) || layer !== undefined, 'layer', `an integer from 0 to ${L - 1}`, layer);
-    if (layer !== undefined) expectInteger(layer, 0, L - 1, 'layer');
+    const { L, H, blocks = L } = this.model.architecture;
+    expect(
+      Boolean(edits) || layer !== undefined,
+      'layer',
+      `an integer from 0 to ${blocks - 1}`,
+      layer,
+    );
+    if (layer !== undefined) expectInteger(layer, 0, blocks - 1, 'layer');
     if (head !== undefined) expectInteger(head, 0, H - 1, 'head');
     const silence = layer === undefined ? [] : [{ kind: 'silence', layer, head }];
     const shared = { eps: options.eps, special: options.special, signal, onProgress };
-    const before = await this.measure(text, shared);
-    const after = await this.measure(text, { ...shared, edits: [...(edits ?? []), ...silence] });
-    const [lossBefore, lossAfter] = [before.loss, after.loss];
+    const baseline = await this.measure(text, shared);
+    const ablated = await this.measure(text, { ...shared, edits: [...(edits ?? []), ...silence] });
+    const [lossBefore, lossAfter] = [baseline.loss, ablated.loss];
     const change = lossBefore === null || lossAfter === null ? null : lossAfter - lossBefore;
-    return { before, after, change };
+    return { before: baseline, after: ablated, change };
   }
 
   /** Closes the model and its tokenizer, and the engine if it was started for it. */
@@ -181,7 +188,7 @@ export class LoadedModel {
   }
 
   /**
-   * Returns the requested head.
+   * Returns the requested head, and its row among the layers with attention.
    * @param layer used if no head is named
    */
   #place(
@@ -189,12 +196,15 @@ export class LoadedModel {
     layer?: number,
     head?: number,
   ) {
-    const { L, H } = this.model.architecture;
+    const { L, H, layers, blocks = L } = this.model.architecture;
     const isNamed = where.layer !== undefined || where.head !== undefined;
     const at = isNamed ? where : { layer, head };
-    expectInteger(at.layer, 0, L - 1, 'layer');
+    expectInteger(at.layer, 0, blocks - 1, 'layer');
     expectInteger(at.head, 0, H - 1, 'head');
-    return { layer: Number(at.layer), head: Number(at.head) };
+    const place = { layer: Number(at.layer), head: Number(at.head) };
+    const row = layers ? layers.indexOf(place.layer) : place.layer;
+    expect(row >= 0, 'layer', `one with attention: ${layers?.join(', ')}`, place.layer);
+    return { at: place, row: { ...place, layer: row } };
   }
 
   /** Runs a text, and closes the run even if `use` throws. */

@@ -189,9 +189,9 @@ function refusal(address: URL, answer: Response | Error, hasToken: boolean) {
 /** Suggests what to check when no answer came. */
 function noAnswer({ protocol, host, origin }: URL) {
   if (protocol === 'file:') return 'expected a file that can be read, found none';
-  const here = globalThis.location?.origin;
-  const isFar = here !== undefined && here !== origin;
-  const shares = isFar ? `, and whether it lets pages of ${here} read its files` : '';
+  const pageOrigin = globalThis.location?.origin;
+  const isFar = pageOrigin !== undefined && pageOrigin !== origin;
+  const shares = isFar ? `, and whether it lets pages of ${pageOrigin} read its files` : '';
   return `no answer came; see whether ${host} can be reached from here${shares}`;
 }
 

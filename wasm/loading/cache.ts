@@ -258,10 +258,10 @@ class Kept {
   }
 
   async #connect() {
-    const from = this.#position;
-    const stream = this.#first ?? (await this.#rest(from));
+    const position = this.#position;
+    const stream = this.#first ?? (await this.#rest(position));
     this.#first = undefined;
-    this.#keeper = this.#keeperFrom(from);
+    this.#keeper = this.#keeperFrom(position);
     await this.#keeper.begin();
     return stream.getReader();
   }

@@ -191,8 +191,8 @@ function refusalOf(memory: number) {
 function missingFile(id: string, expected: string, files: readonly PlanFile[]) {
   const names = files.map(({ name }) => name);
   const list = names.slice(0, 8).join(', ') || 'no files';
-  const more = names.length > 8 ? ` and ${names.length - 8} more` : '';
-  return new SinkscopeError('read', id, `expected ${expected}, found ${list}${more}`);
+  const ellipsis = names.length > 8 ? ` and ${names.length - 8} more` : '';
+  return new SinkscopeError('read', id, `expected ${expected}, found ${list}${ellipsis}`);
 }
 
 /**

@@ -146,17 +146,17 @@ class Timeline implements TimelineShape {
    */
   #file(at: number, signal?: AbortSignal): Promise<Uint8Array> {
     signal?.throwIfAborted();
-    const coming = this.#files.get(at) ?? this.#fetch(at);
-    coming.waiting++;
+    const fetching = this.#files.get(at) ?? this.#fetch(at);
+    fetching.waiting++;
     return new Promise((resolve, reject) => {
       const leave = () => {
-        coming.waiting--;
-        setTimeout(() => coming.waiting === 0 && coming.job.abort(abortError()), GRACE_MS);
+        fetching.waiting--;
+        setTimeout(() => fetching.waiting === 0 && fetching.job.abort(abortError()), GRACE_MS);
         reject(signal?.reason);
       };
       signal?.addEventListener('abort', leave);
       const stay = () => signal?.removeEventListener('abort', leave);
-      coming.bytes.finally(stay).then(resolve, reject);
+      fetching.bytes.finally(stay).then(resolve, reject);
     });
   }
 
@@ -309,9 +309,9 @@ export function toSafetensors(
 ) {
   let end = 0;
   const entries = tensors.map(({ name, shape, size }) => {
-    const begin = end;
+    const start = end;
     end += 4 * size;
-    return [name, { dtype: 'F32', shape, data_offsets: [begin, end] }];
+    return [name, { dtype: 'F32', shape, data_offsets: [start, end] }];
   });
   const json = new TextEncoder().encode(JSON.stringify(Object.fromEntries(entries)));
   // Spaces after the header align the numbers to eight bytes.

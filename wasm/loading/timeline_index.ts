@@ -186,8 +186,8 @@ class Reader {
 
   rising(name: string, lines: readonly { step: number }[]) {
     lines.forEach(({ step }, i) => {
-      const before = lines[i - 1]?.step ?? -1;
-      this.expect(step > before, `${name}[${i}]: step`, `more than ${before}`, step);
+      const previousStep = lines[i - 1]?.step ?? -1;
+      this.expect(step > previousStep, `${name}[${i}]: step`, `more than ${previousStep}`, step);
     });
   }
 }

@@ -93,6 +93,7 @@ export function readConditions(json: string): Conditions {
       H: size('H'),
       G: size('G'),
       K: size('K'),
+      U: integer(model, 'U', size('K')),
       D: size('D'),
       V: size('V'),
       F: integer(model, 'F', 0),

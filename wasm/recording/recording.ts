@@ -51,10 +51,10 @@ export class Recording implements RecordingShape {
   edits: readonly Edit[] = [];
 
   get architecture() {
-    const { family, L, blocks, layers, H, G, K, D, V, F, E, operation, mask, windows } =
+    const { family, L, blocks, layers, H, G, K, U, D, V, F, E, operation, mask, windows } =
       this.conditions.model;
     const attention = { operation, parameters: {} };
-    return { family, L, blocks, layers, H, G, K, D, V, F, E, attention, mask, windows };
+    return { family, L, blocks, layers, H, G, K, U, D, V, F, E, attention, mask, windows };
   }
 
   get tokens() {
@@ -181,10 +181,10 @@ export class Recording implements RecordingShape {
       await this.tensor(name, where),
       await this.tensor(`${prompt}.att_scale`, where),
     ];
-    const each = cells.data.length / scale.data.length;
+    const perScale = cells.data.length / scale.data.length;
     const data = Float32Array.from(
       cells.data,
-      (cell, i) => (scale.data[Math.floor(i / each)] * cell) / 255,
+      (cell, i) => (scale.data[Math.floor(i / perScale)] * cell) / 255,
     );
     return { shape: cells.shape, data };
   }

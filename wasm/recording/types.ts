@@ -22,6 +22,8 @@ export interface Conditions {
     readonly H: number;
     readonly G: number;
     readonly K: number;
+    /** Width of values; K where the recording does not say. */
+    readonly U: number;
     readonly D: number;
     readonly V: number;
     /** 0 if unknown. */
@@ -82,7 +84,19 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   /** The parts of the model's description that a recording holds. */
   readonly architecture: Pick<
     Architecture,
-    'family' | 'L' | 'H' | 'G' | 'K' | 'D' | 'V' | 'F' | 'E' | 'attention' | 'mask' | 'windows'
+    | 'family'
+    | 'L'
+    | 'H'
+    | 'G'
+    | 'K'
+    | 'U'
+    | 'D'
+    | 'V'
+    | 'F'
+    | 'E'
+    | 'attention'
+    | 'mask'
+    | 'windows'
   > &
     Required<Pick<Architecture, 'blocks' | 'layers'>>;
   /** Bytes of the file. */

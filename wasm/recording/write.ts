@@ -331,8 +331,8 @@ function mapsOf(att: unknown, where: string): { shape: number[]; data: Float32Ar
       `the same shape in each layer, ${shape.join(' x ')}`,
       layer.shape.join(' x '),
     );
-  const each = layers[0].data.length;
-  const data = new Float32Array(each * layers.length);
-  layers.forEach((layer, l) => data.set(layer.data, l * each));
+  const layerSize = layers[0].data.length;
+  const data = new Float32Array(layerSize * layers.length);
+  layers.forEach((layer, l) => data.set(layer.data, l * layerSize));
   return { shape: isOneTensor ? shape : [layers.length, ...shape], data };
 }

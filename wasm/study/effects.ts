@@ -2,6 +2,7 @@
 import { check, checkList, checkOptions, JOB } from '../abi/arguments.ts';
 import { lengthOf, meansOf, addUp } from './measure.ts';
 import { spread } from './spread.ts';
+import { layerNumber } from '../abi/layers.ts';
 import type { Describe } from '../abi/types.ts';
 import type { Replica, Options, Edit } from '../engine/types.ts';
 import type { Sums } from './measure.ts';
@@ -43,10 +44,15 @@ export async function headEffects(
     const data = new Float32Array(L * H);
     try {
       for (let i = offset; i < L * H; i += share) {
-        const [layer, head] = [Math.floor(i / H), i % H];
+        const [layer, head] = [layerNumber(model.architecture, Math.floor(i / H)), i % H];
         const ablated = [...edits, { kind: 'silence', layer, head }];
-        const from = { run: base, layer };
-        const run = await replica.run(ids, { ...shared, edits: ablated, fields: ['loss'], from });
+        const origin = { run: base, layer };
+        const run = await replica.run(ids, {
+          ...shared,
+          edits: ablated,
+          fields: ['loss'],
+          from: origin,
+        });
         const change = run.metric('loss_change', { base }).finally(() => run.close());
         data[i] = (await change).data[0];
         onProgress?.({ stage: 'measure', done: ++count, total });

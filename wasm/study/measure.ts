@@ -179,11 +179,11 @@ export async function sweep(
     !isShared && !streaming && names.every((name) => isSummed(describe, name)) && names;
   const plainFields = [...new Set([...fieldsFor(describe, comparisons), ...baseFields])];
   const total = sequences.length * cases.length;
-  const began = performance.now();
+  const startTime = performance.now();
   let count = 0;
   /** Sums by case, then by threshold. */
   const sums: Sums[][] = cases.map(() => thresholds.map(() => new Map()));
-  const look = async (replica: Replica, ids: readonly number[]) => {
+  const measureOne = async (replica: Replica, ids: readonly number[]) => {
     const plain =
       comparisons.length || isShared
         ? await replica.run(ids, { fields: plainFields, capacity: T, maps, signal })
@@ -191,14 +191,23 @@ export async function sweep(
     const results = [];
     try {
       for (const edits of cases) {
-        const from = isShared && plain && derived.includes(edits) ? { run: plain } : undefined;
-        const request = { fields, edits, capacity: T, maps, streaming, measuring, from, signal };
+        const origin = isShared && plain && derived.includes(edits) ? { run: plain } : undefined;
+        const request = {
+          fields,
+          edits,
+          capacity: T,
+          maps,
+          streaming,
+          measuring,
+          from: origin,
+          signal,
+        };
         const run = await replica.run(ids, request);
         const readsWithBase = reads.map((read) =>
           comparisons.includes(read) ? { ...read, base: plain } : read,
         );
         results.push(await run.read(readsWithBase).finally(() => run.close()));
-        const rate = (1000 * ++count) / (performance.now() - began);
+        const rate = (1000 * ++count) / (performance.now() - startTime);
         onProgress?.({ stage: 'measure', done: count, total, rate });
       }
     } finally {
@@ -209,7 +218,7 @@ export async function sweep(
   // Results are added in the order of the sequences, so the sums do not depend on the workers'
   // speed.
   let index = 0;
-  for await (const results of spread(model, sequences, look, { signal })) {
+  for await (const results of spread(model, sequences, measureOne, { signal })) {
     results.forEach((tensors, at) => {
       tensors.forEach((tensor, i) =>
         addUp(sums[at][thresholds.indexOf(reads[i].eps)], reads[i].metric, tensor),

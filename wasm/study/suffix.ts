@@ -81,20 +81,20 @@ export async function searchSuffix(
     for await (const one of spread(model, items, work, { signal })) results.push(one);
     return results;
   };
-  const here = (suffixes: readonly number[][]) =>
+  const scoreAll = (suffixes: readonly number[][]) =>
     scores(suffixes.map((suffix) => ({ pair, suffix })));
 
   let suffix = draw();
-  let [best] = await here([suffix]);
+  let [best] = await scoreAll([suffix]);
   const start = best;
   const path = [];
   for (let step = 0; step < steps; step++) {
     const candidates = Array.from({ length: width }, () => {
-      const one = [...suffix];
-      one[pick(length)] = allowed[pick(allowed.length)];
-      return one;
+      const candidate = [...suffix];
+      candidate[pick(length)] = allowed[pick(allowed.length)];
+      return candidate;
     });
-    const candidateScores = await here(candidates);
+    const candidateScores = await scoreAll(candidates);
     const at = argmax(candidateScores);
     if (candidateScores[at] > best) [suffix, best] = [candidates[at], candidateScores[at]];
     path.push({ suffix, score: best });
@@ -102,13 +102,13 @@ export async function searchSuffix(
   }
 
   const randomSuffixes = Array.from({ length: Math.max(RANDOM, steps * width + 1) }, draw);
-  const randomScores = await here(randomSuffixes);
+  const randomScores = await scoreAll(randomSuffixes);
   const ranked = randomScores.slice(0, RANDOM).sort((a, b) => a - b);
   const bestRandom = argmax(randomScores.slice(0, steps * width + 1));
   // Attention to the suffix is undefined without one.
-  const none = goal === 'steal' ? null : (await here([[]]))[0];
+  const none = goal === 'steal' ? null : (await scoreAll([[]]))[0];
   const orders = Array.from({ length: ORDERS }, () => shuffle(suffix, pick));
-  const orderScores = await here(orders);
+  const orderScores = await scoreAll(orders);
   const onOthers = async (one: readonly number[]) =>
     scores(others.map((pair) => ({ pair, suffix: one })));
   return {
@@ -165,9 +165,9 @@ async function score(
   const ids = [...prompt, ...suffix, ...continuation];
   const run = await replica.run(ids, { ...options, fields: [read.field], capacity: ids.length });
   const { shape, data } = await run.field(read.field).finally(() => run.close());
-  const from = prompt.length;
+  const promptEnd = prompt.length;
   const [L, H] = shape;
-  const place = { from, then: from + suffix.length, T: ids.length, L, H };
+  const place = { from: promptEnd, then: promptEnd + suffix.length, T: ids.length, L, H };
   return of(data as Float32Array, place);
 }
 

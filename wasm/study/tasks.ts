@@ -112,15 +112,15 @@ export async function recallTask(
     const end = statement.length - 1;
     const tokens = await encode(`${question} ${name}`);
     // The answer's first token is the first that extends beyond the question.
-    const from = tokens.findIndex((token) => token.end > question.length);
-    const ids = tokens.slice(0, from + 1).map(({ id }) => id);
+    const answerStart = tokens.findIndex((token) => token.end > question.length);
+    const ids = tokens.slice(0, answerStart + 1).map(({ id }) => id);
     const needs = [...tokens.keys()].filter((i) => {
       const { start, end: stop } = tokens[i];
       return start < end && stop > end - name.length;
     });
     // A key is evicted once the model has read the name.
-    const evictedAt = Math.min(from - 1, Math.max(...needs) + 1);
-    return { ids, from, needs, lost: evictedAt };
+    const evictedAt = Math.min(answerStart - 1, Math.max(...needs) + 1);
+    return { ids, from: answerStart, needs, lost: evictedAt };
   };
   /** Names by their first token; later names with the same one are dropped. */
   const nameByToken: Map<number, string> = new Map();
@@ -164,18 +164,18 @@ export async function measureTask(
   const random = randomBits(seed);
   const items = task.prompts.map((prompt) => {
     const keys = ordinaryOf(prompt);
-    const other = keys[pick(keys.length, random)];
+    const control = keys[pick(keys.length, random)];
     const cases = [
       [],
       evictionOf(0, prompt),
-      evictionOf(other, prompt),
+      evictionOf(control, prompt),
       [{ kind: 'hide_key', key: 0 }],
     ];
     return { prompt, cases };
   });
   const total = CONDITIONS.length * items.length;
   let count = 0;
-  const look = async (replica: Replica, item: (typeof items)[number]) => {
+  const scoreItem = async (replica: Replica, item: (typeof items)[number]) => {
     const scores = [];
     for (const conditionEdits of item.cases) {
       const runOptions = { edits: [...Array.from(edits), ...conditionEdits], signal };
@@ -186,7 +186,8 @@ export async function measureTask(
   };
   /** Scores by prompt, then by condition. */
   const scoresByPrompt: Scores[][] = [];
-  for await (const scores of spread(model, items, look, { signal })) scoresByPrompt.push(scores);
+  for await (const scores of spread(model, items, scoreItem, { signal }))
+    scoresByPrompt.push(scores);
   const { name, prompts, chance, distance } = task;
   const byChoice = prompts.every(({ choices }) => choices);
   const conditionOf = (_: unknown, at: number) => {

@@ -48,7 +48,7 @@ export async function unmask(
   if (without !== undefined) expectInteger(current.length, 2, context, 'tokens.length');
   if (answers) checkAnswers(answers, current, excluded, V);
   const random = randomBits(seed);
-  const made = [];
+  const results = [];
   for (let remaining = steps; current.includes(mask); remaining--) {
     const fullRun = await look(model, current, { edits, signal });
     const { alpha } = fullRun;
@@ -61,10 +61,10 @@ export async function unmask(
     );
     for (const { place, token } of filled) current[place] = token;
     const step = { tokens: [...current], filled, alpha, sink, without: key ?? null };
-    made.push(step);
-    onStep?.(step, made.length - 1);
+    results.push(step);
+    onStep?.(step, results.length - 1);
   }
-  return made;
+  return results;
 }
 
 /**

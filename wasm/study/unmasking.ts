@@ -46,7 +46,7 @@ export async function measureUnmasking(
     };
   });
   const total = (causal ? 2 : 1) * CONDITIONS.length * items.length;
-  let done = 0;
+  let finished = 0;
   /** Measures every condition of every prompt. */
   const measured = async (
     one: typeof model,
@@ -59,16 +59,16 @@ export async function measureUnmasking(
     const { architecture, describe } = one;
     /** Scores by prompt, then by condition. */
     const all: ReturnType<typeof scoresOf>[][] = [];
-    const look = async (replica: Replica, item: (typeof items)[number]) => {
+    const scoreItem = async (replica: Replica, item: (typeof items)[number]) => {
       const replicaModel = { architecture, describe, run: replica.run.bind(replica) };
       const scores = [];
       for (const without of CONDITIONS) {
         scores.push(scoresOf(await steps(replicaModel, item, without)));
-        onProgress({ stage: 'measure', done: ++done, total });
+        onProgress({ stage: 'measure', done: ++finished, total });
       }
       return scores;
     };
-    for await (const scores of spread(one, items, look, { signal })) all.push(scores);
+    for await (const scores of spread(one, items, scoreItem, { signal })) all.push(scores);
     return all;
   };
   const shared = { never, edits, signal };

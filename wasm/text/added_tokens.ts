@@ -81,10 +81,10 @@ function createSplitter(wanted: readonly Wanted[]): (text: Aligned) => Section[]
       const stop = at + match.text.length;
       const { token } = match;
       if (!token.single_word || standsAlone(text, at, stop)) {
-        const left = token.lstrip ? Math.max(at - spacesAtEnd(text.slice(end, at)), end) : at;
+        const start = token.lstrip ? Math.max(at - spacesAtEnd(text.slice(end, at)), end) : at;
         const right = token.rstrip ? stop + spacesAtStart(text, stop) : stop;
-        addSection(end, left, null);
-        addSection(Math.min(left, right), right, token);
+        addSection(end, start, null);
+        addSection(Math.min(start, right), right, token);
         end = right;
       }
       at = stop;

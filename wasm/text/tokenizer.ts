@@ -186,12 +186,12 @@ class Tokenizer implements TokenizerShape {
     if (special === 'auto') return this.#template;
     if (special === 'none') return { before: [], after: [] };
     expect(Array.isArray(special), 'special', "'auto', 'none' or a list of tokens", special);
-    const before = special.map((name) => {
+    const prefix = special.map((name) => {
       const id = this.#id(name);
       expect(id !== undefined, 'special', 'tokens of the vocabulary', name);
       return Number(id);
     });
-    return { before, after: [] };
+    return { before: prefix, after: [] };
   }
 
   decode(ids: ArrayLike<number>) {

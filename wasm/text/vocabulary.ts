@@ -87,9 +87,9 @@ export function tokenizerOfVocabulary(
   const merges = readMerges(mergesText);
   rankMerges(merges, lookup(vocab), 'merges.txt');
   // GPT-2's own files name no token, but use this one for both the start and the end of a text.
-  const only = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
-  const bos = nameOf(settings, 'bos_token') ?? only;
-  const eos = nameOf(settings, 'eos_token') ?? only;
+  const fallback = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
+  const bos = nameOf(settings, 'bos_token') ?? fallback;
+  const eos = nameOf(settings, 'eos_token') ?? fallback;
   const json = byteLevelFile({
     vocab,
     merges,

@@ -75,10 +75,10 @@ listen((question: Question) => {
  * infers from it how slow this machine is.
  */
 function timeBenchmark() {
-  const began = performance.now();
+  const startTime = performance.now();
   const ids = Array.from({ length: 10_000 }, (_, i) => [`piece ${(i * 7919) % 10_007}`, i]);
   const table = new Map(Object.entries(JSON.parse(JSON.stringify(Object.fromEntries(ids)))));
-  return table.size > 0 ? performance.now() - began : 0;
+  return table.size > 0 ? performance.now() - startTime : 0;
 }
 
 reply({ isAlive: true, took: timeBenchmark() });

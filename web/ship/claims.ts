@@ -28,12 +28,12 @@ function effectsOf({ effects }: Claim): Node {
     ({ recipe, against, outcome, name, protocol, seeds, mean, low, high, by_shares, sinks }) => {
       if (mean === null) return [];
       const words = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
-      const from = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
-      const other = typeof against === 'string' ? ` against ${against}` : '';
+      const subtrahend = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
+      const reference = typeof against === 'string' ? ` against ${against}` : '';
       const shares = by_shares ? `, by shares ${intervalOf(...by_shares)}` : '';
       const by = protocol ? `, protocol ${protocol.toUpperCase()}` : '';
       return (
-        `${recipe}${other}: ${words}${from} ${intervalOf(mean, low, high)}${shares}, n = ${seeds}${by}` +
+        `${recipe}${reference}: ${words}${subtrahend} ${intervalOf(mean, low, high)}${shares}, n = ${seeds}${by}` +
         sinksOf(sinks)
       );
     },
@@ -89,20 +89,20 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
     make('span', className ? { className: [className] } : {}, [text(words)]);
   /** Returns a count; the column's heading shows the verdict, and hidden words name it for screen readers. */
   const counted = (own: readonly Claim[], verdict: string) => {
-    const found = count(own, verdict);
-    return make('span', found ? {} : { className: ['none'] }, [
-      text(found ? `${found}` : '–'),
+    const number = count(own, verdict);
+    return make('span', number ? {} : { className: ['none'] }, [
+      text(number ? `${number}` : '–'),
       span(` ${verdict},`, 'unseen'),
     ]);
   };
   const row = (place: string) => {
-    const own = all.filter((one) => placeOf(one) === place);
-    const cells = [span(place, 'place'), ...VERDICTS.map((verdict) => counted(own, verdict))];
+    const group = all.filter((one) => placeOf(one) === place);
+    const cells = [span(place, 'place'), ...VERDICTS.map((verdict) => counted(group, verdict))];
     return make('details', { className: ['folded'] }, [
       make('summary', { className: ['claims-row'] }, cells),
       table(
         ['Claim', 'Where', 'The source', 'Our test', 'Verdict', 'Before'],
-        own.map((one) => [
+        group.map((one) => [
           linked(one),
           one.section,
           typeset(one.paper ?? '–'),

@@ -177,14 +177,14 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
 /** @param place a table, and the names that lead to the number: `zoo softmax measured sink_1` */
 export function fact(place: string): number {
   const [table = '', ...names] = place.split(/\s+/);
-  let found: unknown = Object.hasOwn(tables, table) ? tables[table]!(names) : undefined;
+  let value: unknown = Object.hasOwn(tables, table) ? tables[table]!(names) : undefined;
   for (const name of names)
-    found = Object.hasOwn(Object(found), name)
-      ? (found as Record<string, unknown>)[name]
+    value = Object.hasOwn(Object(value), name)
+      ? (value as Record<string, unknown>)[name]
       : undefined;
-  if (typeof found !== 'number' || !Number.isFinite(found))
-    throw new Error(`“${place}”: expected a number of a table, found ${JSON.stringify(found)}.`);
-  return found;
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    throw new Error(`“${place}”: expected a number of a table, found ${JSON.stringify(value)}.`);
+  return value;
 }
 
 /** Transformations of a number before the text states it. */

@@ -115,7 +115,7 @@ export const isLesson = (path: string) => path.startsWith('/learn/');
 
 /** Gives Vite the pages as if they lay in its root. */
 export function course(): Plugin {
-  const made = new Map(Object.entries(pages()).map(([file, html]) => [resolve(root, file), html]));
+  const files = new Map(Object.entries(pages()).map(([file, html]) => [resolve(root, file), html]));
   return {
     name: 'course',
     enforce: 'pre',
@@ -124,7 +124,7 @@ export function course(): Plugin {
       build: {
         rollupOptions: {
           input: Object.fromEntries(
-            [...made.keys()].map((file) => [
+            [...files.keys()].map((file) => [
               file.slice(root.length + 1).replace('/index.html', ''),
               file,
             ]),
@@ -132,7 +132,7 @@ export function course(): Plugin {
         },
       },
     }),
-    resolveId: (id) => (made.has(id) ? id : undefined),
-    load: (id) => made.get(id),
+    resolveId: (id) => (files.has(id) ? id : undefined),
+    load: (id) => files.get(id),
   };
 }

@@ -355,8 +355,8 @@ function sentencesOf(node: Node): { readonly said: string; readonly figures: rea
     }
     return one.children ? one.children.map(plain).join('') : toString(one);
   };
-  const said = plain(node);
-  return said.split(SENTENCE).map((sentence) => ({
+  const text = plain(node);
+  return text.split(SENTENCE).map((sentence) => ({
     said: sentence.replaceAll('\uE000', ''),
     figures: figures.splice(0, sentence.split('\uE000').length - 1),
   }));
@@ -519,9 +519,9 @@ function directives(slug: string, read: Read) {
     live(node, { figure = '', value = '' }) {
       const stated = toString(node);
       read.lives.push({ figure: `${prefix}-${figure}`, value, stated });
-      const found = valueIn(figure, value);
-      if (found !== stated)
-        wrong(node, `“${stated}”: ${value} of the figure “${figure}” is ${found ?? 'unknown'}`);
+      const printed = valueIn(figure, value);
+      if (printed !== stated)
+        wrong(node, `“${stated}”: ${value} of the figure “${figure}” is ${printed ?? 'unknown'}`);
       const properties = { dataFigure: figure, dataValue: value, dataAnswers: '' };
       become(node, make('output', properties, [text(stated)]));
     },
@@ -587,16 +587,16 @@ function directives(slug: string, read: Read) {
     const kind = Object.hasOwn(kinds, name) && kinds[name];
     if (!kind)
       return void wrong(node, `“:${name}”: expected one of ${Object.keys(kinds).join(', ')}`);
-    const known = ATTRIBUTES[name]!;
-    const given = node.attributes ?? {};
-    const unknown = Object.keys(given).find((one) => !known.includes(one));
+    const allowed = ATTRIBUTES[name]!;
+    const attributes = node.attributes ?? {};
+    const unknown = Object.keys(attributes).find((one) => !allowed.includes(one));
     if (unknown !== undefined)
       return void wrong(
         node,
-        `“${unknown}”: expected ${known.length ? `one of ${known.join(', ')}` : 'no attribute'} of “:${name}”`,
+        `“${unknown}”: expected ${allowed.length ? `one of ${allowed.join(', ')}` : 'no attribute'} of “:${name}”`,
       );
     try {
-      kind(node, given);
+      kind(node, attributes);
     } catch (error) {
       wrong(node, (error as Error).message);
     }

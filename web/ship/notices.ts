@@ -11,9 +11,9 @@ export function writeNotices(out: string, bundles: readonly string[], binaries: 
   const [head = '', ...first] = sections(join(out, bundles[0]!));
   const others = bundles.slice(1).flatMap((file) => sections(join(out, file)).slice(1));
   const packages = [...new Set([...first, ...others])].sort();
-  const said = [head.trim(), ...packages, readFileSync(binaries, 'utf8')];
+  const notices = [head.trim(), ...packages, readFileSync(binaries, 'utf8')];
   for (const file of bundles) rmSync(join(out, file));
-  writeFileSync(join(out, 'NOTICES.md'), said.map((one) => `${one.trim()}\n`).join('\n'));
+  writeFileSync(join(out, 'NOTICES.md'), notices.map((one) => `${one.trim()}\n`).join('\n'));
   copyFileSync(join(import.meta.dirname, '../../LICENSE'), join(out, 'LICENSE'));
 }
 

@@ -35,8 +35,8 @@ function filled(text: string, of: Readonly<Record<string, string>>): string {
 /** The attributes of a figure as the hash of a link: attributes are in small letters. */
 function hashOf(attributes: Readonly<Record<string, string>>): string {
   const names = new Map(Object.keys(table).map((name) => [name.toLowerCase(), name]));
-  const given = Object.entries(attributes).map(([name, value]) => [names.get(name) ?? name, value]);
-  const { state, problems } = parseHash(String(new URLSearchParams(given)));
+  const pairs = Object.entries(attributes).map(([name, value]) => [names.get(name) ?? name, value]);
+  const { state, problems } = parseHash(String(new URLSearchParams(pairs)));
   if (problems.length) throw new Error(`plates.json: ${problems.join(' ')}`);
   // A later page may have other defaults.
   const pinned: (keyof State)[] = [

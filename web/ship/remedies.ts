@@ -1,5 +1,13 @@
 /** Remedies of production models for their sinks, as a lesson's table (src/remedies.ts). */
-import { COMPARED, HEADS, hubAddress, NOT_HERE, REMEDIES, twinWords } from '../src/remedies.ts';
+import {
+  COMPARED,
+  HEADS,
+  hubAddress,
+  NOT_HERE,
+  OPEN_HERE,
+  REMEDIES,
+  twinWords,
+} from '../src/remedies.ts';
 import { modelsOfZoo } from './facts.ts';
 import { make, table, text, type Node } from './nodes.ts';
 
@@ -23,10 +31,19 @@ export function remediesOf(hrefOf: (state: string) => string): Node[] {
         ]),
         table(
           HEADS,
-          families.map(({ name, where, checkpoint, source }) => [
+          families.map(({ name, where, checkpoint, opens, source }) => [
             `${name}, ${where}`,
             typeof checkpoint === 'string'
-              ? link(hubAddress(checkpoint), checkpoint)
+              ? make('span', {}, [
+                  link(hubAddress(checkpoint), checkpoint),
+                  ...(opens
+                    ? [
+                        text(' ('),
+                        link(hrefOf(`room=explore&shown=hub:${checkpoint}`), OPEN_HERE),
+                        text(')'),
+                      ]
+                    : []),
+                ])
               : `– (${checkpoint.none})`,
             link(source.url, source.title),
           ]),

@@ -63,14 +63,14 @@ export function runsOf(
   [across, up]: readonly [Outcome, Outcome],
   all: Readonly<Record<string, Decisive>> = decisiveRuns(),
 ): Node[] {
-  const found = groups.map(({ title, recipes }) => ({
+  const recipeRuns = groups.map(({ title, recipes }) => ({
     title,
     recipes: recipes.flatMap((id) => (Object.hasOwn(all, id) ? [{ id, runs: all[id]! }] : [])),
   }));
-  for (const { title, recipes } of found)
+  for (const { title, recipes } of recipeRuns)
     if (recipes.length === 0)
       throw new Error(`“${title}”: expected a recipe with a run, found none.`);
-  const every = found.flatMap(({ recipes }) => recipes.map(({ runs }) => runs));
+  const every = recipeRuns.flatMap(({ recipes }) => recipes.map(({ runs }) => runs));
   const domains = [across, up].map((name) => domainOf(every.flatMap((runs) => runs[name])));
   const [inX, inY] = domains as [readonly [number, number], readonly [number, number]];
   const x = (value: number) =>
@@ -124,12 +124,12 @@ export function runsOf(
     ),
     label({ x: EDGE.left, y: EDGE.top - 1, className: 'axis' }, OUTCOMES[up]),
   ];
-  const places = found.map(({ recipes }) =>
+  const places = recipeRuns.map(({ recipes }) =>
     recipes.map(({ runs }) => [x(meanOf(runs[across])), y(meanOf(runs[up]))] as const),
   );
   // A name is next to the last mean of its group, or on the nearest free line above or below it.
   const names: { readonly x: number; readonly y: number; readonly width: number }[] = [];
-  for (const [g, { title }] of found.entries()) {
+  for (const [g, { title }] of recipeRuns.entries()) {
     const [lastX, lastY] = places[g]!.at(-1)!;
     const at = { x: lastX + 9, width: title.length * CHARACTER };
     const isFree = (y: number) =>
@@ -138,10 +138,10 @@ export function runsOf(
       !names.some(
         (one) => Math.abs(one.y - y) < LINE && one.x < at.x + at.width && at.x < one.x + one.width,
       );
-    const lines = found.flatMap((_, i) => [lastY + 4 + i * LINE, lastY + 4 - i * LINE]);
+    const lines = recipeRuns.flatMap((_, i) => [lastY + 4 + i * LINE, lastY + 4 - i * LINE]);
     names.push({ ...at, y: lines.find(isFree) ?? lastY + 4 });
   }
-  const marks = found.map(({ title, recipes }, g) =>
+  const marks = recipeRuns.map(({ title, recipes }, g) =>
     make('g', { className: [`run-${g + 1}`] }, [
       make('polyline', {
         points: places[g]!.map((at) => at.map((one) => one.toFixed(1)).join(',')).join(' '),
@@ -173,7 +173,7 @@ export function runsOf(
       make('summary', {}, [text('The same as a table')]),
       table(
         ['Models', 'Recipe', 'Seeds', OUTCOMES[up], OUTCOMES[across]],
-        found.flatMap(({ title, recipes }) =>
+        recipeRuns.flatMap(({ title, recipes }) =>
           recipes.map(({ id, runs }) => [
             title,
             titles.get(id) ?? id,

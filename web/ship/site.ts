@@ -28,8 +28,8 @@ const GOES = `location.replace(document.currentScript.getAttribute('data-to') + 
 `;
 
 /**
- * The service worker of a page that lay at this address before there were folders of versions: it would answer from
- * that page's cache, so it deletes its caches and ends.
+ * Replaces the service worker that an old page without version folders had registered at this address: it would serve
+ * that page from its cache, so it deletes its caches and unregisters.
  */
 const ENDS = `const { scope } = self.registration;
 self.addEventListener('install', () => self.skipWaiting());
@@ -76,17 +76,20 @@ function lead(site: string, folder: string, release: string): void {
     writeFileSync(file, text);
   };
   write('goes.js', GOES);
-  const from = join(site, release);
-  for (const path of filesOf(from)) {
+  const releaseFolder = join(site, release);
+  for (const path of filesOf(releaseFolder)) {
     if (/^(assets|engine|zoo|recordings)\//.test(path)) continue;
     const depth = path.split('/').length - 1;
     const to = `${up(depth + below)}${release}/${path}`;
     if (path.endsWith('.html'))
-      write(path, leading(readFileSync(join(from, path), 'utf8'), to, `${up(depth)}goes.js`));
+      write(
+        path,
+        leading(readFileSync(join(releaseFolder, path), 'utf8'), to, `${up(depth)}goes.js`),
+      );
   }
   write('sink-scope.js', `import '${up(below)}${release}/sink-scope.js';\n`);
   // A host copies this file to its own site, so it has no imports.
-  copyFileSync(join(from, 'sink-widget.js'), join(site, folder, 'sink-widget.js'));
+  copyFileSync(join(releaseFolder, 'sink-widget.js'), join(site, folder, 'sink-widget.js'));
   write('sw.js', ENDS);
 }
 

@@ -32,18 +32,18 @@ const NO_PROSE = [
 
 /** A remark plugin, to be used after the directives. */
 export const linkTerms = () => (tree: Root) => {
-  const seen = new Set<string>();
+  const linked = new Set<string>();
   const nodesOf = (said: string): Node[] => {
-    const found = PATTERNS.filter(({ term }) => !seen.has(term))
+    const firstMatch = PATTERNS.filter(({ term }) => !linked.has(term))
       .flatMap((one) => {
         const match = one.whole.exec(said);
         return match ? [{ ...one, at: match.index, word: match[0] }] : [];
       })
       // Of two terms that begin at the same place, the longer one contains the other.
       .sort((a, b) => a.at - b.at || b.word.length - a.word.length)[0];
-    if (!found) return said ? [text(said)] : [];
-    const { term, meaning, word, at } = found;
-    seen.add(term);
+    if (!firstMatch) return said ? [text(said)] : [];
+    const { term, meaning, word, at } = firstMatch;
+    linked.add(term);
     const properties = {
       className: ['term'],
       href: `../glossary/index.html#${anchorOf(term)}`,

@@ -14,7 +14,7 @@ import { profile } from './views/norms';
 import { signed } from './views/settings';
 import { firstBare, judged, word } from './words';
 
-function where(frame: Frame, at: Head, state: State): string {
+function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
   return kind ? WHERE[kind] : '';
 }
@@ -22,8 +22,8 @@ function where(frame: Frame, at: Head, state: State): string {
 function allHeads(frame: Frame): string {
   const verdict = judged(frame);
   if (!verdict.conclusive) return 'This text is too short to tell sinks from uniform attention.';
-  const who = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
-  return `${who} of the heads ${who === 'None' ? 'has' : 'have'} a sink at the first token.`;
+  const quantity = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
+  return `${quantity} of the heads ${quantity === 'None' ? 'has' : 'have'} a sink at the first token.`;
 }
 
 /** Answers whether another key is a sink, among keys that enough queries see. */
@@ -42,7 +42,7 @@ const sums = ({ operation }: Frame): string =>
     ? 'Each token must spend all of its attention somewhere.'
     : 'A token may attend to little: its row need not sum to one.';
 
-function why(frame: Frame, at: Head): string {
+function keyAnswer(frame: Frame, at: Head): string {
   const contest = firstKey(frame) ? undefined : contestOf(frame, at);
   return contest ? contestWords(contest) : '';
 }
@@ -81,8 +81,8 @@ function whatIf(frame: Frame, rise: number | undefined): string {
       ? `If no token could attend to the first one, ${predicts(frame, rise!, 'would predict')}`
       : 'Change one thing, and see what the model does instead.';
   if (!base?.tensors.loss_at || !frame.tensors.loss_at || base.T !== T) return '';
-  const known = lossChange(frame, base).filter((one) => Number.isFinite(one));
-  return known.length ? `With this change ${predicts(frame, mean(known))}` : '';
+  const changes = lossChange(frame, base).filter((one) => Number.isFinite(one));
+  return changes.length ? `With this change ${predicts(frame, mean(changes))}` : '';
 }
 
 function matter(frame: Frame, { layer, head }: Head, _: State, hidden = NaN): string {
@@ -103,21 +103,21 @@ export function togetherWords(frame: Frame, count: number, rise: number | undefi
 }
 
 function when(frame: Frame): string {
-  const found = emergence(frame);
-  if (!found) return '';
-  if (found.isNone) return 'At no step of the training did many heads have a sink.';
-  const { from, last } = found;
-  const begin = from > 0 ? 'Some heads have a sink' : 'No head has a sink';
+  const course = emergence(frame);
+  if (!course) return '';
+  if (course.isNone) return 'At no step of the training did many heads have a sink.';
+  const { from, last } = course;
+  const opening = from > 0 ? 'Some heads have a sink' : 'No head has a sink';
   return last > from
-    ? `${begin} at first; after training ${last > 50 ? 'most' : 'some'} have one.`
-    : `${begin} at first, and training does not give more heads one.`;
+    ? `${opening} at first; after training ${last > 50 ? 'most' : 'some'} have one.`
+    : `${opening} at first, and training does not give more heads one.`;
 }
 
 /** Returns the numbers behind that answer. */
 export function emergenceWords(frame: Frame): string {
-  const found = emergence(frame);
-  if (!found || found.isNone || found.last <= found.from) return '';
-  const { step, last } = found;
+  const course = emergence(frame);
+  if (!course || course.isNone || course.last <= course.from) return '';
+  const { step, last } = course;
   const half = step ? `; half as many at step ${step.toLocaleString('en')}` : '';
   return `On other texts ${last.toFixed(0)}% of the heads have a sink at the end${half}.`;
 }
@@ -154,20 +154,20 @@ function predicted(frame: Frame): string {
 function biasKey({ tensors: { sink_ratio_bias } }: Frame): string {
   const share = sink_ratio_bias?.data[0] ?? NaN;
   if (!Number.isFinite(share)) return '';
-  const who = share > 0.5 ? 'most' : share > 0 ? 'some' : 'no';
-  return `In ${who} heads, much of the attention goes to a key that belongs to no token.`;
+  const quantity = share > 0.5 ? 'most' : share > 0 ? 'some' : 'no';
+  return `In ${quantity} heads, much of the attention goes to a key that belongs to no token.`;
 }
 
 /** @param hidden rise of the loss with the first token hidden, in nats per token */
 type Answer = (frame: Frame, at: Head, state: State, hidden?: number) => string;
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
-  attention: where,
+  attention: attentionAnswer,
   ...{ sinks: allHeads, heads: allHeads, scores: others, secondary: others, mass: sums },
   ...{ bias: biasKey, norms: vectors, next: guess, loss: predicted },
   ...{
-    geometry: why,
-    arrows: why,
+    geometry: keyAnswer,
+    arrows: keyAnswer,
     outputs: wholeOutput,
     gives: write,
     training: when,
@@ -176,9 +176,8 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
 };
 
 /**
- * The plain answer that a picture gives, for the head that is shown; the picture's question where there is none, or
- * its numbers are not there.
- * @param rise of the loss with the first token hidden, in nats per token
+ * Returns the plain answer of a picture for the shown head; the picture's question if there is no answer yet.
+ * @param rise rise of the loss with the first token hidden, in nats per token
  */
 export function answerOf(
   { question, views: [view] }: Choice,

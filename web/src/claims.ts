@@ -23,7 +23,7 @@ export interface Column {
   readonly mean: number;
   /** The mean of these cells if each row spread its sum evenly. */
   readonly uniform: number;
-  /** Mean over all rows, the first one included, as alpha_1 has it. */
+  /** Mean over all rows, the first one included, as in alpha_1. */
   readonly given: number;
   /** Mean sum of all rows, the smallest and the largest. */
   readonly rowSum: number;
@@ -41,14 +41,14 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
   for (let t = 0; t < T; t++) {
     const row = Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite);
     const sum = row.reduce((a, b) => a + Math.abs(b), 0);
-    const own = Math.abs(cells[t * T + key]!);
+    const weight = Math.abs(cells[t * T + key]!);
     sums.push(sum);
-    if (t < key && Number.isNaN(own)) unseen++;
-    if (Number.isNaN(own)) continue;
-    given += own;
+    if (t < key && Number.isNaN(weight)) unseen++;
+    if (Number.isNaN(weight)) continue;
+    given += weight;
     if (t === key) continue;
-    if (own > 0.5) strong++;
-    first += own;
+    if (weight > 0.5) strong++;
+    first += weight;
     uniform += sum / row.length;
   }
   const rows = T - 1 - unseen;

@@ -26,7 +26,7 @@ export interface StepFacts {
 /** How well a number represents the model. */
 export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual' | 'edited';
 
-/** A place among the heads, from 0 on. */
+/** The indices of a head, from 0 on. */
 export interface Head {
   readonly layer: number;
   readonly head: number;
@@ -116,19 +116,19 @@ export interface Frame {
   readonly bytes?: { readonly held: number; readonly all: number };
 }
 
-/** The numbers of one head of a [L, H, n] tensor. */
+/** Returns the numbers of one head of a [L, H, n] tensor. */
 export function ofHead(tensor: Tensor, { layer, head }: Head): Float32Array {
   const [, H, n] = tensor.shape as [number, number, number];
   const at = (layer * H + head) * n;
   return (tensor.data as Float32Array).subarray(at, at + n);
 }
 
-/** The key that counts as the first token: a recording may have measured another than 0. */
+/** Returns the key that counts as the first token: a recording may have another than 0. */
 export function firstKey({ firstAt }: Pick<Frame, 'firstAt'>): number {
   return firstAt?.key ?? 0;
 }
 
-/** The model's own number of a layer with attention: a recorded hybrid has others between. */
+/** Returns the model's own number of a layer with attention: a hybrid has other layers between. */
 export function layerNumber({ architecture }: Pick<Frame, 'architecture'>, layer: number): number {
   return architecture.layers?.[layer] ?? layer;
 }
@@ -158,7 +158,7 @@ export function pooledSide(T: number, cells: number): number | undefined {
   return T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 }
 
-/** Rows, and columns, of a map, and how many tokens each of them covers. */
+/** Returns the side of a map, and the number of tokens of each row and column. */
 export function gridOf({ pooled, T }: Pick<Frame, 'pooled' | 'T'>) {
   const side = pooled ?? T;
   return { side, block: Math.ceil(T / side) };
@@ -172,8 +172,8 @@ export function masked(
   const { side, block } = gridOf(frame);
   const map = Float32Array.from(weights);
   for (let row = 0; row < side; row++) {
-    const seen = seenBy(frame, Math.min(frame.T, (row + 1) * block) - 1);
-    map.fill(NaN, row * side + Math.ceil(seen / block), (row + 1) * side);
+    const keyEnd = seenBy(frame, Math.min(frame.T, (row + 1) * block) - 1);
+    map.fill(NaN, row * side + Math.ceil(keyEnd / block), (row + 1) * side);
   }
   return map;
 }
@@ -186,12 +186,12 @@ function goneIn({ T, tensors, architecture, head }: Frame): ArrayLike<number> | 
 /** Rows of the queries from `query` on, [n, T], with NaN for keys that a query cannot see or that its cache had lost. */
 function visibleRows(frame: Frame, weights: ArrayLike<number>, query: number): Float32Array {
   const { T } = frame;
-  const gone = goneIn(frame);
+  const evictions = goneIn(frame);
   const rows = Float32Array.from(weights);
   for (let r = 0; r * T < rows.length; r++) {
-    const seen = seenBy(frame, query + r);
+    const keyEnd = seenBy(frame, query + r);
     for (let k = 0; k < T; k++)
-      if (k >= seen || (gone && query + r >= gone[k]!)) rows[r * T + k] = NaN;
+      if (k >= keyEnd || (evictions && query + r >= evictions[k]!)) rows[r * T + k] = NaN;
   }
   return rows;
 }
@@ -231,14 +231,14 @@ export interface Maps {
   readonly largest?: Float32Array;
 }
 
-const known = new WeakMap<Tensor, Maps>();
+const mapsCache = new WeakMap<Tensor, Maps>();
 
 export function mapsOf(frame: Frame): Maps | undefined {
   const att = frame.head?.tensors.att;
   const { side, block } = gridOf(frame);
   if (!att || att.shape.at(-1) !== side) return undefined;
-  const found = known.get(att);
-  if (found) return found;
+  const cached = mapsCache.get(att);
+  if (cached) return cached;
   const size = side * side;
   const weights = frame.pooled
     ? masked(frame, att.data.subarray(0, size))
@@ -250,14 +250,14 @@ export function mapsOf(frame: Frame): Maps | undefined {
     block,
     ...(att.data.length > size ? { largest: masked(frame, att.data.subarray(size)) } : {}),
   };
-  known.set(att, maps);
+  mapsCache.set(att, maps);
   return maps;
 }
 
-/** Rows, and columns, of the exact cells of a long map: as many as have room for a word each. */
+/** The side of the exact cells of a long map: as many words as fit. */
 export const EXACT = 40;
 
-/** Exact cells of a long map, [side, side], from a query and a key on. */
+/** Exact cells of a long map, [side, side], from one query and key on. */
 export interface Exact extends Pick<Maps, 'weights' | 'shares' | 'side'> {
   readonly query: number;
   readonly key: number;
@@ -271,8 +271,8 @@ export function exactOf(frame: Frame): Exact | undefined {
   const { T, head } = frame;
   const rows = head?.rows;
   if (!rows || !frame.pooled) return undefined;
-  const found = knownRows.get(rows);
-  if (found) return found;
+  const cached = knownRows.get(rows);
+  if (cached) return cached;
   const { query, key, att } = rows;
   const side = att.shape[0]!;
   const all = visibleRows(frame, att.data, query);
@@ -328,10 +328,10 @@ export function firstWeights(frame: Frame): Float32Array {
   return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, key);
 }
 
-/** Queries that must see a key: a head that looks at itself would seem a sink at the end. */
+/** The fewest queries that must see a key: the last keys are seen by few and would seem to be sinks. */
 const QUERIES = 8;
 
-/** Keys that enough queries see, from the first one on. */
+/** Returns the number of keys that enough queries see, from the first one on. */
 export function keysOf(frame: Pick<Frame, 'T' | 'architecture'>): number {
   return isBidirectional(frame) ? frame.T : Math.max(1, frame.T - QUERIES + 1);
 }
@@ -344,16 +344,30 @@ export function indexOfMost(values: ArrayLike<number>): number {
   return best;
 }
 
-/** The head of element i of a quantity of all heads, [L, H]. */
+/** Returns the head of element i of a quantity [L, H]. */
 export function headAt(i: number, H: number): Head {
   return { layer: Math.floor(i / H), head: i % H };
 }
 
-/** Returns the requested head, or the one that gives the first token the largest weight. */
+/** Returns a head as links and edits name it, with the model's number of its layer. */
+export function numbered(frame: Pick<Frame, 'architecture'>, { layer, head }: Head): Head {
+  return { layer: layerNumber(frame, layer), head };
+}
+
+/** Returns the index, among the layers with attention, of a layer with this number, or of the last one before it. */
+export function layerIndex(
+  { architecture: { L, layers } }: Pick<Frame, 'architecture'>,
+  number: number,
+): number {
+  const below = layers?.filter((layer) => layer <= number).length ?? number + 1;
+  return Math.min(Math.max(below, 1), L) - 1;
+}
+
+/** Returns the requested head, whose layer has the model's number, or the head that gives the first token the largest weight. */
 export function selectedHead(frame: Frame, { layer, head }: Head): Head {
-  const { L, H } = frame.architecture;
+  const { H } = frame.architecture;
   if (layer >= 0 && head >= 0)
-    return { layer: Math.min(layer, L - 1), head: Math.min(head, H - 1) };
+    return { layer: layerIndex(frame, layer), head: Math.min(head, H - 1) };
   // A study with other metrics lacks alpha.
   const best = frame.tensors.alpha ? indexOfMost(firstWeights(frame)) : 0;
   return headAt(best, H);
@@ -408,7 +422,7 @@ interface SuperWeight {
   readonly share: number;
 }
 
-/** The candidate for a super weight: of the layer that writes the largest number; undefined of experts. */
+/** Returns the candidate for a super weight, in the layer that writes the largest number; undefined for experts. */
 export function superWeightOf({
   tensors: { super_weight },
 }: Pick<Frame, 'tensors'>): SuperWeight | undefined {
@@ -427,13 +441,25 @@ export function superWeightOf({
   return { layer, row, column, token, share: (weight * input) / output };
 }
 
+/** Returns the key/value head that a head uses; layers may have fewer of them than the model has at most. */
+export function groupOf(
+  { architecture: { H, G, sizes } }: Pick<Frame, 'architecture'>,
+  { layer, head }: Head,
+): number {
+  return Math.floor(head / (H / (sizes?.[layer]?.G ?? G)));
+}
+
+/** The numbers of a quantity of key/value heads; NaN stands for one that a layer lacks. */
+export const present = (values: ArrayLike<number>): number[] =>
+  Array.from(values).filter((value) => !Number.isNaN(value));
+
 export function mean(values: ArrayLike<number>, from = 0): number {
   let sum = 0;
   for (let i = from; i < values.length; i++) sum += values[i]!;
   return sum / (values.length - from);
 }
 
-/** Standard deviation (n - 1); NaN of fewer than two. */
+/** Standard deviation (n - 1); NaN for fewer than two values. */
 export function deviation(values: readonly number[]): number {
   const n = values.length;
   if (n < 2) return NaN;

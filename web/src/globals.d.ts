@@ -14,7 +14,7 @@ declare const LESSONS: readonly {
   readonly description: string;
   readonly minutes: number;
 }[];
-/** The repository's address where the build knows it, else empty. */
+/** The repository's address if the build knows it, else empty. */
 declare const SOURCE: string;
 /** Whether plates are shipped with the page, as in GitHub's releases. */
 declare const PLATES: boolean;

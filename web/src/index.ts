@@ -35,7 +35,7 @@ import './page/print.css';
 // Elements share code with the first room, and must not load its styles into their hosts.
 import './rooms/start.css';
 
-/** The engine starts no more threads: they share one memory bus. */
+/** The most threads that the engine starts, since they share one memory bus. */
 const MOST_THREADS = 4;
 
 const isEmbed = document.body.classList.contains('embed');
@@ -97,7 +97,7 @@ const context: Context = {
   notify,
   facts: (change) => {
     const { input, prompt, seed, T } = { ...state.peek(), ...change };
-    const own = {
+    const context = {
       heldout: { file: `zoo/${heldOutFile(T)}` },
       text: { text: prompt },
       random: { seed },
@@ -105,11 +105,11 @@ const context: Context = {
       file: { ...file.peek(), text: undefined },
     }[input];
     const version = engine.peek()?.models.describe.version ?? '';
-    return { corpus: { kind: input, ...own }, version, link: address() };
+    return { corpus: { kind: input, ...context }, version, link: address() };
   },
   link: (change) => linkTo(state.value, change),
 };
-/** Dialogs are fetched when the first of their kind opens. */
+/** A dialog's code is fetched when the first dialog of its kind opens. */
 let picker: Picker | undefined;
 let dialog: Promise<{ draw(): void }> | undefined;
 
@@ -122,17 +122,17 @@ function hurry({ cards, preview }: Zoo): void {
 
 async function start(): Promise<void> {
   try {
-    const coming = openZoo();
+    const zooLoading = openZoo();
     // The first screen's weights are fetched while the engine starts.
-    coming.then(hurry, () => {});
-    // Threads need headers that set the page apart; a model of the zoo is too small to need threads.
+    zooLoading.then(hurry, () => {});
+    // Threads need a cross-origin isolated page; a model of the zoo is too small to need threads.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
     const onLost = (error: Error) => notify(sentence(error));
-    // An embed may show recordings alone; a page opens models, too, and needs threads for them.
+    // An embed may show only recordings; a page also opens models, and needs threads for them.
     const lab = isEmbed && areRecordings(state.peek().shown);
     const [first, zoo] = await Promise.all([
       createEngine({ base: new URL(ENGINE, base), threads, lab, onLost }),
-      coming,
+      zooLoading,
     ]);
     const models = new Models(first, zoo);
     const queue = new Queue({
@@ -190,7 +190,7 @@ effect(() => {
 acceptDrops(opener);
 void start();
 enter(place('main'), isEmbed ? [figure] : rooms, context);
-// Fetched only there: the first screen of the page itself waits for as few files as can be.
+// Only embeds fetch this: the first screen of the page waits for few files.
 if (isEmbed)
   void import('./embed/frame').then(
     ({ startFrame }) => startFrame((said) => (hostTheme.value = said)),

@@ -1,6 +1,6 @@
 /**
- * What production models do about their sinks, a row a model family; lesson 5 and Compare draw the same rows. Every
- * row names a source that says so. This page measured none of these models: the measured numbers are the twins'.
+ * Remedies of production models for their sinks, a row per model family; lesson 5 and Compare draw the same rows. Every
+ * row names a source that states it. This page measured none of these models: the measured numbers are the twins'.
  */
 
 interface Source {
@@ -16,6 +16,8 @@ interface Family {
   readonly where: string;
   /** A checkpoint that the Python recorder opens, or the reason why there is none. */
   readonly checkpoint: string | { readonly none: string };
+  /** True if the checkpoint also opens in this page. */
+  readonly opens?: boolean;
   readonly source: Source;
 }
 
@@ -30,7 +32,7 @@ export interface Remedy {
   readonly families: readonly Family[];
 }
 
-/** The code that was read, of the version that the recorder is tested with. */
+/** A reference to code, in the version of transformers that the recorder is tested with. */
 const code = (family: string, name: string): Source => ({
   title: `code of transformers 5.23.0: ${name}`,
   url: `https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/${family}/modeling_${family}.py`,
@@ -97,6 +99,7 @@ export const REMEDIES: readonly Remedy[] = [
         family: 'qwen3_5_text',
         where: 'the same gate; its code does not say why',
         checkpoint: 'Qwen/Qwen3.5-0.8B',
+        opens: true,
         source: code('qwen3_5', 'Qwen3_5Attention'),
       },
     ],
@@ -138,10 +141,11 @@ export const REMEDIES: readonly Remedy[] = [
 
 export const HEADS = ['Model', 'For the recorder', 'Source'] as const;
 export const COMPARED = 'Compare its twin with softmax';
-/** Explains why no row links to the model in this page, and how to open it: the sentence before and after a command. */
+export const OPEN_HERE = 'open it here';
+/** Explains why most rows have no such link, and how to open their models: the sentence before and after a command. */
 export const NOT_HERE = {
   before:
-    'This page opens none of them: it reads gpt-oss, whose smallest model is too large for a browser, and not yet the other families. ' +
+    'Without that link a model is too large for a browser, as all of gpt-oss and Qwen3-Next are, or of a family that this page does not read yet. ' +
     'The Python recorder takes the models in the second column, ',
   command: 'python -m sinkscope record MODEL',
   after: ', and this page opens the recording.',
@@ -166,9 +170,9 @@ const signed = (value: number) =>
 /** States measurements of a remedy's twin, compared with softmax, and a paper's of its own pair of models. */
 export function twinWords({ twin, note }: Remedy, zoo: readonly Twin[]): string {
   const [own, softmax] = [twin, 'softmax'].map((id) => {
-    const found = zoo.find((one) => one.id === id);
-    if (!found) throw new Error(`The twin “${id}”: expected a model of the zoo, found none.`);
-    return found;
+    const twinRow = zoo.find((one) => one.id === id);
+    if (!twinRow) throw new Error(`The twin “${id}”: expected a model of the zoo, found none.`);
+    return twinRow;
   }) as [Twin, Twin];
   const share = ({ measured }: Twin) => `${Number(measured.sink_1).toFixed(0)}%`;
   const { seeds, outcomes } = own.differs ?? {};

@@ -6,6 +6,7 @@ import {
   alphaOfKey,
   firstKey,
   type Frame,
+  groupOf,
   type Head,
   layerNumber,
   mean,
@@ -43,7 +44,7 @@ export function choiceWords(change: number): string {
   if (!Number.isFinite(change)) return '';
   const times = Math.exp(change);
   if (Math.abs(times - 1) < 0.005) return 'the model is as unsure of each next token as before';
-  return `as if the model chose each token among ${times.toFixed(times < 9.95 ? 2 : 0)} times as many`;
+  return `the model is as unsure as with ${times.toFixed(times < 9.95 ? 2 : 0)} times as many choices for each token`;
 }
 
 /** A loss before and after a change. @param whose loss, and on what text */
@@ -69,7 +70,7 @@ export function readable(text: string): string {
     text
       .replace(/\n/g, '↵')
       .replace(/\t/g, '⇥')
-      // Between letters a space is seen; alone it is not.
+      // A space is visible between letters, but not alone.
       .replace(/^ +$/, (spaces) => '␣'.repeat(spaces.length))
       .replace(/ /g, '\u00a0')
       .replace(/[\0-\x1f\x7f]/g, (c) => sign(c.charCodeAt(0)))
@@ -80,7 +81,7 @@ export function readable(text: string): string {
   );
 }
 
-/** A token's text without the space before it. */
+/** Returns a token's text without the space before it. */
 export function word(text: string): string {
   return readable(text.replace(/^ (?=\S)/, ''));
 }
@@ -89,7 +90,7 @@ export function quote(frame: Frame, t: number): string {
   return `“${word(frame.tokens[t]?.text ?? '')}”`;
 }
 
-/** The first token, in quotation marks unless it is a special token. */
+/** Returns the first token, in quotation marks unless it is a special token. */
 export function firstBare(frame: Frame): string {
   const key = firstKey(frame);
   const name = quote(frame, key);
@@ -101,7 +102,7 @@ export function stateWords(hidden: number): string {
   return hidden ? `after layer ${hidden - 1}` : 'at the embedding';
 }
 
-/** The name of a head, as TransformerLens and the papers write it: layer and head count from 0. */
+/** Returns the name of a head, as TransformerLens and the papers write it: layer and head count from 0. */
 export function headName({ layer, head }: Head, frame?: Pick<Frame, 'architecture'>): string {
   return `L${frame ? layerNumber(frame, layer) : layer}H${head}`;
 }
@@ -129,9 +130,9 @@ export function classSentence(frame: Frame): string {
   if (frame.recording) return recordedWords(frame.recording);
   const size = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${size}`;
-  const other = others.find((one) => OTHERS[one].class === frame.class);
-  if (other) {
-    const { does, means } = OTHERS[other];
+  const arithmetic = others.find((one) => OTHERS[one].class === frame.class);
+  if (arithmetic) {
+    const { does, means } = OTHERS[arithmetic];
     return `${does}, ${SOURCE_WORDS[frame.model.source]}, ${size}: ${means}`;
   }
   return (
@@ -143,13 +144,13 @@ export function classSentence(frame: Frame): string {
 
 /** Names a recording's author, model, texts and versions. */
 function recordedWords({ model, prompts, licence, versions, command }: Conditions): string {
-  const how = [model.dtype, model.attention].filter(Boolean).join(', ');
-  const made = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  const precision = [model.dtype, model.attention].filter(Boolean).join(', ');
+  const programs = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   const parts = [
     `read from a recording of ${model.id}${model.revision ? `@${model.revision}` : ''}`,
-    how && `computed in ${how}`,
+    precision && `computed in ${precision}`,
     prompts.source && `prompts: ${prompts.source}`,
-    made.length && `made by ${made.join(', ')}`,
+    programs.length && `made by ${programs.join(', ')}`,
     licence && `licence ${licence}`,
     command,
   ];
@@ -175,29 +176,29 @@ type Stamped = Pick<
 export function firstWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
   const { first, special } = frame;
   const key = firstKey(frame);
-  const where = key ? `, first token: position ${key}` : '';
-  if (first.length === 0) return `no start token${where}`;
+  const position = key ? `, first token: position ${key}` : '';
+  if (first.length === 0) return `no start token${position}`;
   const isStart = first.length === 1 && first[0] === special.bos;
-  return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}${where}`;
+  return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}${position}`;
 }
 
-/** The conditions of a measurement, without the model. */
+/** Returns the conditions of a measurement, without the model. */
 function settingWords(frame: Stamped): string {
   const { eps, T, sequences } = frame;
   const n = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
   return `ε = ${eps} · T = ${T} · ${firstWords(frame)} · ${n}`;
 }
 
-/** The class of a number and everything that it depends on; printed under every figure. */
+/** Returns the class of a number and all its conditions, as printed under every figure. */
 export function stampWords(frame: Stamped): string {
   const { bits } = frame.model;
-  const from = frame.model.source === 'recording' ? ' · recorded' : '';
+  const recordedNote = frame.model.source === 'recording' ? ' · recorded' : '';
   const stored = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
   const setting = frame.setting ?? settingWords(frame);
-  return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${from}${stored}`;
+  return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${recordedNote}${stored}`;
 }
 
-/** The conditions that all frames have in common, as a stamp has them. */
+/** Returns the conditions that all frames share, in the form of a stamp. */
 export function sharedConditions(frames: readonly Stamped[]): string[] {
   const stamps = frames.map((frame) => stampWords(frame).split(' · '));
   return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
@@ -241,27 +242,27 @@ export function firstName(frame: Frame): string {
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
   // If prompts begin differently, means belong to no token in particular.
   const isCommon = frame.firstAt?.isCommon ?? true;
-  const where = key ? ` (position ${key})` : '';
-  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${where}`;
+  const position = key ? ` (position ${key})` : '';
+  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${position}`;
 }
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 
-/** The first token's place as papers count it: k is its position + 1. */
+/** Returns the first token's place as papers count it: k is its position + 1. */
 export const firstPlace = (frame: Pick<Frame, 'firstAt'>): string =>
   String(firstKey(frame) + 1).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 
-/** alpha_1 of a head: the share of its attention that the first token receives. */
+/** Returns alpha_1 of a head: the share of its attention that the first token receives. */
 export function alphaOf(frame: Frame, at: Head): number {
   return ofHead(frame.tensors.alpha!, at)[firstKey(frame)]!;
 }
 
-/** Mean alpha_1 over all heads of the model. */
+/** Returns the mean alpha_1 over all heads of the model. */
 export function meanAlpha(frame: Frame): number {
   return mean(alphaOfKey(frame, firstKey(frame)));
 }
 
-/** A share in whole percents, a small one with a digit more. */
+/** Formats a share in whole percents, a small one with a digit more. */
 export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
 
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention. */
@@ -299,8 +300,8 @@ export const SOFTMAX_AND_SIGMOID =
 
 /** Explains the use of attention on a small value, for heads that have both. */
 export function purposeWords(frame: Frame, at: Head): string {
-  const { H, G } = frame.architecture;
-  const ratio = frame.tensors.value_ratio?.data[at.layer * G + Math.floor(at.head / (H / G))];
+  const { G } = frame.architecture;
+  const ratio = frame.tensors.value_ratio?.data[at.layer * G + groupOf(frame, at)];
   const claim = claimOf(frame, at);
   if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
     return '';
@@ -315,15 +316,15 @@ export function givesWords(claim: Claim, frame: Frame): string {
   const [first, number] = [firstName(frame), givenWords(claim)];
   const head = headWords(claim.at, frame);
   // The map beside it shows the first prompt.
-  const over = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
+  const average = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
   if (isBelow(claim)) {
-    return `No head gives ${first} more than ${number}${over}; ${head} gives it the most.`;
+    return `No head gives ${first} more than ${number}${average}; ${head} gives it the most.`;
   }
-  const what = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
-  return `${capital(head)} gives ${first} ${what}${over}.`;
+  const quantity = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
+  return `${capital(head)} gives ${first} ${quantity}${average}.`;
 }
 
-/** The finding of one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
+/** States the finding about one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
 export function finding(frame: Frame, at: Head): string {
   const verdict = judged(frame);
   const { normalises } = frame.operation;
@@ -334,7 +335,7 @@ export function finding(frame: Frame, at: Head): string {
     : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`;
   const chosen = `${givesWords(claim, frame)} ${means}`;
   if (!verdict.conclusive) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
-  const how = normalises ? '' : ', both as a share and as a raw weight';
+  const basis = normalises ? '' : ', both as a share and as a raw weight';
   const sums = normalises
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
@@ -342,11 +343,11 @@ export function finding(frame: Frame, at: Head): string {
     verdict.sink > 0 ? ': such a head has an attention sink' : ', so none has an attention sink';
   const heads = headsWords(frame, verdict.sink);
   const counted = frame.sequences > 1 && verdict.sink > 0 ? `On average ${heads}` : capital(heads);
-  const all = `${counted} give it more than ${percent(frame.eps, 0)}${how}${called}.`;
+  const all = `${counted} give it more than ${percent(frame.eps, 0)}${basis}${called}.`;
   return `${chosen} ${all}${sums}${biasNote(frame)}`;
 }
 
-/** Attention on a learned bias key, which belongs to no token. */
+/** States the attention on a learned bias key, which belongs to no token. */
 function biasNote(frame: Frame): string {
   const share = frame.tensors.sink_ratio_bias?.data[0] ?? NaN;
   if (!frame.architecture.bias_key || !Number.isFinite(share)) return '';
@@ -363,8 +364,8 @@ const vocabularyOf = ({ tokens, architecture: { V } }: Frame): string =>
 
 /** Whether the losses of these models are per token of one vocabulary. */
 export function areLossesAlike(frames: readonly Frame[]): boolean {
-  const own = frames.filter(({ tensors }) => Number.isFinite(tensors.loss_mean?.data[0]));
-  return new Set(own.map(vocabularyOf)).size < 2;
+  const measured = frames.filter(({ tensors }) => Number.isFinite(tensors.loss_mean?.data[0]));
+  return new Set(measured.map(vocabularyOf)).size < 2;
 }
 
 export const OTHER_VOCABULARIES =
@@ -375,8 +376,8 @@ const readIn = ({ tokens, sequences }: Frame): string =>
   `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('')}`;
 
 /** Lists sinks side by side without an order, if models read different texts or one of them is not recorded. */
-function apart(frames: readonly Frame[]): string {
-  const each = frames.map((frame) => {
+function sideBySide(frames: readonly Frame[]): string {
+  const models = frames.map((frame) => {
     const { sink, even } = judged(frame);
     const n = frame.sequences === 1 ? 'one prompt' : `${frame.sequences} prompts`;
     return (
@@ -384,17 +385,17 @@ function apart(frames: readonly Frame[]): string {
       `would give it ${percent(even, 0)})`
     );
   });
-  return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${each.join('; ')}.`;
+  return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${models.join('; ')}.`;
 }
 
-/** The strongest and the weakest sink of several subjects. @param frames of one question */
+/** Compares the strongest and the weakest sink of several subjects. @param frames of one question */
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const all = frames.map((frame) => ({ frame, verdict: judged(frame) }));
   const short = all.find(({ verdict }) => !verdict.conclusive);
   if (short) return shortWords(short.verdict, short.frame.T, short.frame.eps);
   const isRecorded = frames.some(({ recording }) => recording);
-  if (isRecorded && new Set(frames.map(readIn)).size > 1) return apart(frames);
+  if (isRecorded && new Set(frames.map(readIn)).size > 1) return sideBySide(frames);
   const lacking = all.filter(({ verdict }) => !Number.isFinite(verdict.sink));
   if (lacking.length)
     return `Which heads have a sink is not recorded for ${lacking.map(({ frame }) => nameOf(frame)).join(', ')}.`;
@@ -402,10 +403,10 @@ export function comparison(frames: readonly Frame[]): string {
   const [most, least] = [order[0]!, order.at(-1)!];
   const counts = new Set(frames.map(({ sequences }) => sequences));
   const n = most.frame.sequences;
-  const where =
+  const place =
     counts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
   const { eps } = most.frame;
-  const even = `uniform attention would give it ${percent(most.verdict.even, 0)}`;
+  const uniformWords = `uniform attention would give it ${percent(most.verdict.even, 0)}`;
   const raw = frames.some(({ operation }) => !operation.normalises)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
@@ -415,20 +416,20 @@ export function comparison(frames: readonly Frame[]): string {
   const share = ({ frame, verdict }: (typeof all)[number]) =>
     isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;
   if (most.verdict.sink === least.verdict.sink)
-    return `${where}, ${share(most)} give the first token more than ${percent(eps, 0)} in each model; ${even}.${notes}`;
+    return `${place}, ${share(most)} give the first token more than ${percent(eps, 0)} in each model; ${uniformWords}.${notes}`;
   const last = all.filter(({ verdict }) => verdict.sink === least.verdict.sink);
   const rest = last.length === all.length - 1 ? 'the others' : `${last.length} of the others`;
-  const who = last.length > 1 ? `${rest} have` : `${nameOf(least.frame)} has`;
+  const subject = last.length > 1 ? `${rest} have` : `${nameOf(least.frame)} has`;
   return (
-    `${where}, ${nameOf(most.frame)} has the strongest sink: ${share(most)} give the first token more than ` +
-    `${percent(eps, 0)} of their attention (${even}); ${who} ${least.verdict.sink ? `the weakest, ${share(least)}` : 'none'}.${notes}`
+    `${place}, ${nameOf(most.frame)} has the strongest sink: ${share(most)} give the first token more than ` +
+    `${percent(eps, 0)} of their attention (${uniformWords}); ${subject} ${least.verdict.sink ? `the weakest, ${share(least)}` : 'none'}.${notes}`
   );
 }
 
-/** Mean row sum, over queries, heads and prompts. */
+/** Returns the mean row sum, over queries, heads and prompts. */
 export function massOf(frame: Frame): number {
-  const over = overPrompts(frame, 'row_mass_summary').mean;
-  if (Number.isFinite(over)) return over;
+  const rowSum = overPrompts(frame, 'row_mass_summary').mean;
+  if (Number.isFinite(rowSum)) return rowSum;
   return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));
 }
 

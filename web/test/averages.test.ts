@@ -214,7 +214,8 @@ describe('what one prompt says in one number', () => {
       kl_mean: tensor([1], [0.125]),
       // Mean, least and largest of two heads.
       row_mass_summary: tensor([1, 2, 3], [0.5, 0, 9, 1.5, 0, 9]),
-      value_ratio: tensor([1, 2], [1, 4]),
+      // The second layer lacks a key/value head.
+      value_ratio: tensor([2, 2], [1, 4, 2.5, NaN]),
       alpha: tensor([1], [7]),
     };
     notePrompt(each, said);

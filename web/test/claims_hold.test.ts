@@ -330,9 +330,14 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
   const from = (head!.layer * G + Math.floor(head!.head / (H / G))) * T * K;
   const valueOf = (key: number) =>
     Array.from(tensors.v!.data.subarray(from + key * K, from + (key + 1) * K));
+  const logit = (share: number) => Math.log(share / (1 - share));
   const seen = Array.from({ length: query + 1 }, (_, key) => ({
     key,
-    score: head!.tensors.scores!.data[at + key]!,
+    // The number whose sigmoid is the weight.
+    score:
+      operation.name === 'sigmoid'
+        ? logit(cells[at + key]!)
+        : head!.tensors.scores!.data[at + key]!,
     weight: cells[at + key]!,
     value: valueOf(key),
   }));
@@ -379,6 +384,13 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
     );
     is('with', instead[2]!, output);
   }
+  const rowSum = (q: number) =>
+    Array.from({ length: q + 1 }, (_, key) => cells[q * T + key]!).reduce((a, b) => a + b, 0);
+  const least = Math.min(...Array.from({ length: T }, (_, q) => rowSum(q)));
+  const low = /This row sums to (<?[\d.]+%)(?:, that of “.*?” to (<?[\d.]+%))?: no row/.exec(said);
+  if (low) is('row', low[1]!, sum);
+  if (low) is('least row', low[2] ?? low[1]!, least);
+  if (operation.name === 'sigmoid' && !low) wrong.push(`no row sums: ${said}`);
   const isTop = rest.every(
     ({ score, weight }) => first!.score > score && first!.weight > Math.abs(weight),
   );

@@ -7,7 +7,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { modelsOfZoo } from '../ship/facts';
 import { lessons } from '../ship/lessons';
 import type { Card } from '../src/ask/zoo';
-import { REMEDIES, twinWords } from '../src/remedies';
+import { OPEN_HERE, REMEDIES, twinWords } from '../src/remedies';
 import { remediesTable } from '../src/rooms/remedies';
 import { defaults, type State } from '../src/ask/state';
 import { Scope } from '../src/page/context';
@@ -401,12 +401,18 @@ describe('production models', () => {
     );
     const links = [...place.querySelectorAll('a[href^="#"]')];
     expect(links.map((one) => one.getAttribute('href'))).toEqual(
-      REMEDIES.map(({ twin }) => `#softmax,${twin}`),
+      REMEDIES.flatMap(({ twin, families }) => [
+        `#softmax,${twin}`,
+        ...families.flatMap(({ checkpoint, opens }) =>
+          opens ? `#hub:${checkpoint as string}` : [],
+        ),
+      ]),
     );
     const lesson = document.createElement('div');
     lesson.innerHTML = lessons().find(({ slug }) => slug.startsWith('5-'))!.html;
     const [below, inLesson] = [place, lesson].map((one) => one.textContent!.replace(/\s+/g, ' '));
     const families = REMEDIES.flatMap((remedy) => remedy.families);
+    expect(lesson.querySelector('a[href*="hub:Qwen/Qwen3.5-0.8B"]')?.textContent).toBe(OPEN_HERE);
     for (const words of [
       ...REMEDIES.flatMap((one) => [one.title, one.formula, twinWords(one, zoo)]),
       ...families.flatMap(({ name, where, source }) => [name, where, source.title]),

@@ -3,6 +3,7 @@ import { judge, leastTokens } from 'sinkscope';
 import {
   alphaOfKey,
   drawnMap,
+  groupOf,
   hiddenLayer,
   indexOfMost,
   isMasked,
@@ -13,6 +14,7 @@ import {
   massiveOf,
   massOfRow,
   mean,
+  numbered,
   ofHead,
   seenBy,
   selectedHead,
@@ -21,6 +23,8 @@ import {
   type Frame,
   pooledSide,
 } from '../src/frame';
+import { defaults } from '../src/ask/state';
+import { movesOf } from '../src/page/hand';
 import {
   classSentence,
   comparison,
@@ -44,6 +48,15 @@ describe('a frame', () => {
       0,
       0,
     ]);
+  });
+
+  it('has the key/value head of a head, which layers with fewer of them give more heads', () => {
+    const sizes = [2, 1].map((G) => ({ G, K: 3, U: 3 }));
+    const groups = (architecture: object, layer: number) =>
+      [0, 1, 2, 3].map((head) => groupOf({ architecture } as unknown as Frame, { layer, head }));
+    expect(groups({ H: 4, G: 2 }, 1)).toEqual([0, 0, 1, 1]);
+    expect(groups({ H: 4, G: 2, sizes }, 0)).toEqual([0, 0, 1, 1]);
+    expect(groups({ H: 4, G: 2, sizes }, 1)).toEqual([0, 0, 0, 0]);
   });
 
   it('has no weight for keys after the query, unless tokens see later ones', () => {
@@ -85,6 +98,30 @@ describe('a frame', () => {
       isMasked({ architecture: { mask: { kind } }, maskToken } as never);
     expect([of('bidirectional', 0), of('bidirectional'), of('causal', 0)]).toEqual([
       ...[true, false, false],
+    ]);
+  });
+
+  it('takes a layer by the number that the model gives it, and gives that back', () => {
+    const frame = frameOf({
+      architecture: { ...frameOf().architecture, blocks: 6, layers: [1, 4] },
+    });
+    const asked = [0, 1, 3, 4, 5, 9].map((layer) => selectedHead(frame, { layer, head: 1 }).layer);
+    expect(asked).toEqual([0, 0, 0, 1, 1, 1]);
+    expect(selectedHead(frame, { layer: -1, head: -1 })).toEqual({ layer: 1, head: 0 });
+    expect([0, 1].map((layer) => numbered(frame, { layer, head: 1 }).layer)).toEqual([1, 4]);
+    expect(numbered(frameOf(), { layer: 1, head: 0 })).toEqual({ layer: 1, head: 0 });
+    const moves = movesOf(frame, {
+      ...defaults,
+      layer: 4,
+      head: 1,
+      query: 0,
+      key: -1,
+      grip: 'head',
+    });
+    expect(moves.map(({ edit }) => edit.values.join()).slice(0, 3)).toEqual([
+      '0,4,1',
+      '0,0,4,1',
+      '4,1',
     ]);
   });
 

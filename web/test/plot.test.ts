@@ -131,5 +131,7 @@ describe('norm profiles', () => {
     const tensor = { shape: [1, 2, 3], data };
     expect(profile(tensor)).toEqual({ first: [15], others: [2.5] });
     expect(profile({ shape: [2, 3], data })).toEqual({ first: [10, 20], others: [2, 3] });
+    const lacking = Float32Array.from([...data.subarray(0, 3), NaN, NaN, NaN]);
+    expect(profile({ shape: [1, 2, 3], data: lacking })).toEqual({ first: [10], others: [2] });
   });
 });

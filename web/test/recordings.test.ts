@@ -116,6 +116,7 @@ function recorded(tokens = ['<s>', 'a', '<b>']): Recording {
       H: 2,
       G: 2,
       K: 1,
+      U: 1,
       D: 1,
       V: 9,
       F: 0,
@@ -173,11 +174,11 @@ describe('what a recording says of its model', () => {
 
   it('lacks the sizes of a model if only its maps were recorded', async () => {
     const sizesOf = async (sizes: object) => {
-      const { D, K, V } = (await frameOf(changed({}, sizes))).architecture;
-      return [D, K, V];
+      const { D, K, U, V } = (await frameOf(changed({}, sizes))).architecture;
+      return [D, K, U, V];
     };
-    expect(await sizesOf({ D: 4, K: 1, V: 1 })).toEqual([undefined, undefined, undefined]);
-    expect(await sizesOf({ D: 64, K: 16, V: 97 })).toEqual([64, 16, 97]);
+    expect(await sizesOf({ D: 4, K: 1, U: 1, V: 1 })).toEqual(Array(4).fill(undefined));
+    expect(await sizesOf({ D: 64, K: 16, U: 12, V: 97 })).toEqual([64, 16, 12, 97]);
   });
 
   it('has the first token’s place in the stamp and the columns of the comparison', async () => {

@@ -90,11 +90,11 @@ describe('the first sentence', () => {
     updates.length = 0;
     const { text, root } = room({ shown }, both());
     expect(text('.lead')).toBe(
-      'Almost every token attends to the first one: <s>, a marker that begins every text. In a model trained alike with sigmoid, they do, too.',
+      'Almost every token attends to the first one: <s>, a marker that begins every text. In a sigmoid model trained alike, they do, too.',
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model each row sums to 100% Head L1H0 gives <s> 90% of its attention; spread evenly over what each row sees, 10%.',
+      'Softmax model Head L1H0 gives <s> 90% of its attention; an even spread would give 10%.',
     );
     expect(text('.twin-1')).toBe(
       'Sigmoid model each row sums to 100% Head L1H0 gives <s> a mean weight of 90%.',
@@ -118,14 +118,14 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /In a model trained alike with sigmoid, they do not: rows need not sum to 100%\.$/,
+      /^Almost .* Softmax makes each row sum to 100%, so attention must go somewhere; in a sigmoid model trained alike, it need not\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model rows sum to 3-71% No head gives <s> more than 2%. Shown: L1H0, the most.',
+      'Sigmoid model rows sum to 3-71% No head gives <s> more than 2% on average. Shown: L1H0, the highest.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums; spread evenly/);
+    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums; an even spread/);
   });
 
   it('names a head that is chosen as such', () => {
@@ -146,10 +146,16 @@ describe('the first sentence', () => {
         both(),
         kinds.map((kind) => ({ kind }) as never),
       ).replace(/^.*every text\./, '…');
-    const where = 'In a model trained alike with sigmoid';
-    expect(said('all', 'none')).toBe(`… ${where}, they do not: rows need not sum to 100%.`);
+    const where = 'In a sigmoid model trained alike';
+    const why =
+      '… Softmax makes each row sum to 100%, so attention must go somewhere; in a sigmoid model trained alike, it need not.';
+    expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
-    expect(said('weak', 'none')).toBe(`… ${where}, it does not: rows need not sum to 100%.`);
+    expect(said('weak', 'none')).toBe(why);
+    // Another operation than softmax, or another pair, says no reason.
+    const free = { ...softmax(), operation: { ...softmax().operation, normalises: false } };
+    const kinds = ['all', 'none'].map((kind) => ({ kind }) as never);
+    expect(lead([free, sigmoid()], kinds)).toMatch(/every text\. In .*, they do not\.$/);
     expect(said('all', 'weak')).toBe('…');
     for (const other of ['none', 'all'] as const)
       expect(said('none', other)).toBe('This head does not single out the first token.');

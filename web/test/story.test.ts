@@ -354,7 +354,7 @@ describe('one row, worked out', () => {
     // Values that are alike: the head writes no more without the first token.
     expect(shares(rowed({ tensors: long }))).toMatch(/the other 2 tokens take\.$/);
     expect(shares(sigmoid(rowed()))).toBe(
-      'Sigmoid weighs each token by its own score. This row sums to 100%, and no row has to reach 100%.',
+      'Sigmoid weighs each token by its own score. This row sums to 100%: no row has to reach 100%.',
     );
     const other = { ...rowed().operation, name: 'softpick', normalises: false };
     expect(shares(rowed({ operation: other }))).toBe('The weights of this row sum to 100%.');
@@ -383,7 +383,10 @@ describe('the story', () => {
     }: Partial<State> & { losses?: readonly number[]; cards?: readonly object[] } = {},
   ) {
     const studied = ({ subject }: { subject: string }) => {
-      const value = losses?.[subject.includes('~') ? 1 : 0];
+      const value =
+        subject.includes('hide_key') && losses?.[2] !== undefined
+          ? losses[2]
+          : losses?.[subject.includes('~') ? 1 : 0];
       return value === undefined
         ? undefined
         : { frame: frameOf({}, { loss_mean: tensor([1], [value]) }) };
@@ -475,12 +478,12 @@ describe('the story', () => {
     };
     const { kept: before, deleted: after } = recorded.losses;
     expect(await costs(2, 2.3)).toEqual([
-      `${recorded.model}, on the text that this page opens with: from ${before.toFixed(2)} to ${after.toFixed(2)}, as if the model chose each token among ${Math.exp(after - before).toFixed(2)} times as many.`,
-      'Softmax model, on your text: from 2.00 to 2.30, as if the model chose each token among 1.35 times as many.',
+      `${recorded.model}, on the text that this page opens with: from ${before.toFixed(2)} to ${after.toFixed(2)}, the model is as unsure as with ${Math.exp(after - before).toFixed(2)} times as many choices for each token.`,
+      'Softmax model, on your text: from 2.00 to 2.30, the model is as unsure as with 1.35 times as many choices for each token.',
     ]);
     const own = async (...losses: number[]) => (await costs(...losses))[1];
-    expect(await own(2, 1.9)).toMatch(/from 2\.00 to 1\.90, .* among 0\.90 times/);
-    expect(await own(2, 4.5)).toMatch(/among 12 times/);
+    expect(await own(2, 1.9)).toMatch(/from 2\.00 to 1\.90, .* as with 0\.90 times/);
+    expect(await own(2, 4.5)).toMatch(/as with 12 times/);
     expect(await own(2, 2.001)).toMatch(/as unsure of each next token as before\.$/);
     expect(await own()).toBe('Softmax model, on your text …');
     expect(await own(2, NaN)).toBeUndefined();
@@ -492,7 +495,8 @@ describe('the story', () => {
     expect(text('.answer')).toBe(
       'The first token has the highest score, so most of the attention goes to it, but its small value adds little.',
     );
-    expect(texts('.step-words > p')[1]).toMatch(
+    expect(texts('.step-words > p')[1]).toMatch(/^Softmax makes a head give away 100% .* small\.$/);
+    expect(texts('.step-words > p')[2]).toMatch(
       /^A score says how well .* adds up each value times/,
     );
     expect(texts('details > p')[0]).toMatch(
@@ -510,11 +514,11 @@ describe('the story', () => {
     expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');
   });
 
-  it('4: says of heads with a sink what they write, and that not each of them writes little', () => {
+  it('4: says of heads with a sink what they write, and that some write much', () => {
     const words = (sinks: number, rest: number, most: number) =>
       groupsWords({ sinks, rest, most } as Written);
     expect([words(0.3, 0.6, 0.7), words(0.3, 0.6, 0.6), words(0.7, 0.6, 0.8)]).toEqual([
-      'Red heads write 0.30 on average, the others 0.60, but not each of them writes little.',
+      'Red heads write 0.30 on average, the others 0.60; some red heads write much, too.',
       'Red heads write 0.30 on average, the others 0.60.',
       'Red heads write 0.70 on average, the others 0.60.',
     ]);
@@ -546,6 +550,11 @@ describe('the story', () => {
     );
     expect(await late(0, 1e-9)).toMatch(/by 0\.000 nats/);
     expect(await late(0, NaN)).toBe('');
+    // Hiding the token is said to cost more only where it does.
+    expect(await late(2, 2.001, 2.3)).toMatch(
+      /barely uses .* Hiding the first token \(step 2\) costs more/,
+    );
+    expect(await late(2, 2.2, 2.3)).not.toMatch(/Hiding/);
     const { wants } = storyOf(4, [own]);
     await settle();
     expect(wants().views).toEqual([outputs]);

@@ -28,9 +28,9 @@ const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
 describe('the size of a change of the loss', () => {
   it('is said as the number of tokens that the model chooses among', () => {
     expect([0.297, -0.1, Math.LN10, 0.004, NaN].map(choiceWords)).toEqual([
-      'as if the model chose each token among 1.35 times as many',
-      'as if the model chose each token among 0.90 times as many',
-      'as if the model chose each token among 10 times as many',
+      'the model is as unsure as with 1.35 times as many choices for each token',
+      'the model is as unsure as with 0.90 times as many choices for each token',
+      'the model is as unsure as with 10 times as many choices for each token',
       'the model is as unsure of each next token as before',
       '',
     ]);

@@ -1,5 +1,7 @@
 #include "family.h"
 
+#include "../../math/scalar.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +24,11 @@ static const ss_family families[] = {
     {"qwen2_moe", false, ss_qwen2_moe_read, ss_qwen_moe_load, NULL},
     {"qwen3", false, ss_qwen3_read, ss_llama_load, NULL},
     {"qwen3_moe", false, ss_qwen3_moe_read, ss_qwen_moe_load, NULL},
+    {"qwen3_next", false, ss_qwen3_next_read, ss_qwen3_next_load, NULL},
+    {"qwen3_5_text", false, ss_qwen3_5_read, ss_qwen3_5_load, NULL},
+    {"qwen3_5", false, ss_qwen3_5_whole_read, ss_qwen3_5_whole_load, NULL},
+    {"lfm2", false, ss_lfm2_read, ss_lfm2_load, NULL},
+    {"falcon_h1", false, ss_falcon_h1_read, ss_falcon_h1_load, "embedding_multiplier"},
     {"smollm3", false, ss_smollm3_read, ss_llama_load, "no_rope_layers"},
     {"phi", false, ss_phi_read, ss_phi_load, NULL},
     {"phi3", false, ss_phi3_read, ss_phi3_load, NULL},
@@ -47,11 +54,20 @@ static const ss_family families[] = {
     {"gemma2", false, ss_gemma2_read, ss_llama_load, CAPS},
     {"gemma3_text", false, ss_gemma3_read, ss_llama_load, NULL},
     {"gemma3", false, ss_gemma3_whole_read, ss_gemma3_whole_load, NULL},
+    {"gemma4_text", false, ss_gemma4_read, ss_gemma4_load,
+     "final_logit_softcapping use_bidirectional_attention"},
     {"falcon", false, ss_falcon_read, ss_falcon_load, NULL},
     {"bloom", false, ss_bloom_read, ss_falcon_load, NULL},
     {"mpt", false, ss_mpt_read, ss_mpt_load, NULL},
     {"gpt_oss", false, ss_gpt_oss_read, ss_gpt_oss_load, NULL},
     {"bert", false, ss_bert_read, ss_bert_load, NULL},
+    {"deepseek_v2", false, ss_deepseek_v2_read, ss_deepseek_load, NULL},
+    {"deepseek_v3", false, ss_deepseek_v3_read, ss_deepseek_load, NULL},
+    {"dots1", false, ss_dots1_read, ss_dots1_load, NULL},
+    {"granite_swa", false, ss_granite_swa_read, ss_granite_swa_load, FACTORS},
+    {"mimo_v2_flash", false, ss_mimo_read, ss_mimo_load, NULL},
+    {"apertus", false, ss_apertus_read, ss_apertus_load, NULL},
+    {"phimoe", false, ss_phimoe_read, ss_phimoe_load, NULL},
 };
 
 const ss_family *ss_family_find(const char *name) {
@@ -152,6 +168,8 @@ ss_activation ss_read_activation(ss_json *json, const char *key, const char *sta
         {"relu2", SS_ACTIVATION_RELU2},
     };
     const char *name = ss_json_text(json, key, standard);
+    /* Only apertus has its curves. */
+    if (!strcmp(name, standard) && !strcmp(name, "xielu")) return SS_ACTIVATION_XIELU;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(name, table[i].name)) return table[i].activation;
     ss_json_refuse(json, key, "\"silu\", \"gelu\", \"gelu_new\", \"relu\" and \"relu2\"", name);
@@ -193,6 +211,50 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json) {
     }
     if (l != arch->L)
         ss_json_refuse(json, "layer_types", "one word for each layer", "another number of them");
+}
+
+void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word) {
+    const cJSON *types = cJSON_GetObjectItemCaseSensitive(json->object, "layer_types"), *item;
+    if (!types || cJSON_IsNull(types) || json->status != SS_OK) return;
+    int l = 0;
+    char expected[64];
+    snprintf(expected, sizeof expected, "\"full_attention\" and \"%s\"", word);
+    arch->L = 0;
+    cJSON_ArrayForEach(item, types) {
+        const char *type = cJSON_IsString(item) ? item->valuestring : "something else";
+        bool attends = !strcmp(type, "full_attention");
+        if (!attends && strcmp(type, word)) ss_json_refuse(json, "layer_types", expected, type);
+        if (attends && l < arch->blocks) arch->layers[arch->L++] = (short)l;
+        l++;
+    }
+    if (l != arch->blocks)
+        ss_json_refuse(json, "layer_types", "one word for each layer", "another number of them");
+}
+
+void ss_mixer_unscaled(ss_mixer_sizes *of) {
+    of->in_scale = of->z_scale = of->step_scale = of->out_scale = 1.0f;
+    for (int part = 0; part < 3; part++) of->scales[part] = 1.0f;
+}
+
+const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads) {
+    float *decay = ss_load_numbers(loader, name, 0, heads);
+    for (size_t h = 0; decay && h < heads; h++) decay[h] = (float)-ss_exp_double((double)decay[h]);
+    return decay;
+}
+
+/* Most numbers of a layer's state: far above any published model. */
+#define STATE_MAX (1 << 26)
+
+void ss_check_mixer(const ss_arch *arch, ss_json *json, const char *key) {
+    const ss_mixer_sizes *of = &arch->mixer;
+    if (arch->L < 1) ss_json_refuse(json, "layer_types", "a layer with attention or more", "none");
+    if (of->values % of->keys)
+        ss_json_refuse(json, key, "a multiple of the heads of keys", "another number");
+    int columns = 2 * of->keys * of->key_width + of->values * of->value_width;
+    double matrices = (double)of->values * of->key_width * of->value_width;
+    if ((of->kind != SS_MIXER_CONVOLUTION && matrices > STATE_MAX) ||
+        (double)columns * of->kernel > STATE_MAX)
+        ss_json_refuse(json, key, "a state of 2^26 numbers at most", "more");
 }
 
 void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern) {

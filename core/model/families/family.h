@@ -31,20 +31,31 @@ void ss_family_names(char *text, size_t bytes);
  * reads lists those that this family computes, or is NULL. */
 void ss_family_refuse(ss_json *json, const char *reads);
 
+void ss_apertus_load(ss_model *model, ss_loader *loader);
+void ss_apertus_read(ss_arch *arch, ss_json *json);
 void ss_bert_load(ss_model *model, ss_loader *loader);
 void ss_bert_read(ss_arch *arch, ss_json *json);
 void ss_bloom_read(ss_arch *arch, ss_json *json);
 void ss_codegen_read(ss_arch *arch, ss_json *json);
 void ss_cohere_read(ss_arch *arch, ss_json *json);
 void ss_cohere2_read(ss_arch *arch, ss_json *json);
+void ss_deepseek_load(ss_model *model, ss_loader *loader);
+void ss_deepseek_v2_read(ss_arch *arch, ss_json *json);
+void ss_deepseek_v3_read(ss_arch *arch, ss_json *json);
+void ss_dots1_load(ss_model *model, ss_loader *loader);
+void ss_dots1_read(ss_arch *arch, ss_json *json);
 void ss_ernie_read(ss_arch *arch, ss_json *json);
 void ss_exaone4_read(ss_arch *arch, ss_json *json);
+void ss_falcon_h1_load(ss_model *model, ss_loader *loader);
+void ss_falcon_h1_read(ss_arch *arch, ss_json *json);
 void ss_falcon_load(ss_model *model, ss_loader *loader);
 void ss_falcon_read(ss_arch *arch, ss_json *json);
 void ss_gemma2_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_read(ss_arch *arch, ss_json *json);
 void ss_gemma3_whole_load(ss_model *model, ss_loader *loader);
 void ss_gemma3_whole_read(ss_arch *arch, ss_json *json);
+void ss_gemma4_load(ss_model *model, ss_loader *loader);
+void ss_gemma4_read(ss_arch *arch, ss_json *json);
 void ss_glm_load(ss_model *model, ss_loader *loader);
 void ss_glm_read(ss_arch *arch, ss_json *json);
 void ss_glm4_read(ss_arch *arch, ss_json *json);
@@ -60,14 +71,20 @@ void ss_gpt_oss_read(ss_arch *arch, ss_json *json);
 void ss_gptj_load(ss_model *model, ss_loader *loader);
 void ss_gptj_read(ss_arch *arch, ss_json *json);
 void ss_granite_read(ss_arch *arch, ss_json *json);
+void ss_granite_swa_load(ss_model *model, ss_loader *loader);
+void ss_granite_swa_read(ss_arch *arch, ss_json *json);
 void ss_granitemoe_load(ss_model *model, ss_loader *loader);
 void ss_granitemoe_read(ss_arch *arch, ss_json *json);
 void ss_helium_read(ss_arch *arch, ss_json *json);
 void ss_hunyuan_read(ss_arch *arch, ss_json *json);
 void ss_hunyuan_moe_load(ss_model *model, ss_loader *loader);
 void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json);
+void ss_lfm2_load(ss_model *model, ss_loader *loader);
+void ss_lfm2_read(ss_arch *arch, ss_json *json);
 void ss_llama_load(ss_model *model, ss_loader *loader);
 void ss_llama_read(ss_arch *arch, ss_json *json);
+void ss_mimo_load(ss_model *model, ss_loader *loader);
+void ss_mimo_read(ss_arch *arch, ss_json *json);
 void ss_mistral_read(ss_arch *arch, ss_json *json);
 void ss_mixtral_load(ss_model *model, ss_loader *loader);
 void ss_mixtral_read(ss_arch *arch, ss_json *json);
@@ -84,11 +101,19 @@ void ss_phi_load(ss_model *model, ss_loader *loader);
 void ss_phi_read(ss_arch *arch, ss_json *json);
 void ss_phi3_load(ss_model *model, ss_loader *loader);
 void ss_phi3_read(ss_arch *arch, ss_json *json);
+void ss_phimoe_load(ss_model *model, ss_loader *loader);
+void ss_phimoe_read(ss_arch *arch, ss_json *json);
 void ss_qwen2_read(ss_arch *arch, ss_json *json);
 void ss_qwen_moe_load(ss_model *model, ss_loader *loader);
 void ss_qwen2_moe_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_read(ss_arch *arch, ss_json *json);
 void ss_qwen3_moe_read(ss_arch *arch, ss_json *json);
+void ss_qwen3_5_load(ss_model *model, ss_loader *loader);
+void ss_qwen3_5_read(ss_arch *arch, ss_json *json);
+void ss_qwen3_5_whole_load(ss_model *model, ss_loader *loader);
+void ss_qwen3_5_whole_read(ss_arch *arch, ss_json *json);
+void ss_qwen3_next_load(ss_model *model, ss_loader *loader);
+void ss_qwen3_next_read(ss_arch *arch, ss_json *json);
 void ss_seed_oss_read(ss_arch *arch, ss_json *json);
 void ss_smollm3_read(ss_arch *arch, ss_json *json);
 void ss_stablelm_read(ss_arch *arch, ss_json *json);
@@ -137,6 +162,20 @@ void ss_window_all_layers(ss_arch *arch);
 /* layer_types, where present, lists the layers with a window; otherwise arch->windowed stays. */
 void ss_read_layer_types(ss_arch *arch, ss_json *json);
 
+/* Layers without attention: layer_types calls the others "full_attention" and these `word`. Where
+ * the key is absent, arch->layers stays. */
+void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word);
+
+/* A mixer that multiplies nothing by factors. */
+void ss_mixer_unscaled(ss_mixer_sizes *of);
+
+/* Most tokens that a convolution reads. */
+#define SS_KERNEL_MAX 64
+
+/* Refuses a state of a mixer that is too large, heads that do not divide each other, and a model
+ * without attention; `key` is that of its heads. */
+void ss_check_mixer(const ss_arch *arch, ss_json *json, const char *key);
+
 /* Gives all layers arch->window, if there is one, except every `pattern`-th, unless layer_types
  * lists them. */
 void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern);
@@ -157,6 +196,9 @@ typedef struct ss_llama_defaults {
 /* Sizes, rotary positions, RMSNorm, gated feed-forward and no biases. */
 void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults);
 
+/* Granite's factors of embeddings, scores, branches and logits. */
+void ss_read_granite_factors(ss_arch *arch, ss_json *json);
+
 /* attention_bias for q, k, v and o; mlp_bias for the feed-forward. */
 void ss_read_llama_biases(ss_arch *arch, ss_json *json);
 
@@ -170,7 +212,11 @@ void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
 /* Loads q, k, v, o, and the optional tensors of attention that the description names. */
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
-/* The same with the norms of the layer. */
+/* A norm of n numbers as the model's others: with a bias or none, with a gain w or 1 + w. */
+void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
+                        size_t n);
+
+/* The same with the norms of the layer; of a layer without attention the norms alone. */
 void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
 /* Loads gate, up and down, F wide, named "<name>.gate_proj" and so on. */
@@ -180,8 +226,21 @@ void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const s
 /* The same for expert e, "mlp.experts.<e>"; GGUF keeps all experts in one tensor. */
 void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
 
+/* Loads [heads] -exp(A) of the numbers A of that name. */
+const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads);
+
+/* Loads router, experts and the shared expert as qwen2_moe has them. */
+void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
+
+/* Refuses layers without experts, which would need a feed-forward of another width. */
+void ss_refuse_dense_layers(ss_json *json);
+
 /* Loads a gated feed-forward whose gate and up are one matrix, "layers.%d.mlp.gate_up_proj". */
 void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);
+
+/* Loads the sink logits of a layer, which must have them; llama treats them as optional, since its
+ * other operations have none. */
+void ss_load_sinks(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);

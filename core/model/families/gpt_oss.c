@@ -56,12 +56,15 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
     ss_load_matrix(loader, &expert->down, &place, EXPERTS "down_proj", EXPERTS "down_proj_bias");
 }
 
-/* llama treats sinks as optional, since other operations have none; gpt_oss must have them. */
-#define SINKS "layers.%d.self_attn.sinks"
+void ss_load_sinks(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    static const char name[] = "layers.%d.self_attn.sinks";
+    if (!layer->sinks && !ss_load_has(loader, name))
+        layer->sinks = ss_load_numbers(loader, name, 0, (size_t)arch->H);
+}
 
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    if (!ss_load_has(loader, SINKS)) ss_load_numbers(loader, SINKS, 0, (size_t)arch->H);
+    ss_load_sinks(layer, loader, arch);
     ss_load_linear(loader, &layer->router, "layers.%d.mlp.router", true, (size_t)arch->D,
                    (size_t)arch->E);
     layer->experts = ss_load_experts(loader, arch, load_expert);

@@ -95,6 +95,11 @@ static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch)
            (ss_load_is(loader, SS_GGUF) && ss_is_listed(arch->family, permuted));
 }
 
+/* Families whose q_proj holds the gate of a head behind its query. */
+static bool has_gates_in_q(const ss_arch *arch) {
+    return ss_is_listed(arch->family, "qwen3_next\0qwen3_5_text\0qwen3_5\0");
+}
+
 /* Loads the tensors that a variant adds to q, k, v and o. */
 static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
@@ -103,7 +108,7 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
         ss_load_owned(loader, "layers.%d.self_attn.bias_key_value", arch->bias_key_value, G, K);
     layer->value_biases =
         ss_load_owned(loader, "layers.%d.self_attn.value_bias", arch->value_bias, H, K);
-    if (arch->gate)
+    if (arch->gate && !has_gates_in_q(arch))
         ss_load_linear(loader, &layer->gate, "layers.%d.self_attn.gate_proj", false,
                        arch->gate == SS_GATE_VALUE_STATE ? G * K : D,
                        (size_t)(ss_arch_gated_heads(arch) * ss_arch_gate_width(arch)));
@@ -113,10 +118,10 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
     }
 }
 
-/* A norm of n numbers. A bare one has none in its file; of a gain 1 + w safetensors files keep w,
- * and GGUF the sum. */
-static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
-                      size_t n) {
+/* A bare norm has no numbers in its file; of a gain 1 + w safetensors files keep w, and GGUF the
+ * sum. */
+void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
+                        size_t n) {
     bool has_bias = arch->norm == SS_NORM_LAYER && !arch->unbiased_norm;
     if (arch->bare_norm)
         norm->gain = ss_load_ones(loader, n);
@@ -129,34 +134,44 @@ static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, const 
 
 /* Hunyuan calls its norms query_layernorm and key_layernorm; all others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
+    ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t K = (size_t)own.K, H = (size_t)arch->H, G = (size_t)own.G;
     bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (!arch->qk_norm) return;
-    load_norm(loader, &layer->q_norm,
-              rotated ? "layers.%d.self_attn.query_layernorm" : "layers.%d.self_attn.q_norm", arch,
-              all ? H * K : K);
-    load_norm(loader, &layer->k_norm,
-              rotated ? "layers.%d.self_attn.key_layernorm" : "layers.%d.self_attn.k_norm", arch,
-              all ? G * K : K);
+    ss_load_llama_norm(loader, &layer->q_norm,
+                       rotated ? "layers.%d.self_attn.query_layernorm"
+                               : "layers.%d.self_attn.q_norm",
+                       arch, all ? H * K : K);
+    ss_load_llama_norm(loader, &layer->k_norm,
+                       rotated ? "layers.%d.self_attn.key_layernorm" : "layers.%d.self_attn.k_norm",
+                       arch, all ? G * K : K);
 }
 
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t D = (size_t)arch->D, K = (size_t)arch->K;
-    size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
+    ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t D = (size_t)arch->D, K = (size_t)own.K, U = (size_t)own.U;
+    size_t H = (size_t)arch->H, G = (size_t)own.G, HK = H * K;
     bool bias = arch->attention_bias;
     ss_place q = {.in = D, .out = HK};
     if (has_pairs_side_by_side(loader, arch)) {
         q.pair = K;
-        q.unpaired = K - (size_t)arch->rotary_width;
+        q.unpaired = K - (size_t)own.rotary_width;
     }
     ss_place k = q;
-    k.out = GK;
+    k.out = G * K;
+    if (has_gates_in_q(arch)) {
+        q = (ss_place){.in = D, .out = HK, .total = 2 * HK, .group = K, .step = 2 * K};
+        ss_place gate = q;
+        gate.first = K;
+        ss_load_place(loader, &layer->gate, "layers.%d.self_attn.q_proj", bias, &gate);
+    }
     ss_load_place(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
     ss_load_place(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, &k);
-    ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, GK);
+    if (!arch->keys_as_values || arch->windowed[loader->layer])
+        ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, G * U);
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias,
-                   arch->added_heads ? K : HK, D);
+                   arch->added_heads ? U : H * U, D);
     load_qk_norms(layer, loader, arch);
     if (ss_load_has(loader, "layers.%d.self_attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "layers.%d.self_attn.sinks", 0, (size_t)arch->H);
@@ -167,18 +182,20 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
     size_t D = (size_t)arch->D;
     const char *before_ffn = "layers.%d.post_attention_layernorm";
     if (!arch->branch_only)
-        load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", arch, D);
-    ss_load_llama_heads(layer, loader, arch);
-    if (arch->branch_norms) load_norm(loader, &layer->attention_out_norm, before_ffn, arch, D);
+        ss_load_llama_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", arch, D);
+    if (ss_attention_of(arch, loader->layer) >= 0) ss_load_llama_heads(layer, loader, arch);
+    if (arch->branch_norms)
+        ss_load_llama_norm(loader, &layer->attention_out_norm, before_ffn, arch, D);
     if (arch->ffn == SS_FFN_NONE) return;
     if (arch->branch_norms) {
         before_ffn = "layers.%d.pre_feedforward_layernorm";
-        load_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm", arch, D);
+        ss_load_llama_norm(loader, &layer->ffn_out_norm, "layers.%d.post_feedforward_layernorm",
+                           arch, D);
     }
     if (arch->parallel)
         layer->ffn_norm = layer->attention_norm;
     else if (!arch->branch_only)
-        load_norm(loader, &layer->ffn_norm, before_ffn, arch, D);
+        ss_load_llama_norm(loader, &layer->ffn_norm, before_ffn, arch, D);
 }
 
 /* `place` selects the slice of a three-dimensional tensor; zero for a plain one. */
@@ -226,7 +243,7 @@ void ss_load_llama_ends(ss_model *model, ss_loader *loader) {
     if (model->arch.positions == SS_POSITIONS_LEARNED)
         model->positions =
             ss_load_numbers(loader, "embed_positions.weight", (size_t)model->arch.context, D);
-    if (!model->arch.post_norm) load_norm(loader, &model->norm, "norm", &model->arch, D);
+    if (!model->arch.post_norm) ss_load_llama_norm(loader, &model->norm, "norm", &model->arch, D);
 }
 
 void ss_llama_load(ss_model *model, ss_loader *loader) {

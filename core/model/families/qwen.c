@@ -34,8 +34,7 @@ void ss_qwen3_read(ss_arch *arch, ss_json *json) {
     apply_window(arch, json);
 }
 
-/* Refuses layers without experts: they would need a feed-forward of another width. */
-static void refuse_dense_layers(ss_json *json) {
+void ss_refuse_dense_layers(ss_json *json) {
     if (ss_json_int(json, "decoder_sparse_step", 1, 1, SS_LAYERS_MAX) != 1)
         ss_json_refuse(json, "decoder_sparse_step", "1", "more");
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "mlp_only_layers");
@@ -56,7 +55,7 @@ void ss_qwen2_moe_read(ss_arch *arch, ss_json *json) {
     arch->E = ss_json_int(json, "num_experts", 60, 1, SS_EXPERTS_MAX);
     arch->top_k = ss_json_int(json, "num_experts_per_tok", 4, 1, arch->E);
     arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
-    refuse_dense_layers(json);
+    ss_refuse_dense_layers(json);
 }
 
 /* If there is a window, all layers have it. */
@@ -73,18 +72,22 @@ void ss_qwen3_moe_read(ss_arch *arch, ss_json *json) {
     arch->E = ss_json_int(json, "num_experts", local, 1, SS_EXPERTS_MAX);
     arch->top_k = ss_json_int(json, "num_experts_per_tok", arch->E < 8 ? arch->E : 8, 1, arch->E);
     arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
-    refuse_dense_layers(json);
+    ss_refuse_dense_layers(json);
 }
 
-static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, E = (size_t)arch->E;
-    ss_load_llama_attention(layer, loader, arch);
     ss_load_linear(loader, &layer->router, "layers.%d.mlp.gate", false, D, E);
     layer->experts = ss_load_experts(loader, arch, ss_load_llama_expert);
     if (!arch->shared_F) return;
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_expert", arch,
                       (size_t)arch->shared_F);
     ss_load_linear(loader, &layer->shared_gate, "layers.%d.mlp.shared_expert_gate", false, D, 1);
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_attention(layer, loader, arch);
+    ss_load_qwen_experts(layer, loader, arch);
 }
 
 void ss_qwen_moe_load(ss_model *model, ss_loader *loader) {

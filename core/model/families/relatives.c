@@ -68,6 +68,10 @@ void ss_smollm3_read(ss_arch *arch, ss_json *json) {
 
 void ss_granite_read(ss_arch *arch, ss_json *json) {
     ss_llama_read(arch, json);
+    ss_read_granite_factors(arch, json);
+}
+
+void ss_read_granite_factors(ss_arch *arch, ss_json *json) {
     arch->embedding_scale = (float)ss_json_number(json, "embedding_multiplier", 1.0, 1e-6, 1e6);
     arch->score_scale = (float)ss_json_number(json, "attention_multiplier", 1.0, 1e-6, 1e6);
     arch->branch_scale = (float)ss_json_number(json, "residual_multiplier", 1.0, 1e-6, 1e6);

@@ -219,6 +219,10 @@ static bool is_clipped(const ss_gguf_source *source) {
     return is_among(source, "mpt\0olmo\0");
 }
 
+static bool is_lfm2(const ss_gguf_source *source) {
+    return is_type(source, "lfm2");
+}
+
 static bool is_in(const char *key, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(key, list[i])) return true;
@@ -238,6 +242,7 @@ static void refuse_unknown(ss_gguf_source *source) {
         if (is_moe(source) && is_in(key, known_moe, KNOWN_MOE)) continue;
         if (is_granite(source) && is_in(key, known_granite, KNOWN_GRANITE)) continue;
         if (is_cohere(source) && !strcmp(key, "logit_scale")) continue;
+        if (is_lfm2(source) && !strcmp(key, "shortconv.l_cache")) continue;
         if (may_have_window(source) && !strcmp(key, "attention.sliding_window")) continue;
         if (is_clipped(source) && !strcmp(key, "attention.clamp_kqv")) continue;
         if (is_type(source, "mpt") && !strcmp(key, "attention.max_alibi_bias")) continue;
@@ -422,11 +427,42 @@ static void put_clip(ss_gguf_source *source, cJSON *config) {
                                 ss_gguf_number(source, "attention.clamp_kqv", 0.0));
 }
 
+/* The heads of keys of each layer: 0 of one without attention, one number in all others. */
+static void put_mixed_layers(ss_gguf_source *source) {
+    const char *key = "attention.head_count_kv";
+    cJSON *types = cJSON_AddArrayToObject(source->config, "layer_types");
+    const cJSON *list = ss_gguf_find(source, key), *item;
+    double G = 0.0;
+    bool same = true;
+    cJSON_ArrayForEach(item, list) {
+        double own = item->valuedouble;
+        same &= own >= 0.0 && (own <= 0.0 || G <= 0.0 || fabs(own - G) < 0.5);
+        if (own > 0.0) G = own;
+        cJSON_AddItemToArray(types, cJSON_CreateString(own > 0.0 ? "full_attention" : "conv"));
+    }
+    if (!cJSON_IsArray(list) || !same)
+        ss_gguf_refuse(source, SS_UNSUPPORTED, ss_gguf_full(source, key).text,
+                       "a list of 0 and of one other number");
+    put(source, "num_key_value_heads", G);
+}
+
+/* The width of the feed-forward is that of its matrices. */
+static void put_lfm2(ss_gguf_source *source) {
+    put(source, "norm_eps",
+        ss_gguf_number(source, "attention.layer_norm_rms_epsilon", (double)NAN));
+    put(source, "conv_L_cache", ss_gguf_number(source, "shortconv.l_cache", (double)NAN));
+    put_bool(source, "block_auto_adjust_ff_dim", false);
+    put_mixed_layers(source);
+}
+
 static void put_llama(ss_gguf_source *source) {
     double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     copy(source, llama_keys);
     put_norm(source);
-    put(source, "num_key_value_heads", ss_gguf_number(source, "attention.head_count_kv", H));
+    if (is_lfm2(source))
+        put_lfm2(source);
+    else
+        put(source, "num_key_value_heads", ss_gguf_number(source, "attention.head_count_kv", H));
     put(source, "head_dim", K);
     if (is_among(source, "phi\0phi3\0stablelm\0glm4\0nemotron\0"))
         put_rotary_part(source, K, "partial_rotary_factor");

@@ -147,6 +147,22 @@ static const name glm4[] = {
     {NULL, NULL},
 };
 
+static const name lfm2[] = {
+    {"token_embd_norm", "model.embedding_norm"},
+    {"blk.#.attn_norm", "model.layers.#.operator_norm"},
+    {"blk.#.attn_output", "model.layers.#.self_attn.out_proj"},
+    {"blk.#.attn_q_norm", "model.layers.#.self_attn.q_layernorm"},
+    {"blk.#.attn_k_norm", "model.layers.#.self_attn.k_layernorm"},
+    {"blk.#.shortconv.conv", "model.layers.#.conv.conv"},
+    {"blk.#.shortconv.in_proj", "model.layers.#.conv.in_proj"},
+    {"blk.#.shortconv.out_proj", "model.layers.#.conv.out_proj"},
+    {"blk.#.ffn_norm", "model.layers.#.ffn_norm"},
+    {"blk.#.ffn_gate", "model.layers.#.feed_forward.w1"},
+    {"blk.#.ffn_up", "model.layers.#.feed_forward.w3"},
+    {"blk.#.ffn_down", "model.layers.#.feed_forward.w2"},
+    {NULL, NULL},
+};
+
 struct ss_gguf_family {
     const char *architecture, *model_type;
     const name *names, *others; /* fallback for names that the first table lacks; or NULL */
@@ -181,6 +197,7 @@ static const ss_gguf_family families[] = {
     {"nemotron", "nemotron", llama, NULL},
     {"hunyuan-dense", "hunyuan_v1_dense", hunyuan, llama},
     {"hunyuan-moe", "hunyuan_v1_moe", hunyuan, llama},
+    {"lfm2", "lfm2", lfm2, llama},
     {"falcon", "falcon", falcon, NULL},
     {"bloom", "bloom", falcon, NULL},
     {"mpt", "mpt", mpt, NULL},

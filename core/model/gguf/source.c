@@ -1,6 +1,7 @@
 #include "source.h"
 
 #include "../../math/scalar.h"
+#include "../arch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,11 +24,25 @@ static double number_of(const ss_gguf_pair *pair) {
     }
 }
 
+/* Converts an array of a number for each layer; others become empty. */
+static cJSON *list_of(const ss_gguf_pair *pair) {
+    cJSON *list = cJSON_CreateArray();
+    bool numbers = pair->type != SS_GGUF_TEXT && pair->count && pair->count <= SS_LAYERS_MAX;
+    size_t width = numbers ? pair->value.n / (size_t)pair->count : 0;
+    for (size_t i = 0; width && i < (size_t)pair->count; i++) {
+        ss_gguf_pair one = *pair;
+        one.value = (ss_bytes){pair->value.data + i * width, width};
+        double value = number_of(&one);
+        cJSON_AddItemToArray(list, cJSON_CreateNumber(isfinite(value) ? value : -1.0));
+    }
+    return list;
+}
+
 /* Converts a pair to JSON. A long text is no known choice and becomes empty, as a text ends at a
  * NUL; NaN and infinity become null. */
 static cJSON *item_of(const ss_gguf_pair *pair) {
     char text[SS_GGUF_TEXT_BYTES] = "";
-    if (pair->array) return cJSON_CreateArray();
+    if (pair->array) return list_of(pair);
     if (pair->type == SS_GGUF_BOOL) return cJSON_CreateBool(pair->value.data[0] != 0);
     if (pair->type != SS_GGUF_TEXT) {
         double value = number_of(pair);

@@ -18,7 +18,8 @@
 typedef struct ss_gguf_source {
     const ss_gguf_family *family;
     char architecture[SS_GGUF_TEXT_BYTES];
-    cJSON *pairs;    /* numbers, texts and booleans by key; arrays are stored empty */
+    cJSON *pairs;    /* numbers, texts and booleans by key; arrays longer than layers are, and of
+                        texts, are stored empty */
     cJSON *config;   /* the translated config */
     bool has_output; /* the LM head has its own tensor */
     bool attention_bias, ffn_bias;

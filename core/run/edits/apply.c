@@ -15,10 +15,10 @@
 static void change_choices(const ss_hook *hook, float layer, float head, const float *values,
                            void (*change)(ss_choice *choice, const float *values)) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
-    for (int l = 0; l < arch->L; l++)
+    for (int a = 0; a < arch->L; a++)
         for (int h = 0; h < arch->H; h++)
-            if (ss_edit_holds(layer, l) && ss_edit_holds(head, h))
-                change(&hook->pass->trace->choices[l * arch->H + h], values);
+            if (ss_edit_holds(layer, arch->layers[a]) && ss_edit_holds(head, h))
+                change(&hook->pass->trace->choices[a * arch->H + h], values);
 }
 
 static void change_operation(ss_choice *choice, const float *values) {
@@ -111,7 +111,7 @@ int ss_together_clamp_channel(const float *values) {
 
 /* The edit keeps one mean per hidden state: the embedding and each layer. */
 size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch) {
-    return (int)values[3] == CLAMP_MEAN ? (size_t)arch->L + 1 : 0;
+    return (int)values[3] == CLAMP_MEAN ? (size_t)ss_states(arch) : 0;
 }
 
 int ss_idle_clamp_channel(const float *values) {

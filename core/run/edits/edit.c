@@ -1,5 +1,7 @@
 #include "edit.h"
 
+#include "hook.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +55,8 @@ static range range_of(const ss_edit_parameter *parameter, const ss_model *model,
     switch (parameter->type) {
     case SS_EDIT_INDEX: {
         ss_trace sizes = {.model = model, .T = capacity};
+        /* An edit names a layer by its number among all. */
+        if (!strcmp(parameter->below, "L")) return (range){0, model->arch.blocks - 1, true};
         return (range){0, (double)ss_trace_size_of(&sizes, parameter->below) - 1, true};
     }
     case SS_EDIT_CHOICE: return (range){0, words_of(parameter->choices) - 1, true};
@@ -85,6 +89,15 @@ static ss_status settle(float *value, float standard, bool required, range r, in
     return ss_fail(err, SS_BAD_REQUEST, place_of(i, name).text,
                    "expected %s from %.7g to %.7g, found %.7g", r.whole ? "an integer" : "a number",
                    r.low, r.high, x);
+}
+
+/* Edits of attention select a layer that has it; those of products may select any. */
+static ss_status check_layer(const ss_edit_kind *row, const float *values, int i,
+                             const ss_model *model, ss_error *err) {
+    for (int p = 0; p < parameters_of(row) && !(row->hook_points & SS_AT_PRODUCT); p++)
+        if (!strcmp(row->parameters[p].name, "layer") && !strcmp(row->parameters[p].below, "L"))
+            return ss_edit_check_attention(&model->arch, values[p], place_of(i, "layer").text, err);
+    return SS_OK;
 }
 
 /* Checks the parameters of the edit's operation, which follow the edit's own. */
@@ -132,5 +145,6 @@ ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_m
         status = settle(&full->values[p], parameter->standard, parameter->required,
                         range_of(parameter, model, capacity), i, parameter->name, err);
     }
+    if (status == SS_OK) status = check_layer(row, full->values, i, model, err);
     return status == SS_OK ? settle_operation(full, i, err) : status;
 }

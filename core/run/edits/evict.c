@@ -40,9 +40,9 @@ typedef struct head_cache {
     float *evicted;              /* [S] field `evicted` of the trace: NaN for a kept key */
 } head_cache;
 
-static head_cache cache_of(const ss_pass *pass, int l, int h) {
+static head_cache cache_of(const ss_pass *pass, int a, int h) {
     const ss_trace *trace = pass->trace;
-    int head = l * trace->model->arch.H + h;
+    int head = a * trace->model->arch.H + h;
     size_t at = (size_t)head * (size_t)trace->slots;
     return (head_cache){pass->cache.score + at, pass->cache.score_factor + at,
                         ss_row(trace, SS_FIELD_EVICTED, head, 0)};
@@ -56,13 +56,23 @@ bool ss_evict_moves_keys(const float *values) {
     return (int)read(values).positions == IN_CACHE;
 }
 
+/* Query heads that share a key at most. */
+static int most_sharing(const ss_arch *arch) {
+    int most = 1;
+    for (int a = 0; a < arch->L; a++) {
+        int share = arch->H / ss_arch_sizes(arch, a).G;
+        most = share > most ? share : most;
+    }
+    return most;
+}
+
 /* snapkv keeps all keys after the prompt. The policies that evict by age agree across the heads
  * of a group. */
 int ss_evict_keeps(const float *values, const ss_arch *arch) {
     eviction e = read(values);
     bool alike = (int)e.policy == WINDOW || (int)e.policy == FIRST;
     if ((int)e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
-    double most = (double)e.budget * (alike ? 1 : arch->H / arch->G);
+    double most = (double)e.budget * (alike ? 1 : most_sharing(arch));
     return most < INT_MAX ? (int)most : INT_MAX;
 }
 
@@ -143,8 +153,8 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
 static void add_key(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     const ss_trace *trace = hook->pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int own = hook->own, group = hook->l * arch->G + hook->h / (arch->H / arch->G);
-    size_t K = (size_t)arch->K;
+    int own = hook->own, group = hook->a * arch->G + ss_arch_group(arch, hook->a, hook->h);
+    size_t K = (size_t)arch->K, U = (size_t)arch->U;
     cache->score[own] = 0.0f;
     cache->score_factor[own] = 1.0f;
     if ((int)e->policy == KEY_NORM) {
@@ -154,11 +164,11 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
     if ((int)e->policy == VATP) {
         const float *v = ss_row(trace, SS_FIELD_V, group, own);
         cache->score_factor[own] = 0.0f;
-        for (size_t i = 0; i < K; i++) cache->score_factor[own] += fabsf(v[i]);
+        for (size_t i = 0; i < U; i++) cache->score_factor[own] += fabsf(v[i]);
     }
     if ((int)e->policy == RANDOM)
         cache->score[own] =
-            ss_drawn((uint32_t)e->seed, (uint32_t)(hook->l * arch->H + hook->h), (uint32_t)hook->t);
+            ss_drawn((uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
 }
 
 /* True if attention weights determine the eviction scores. */
@@ -210,11 +220,14 @@ static void add_weights_again(void *context, int t, int n, const float *x, size_
 
 void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p) {
     eviction e = read(values);
-    int H = from->model->arch.H;
+    const ss_arch *arch = &from->model->arch;
+    int H = arch->H;
     ss_map_link(from);
-    for (int head = 0; head < from->model->arch.L * H; head++) {
-        replay of = {
-            {.pass = pass, .l = head / H, .h = head % H}, &e, cache_of(pass, head / H, head % H)};
+    for (int head = 0; head < arch->L * H; head++) {
+        int a = head / H;
+        replay of = {{.pass = pass, .l = arch->layers[a], .a = a, .h = head % H},
+                     &e,
+                     cache_of(pass, a, head % H)};
         if (!ss_edit_holds(e.layer, of.query.l) || !ss_edit_holds(e.head, of.query.h)) continue;
         for (int t = 0; t < p; t++) {
             set_query(&of.query, t);
@@ -298,9 +311,9 @@ static size_t rotary_row(const ss_pass *pass, int back) {
     const ss_model *model = pass->trace->model;
     const float *frequencies[] = {model->rotary, model->window_rotary};
     size_t row = (size_t)(back % SS_ROTARY_ROWS);
-    size_t pairs = (size_t)model->arch.rotary_width / 2;
     if (pass->cache.rotary_back[row] == back) return row;
     for (int i = 0; i < (model->arch.own_rotary ? 2 : 1); i++) {
+        size_t pairs = ss_arch_pairs(&model->arch, i);
         ss_angles at = {pass->cache.rotary[i].cosine + row * pairs,
                         pass->cache.rotary[i].sine + row * pairs};
         ss_rotary_angles(&at, frequencies[i], 1.0f, pairs, &(int32_t){-back}, 1);
@@ -313,9 +326,10 @@ static size_t rotary_row(const ss_pass *pass, int back) {
 static void rotate_query(const ss_hook *hook, int back, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K;
-    size_t pairs = ss_arch_rotates(arch, hook->l) ? (size_t)arch->rotary_width / 2 : 0;
+    size_t pairs =
+        ss_arch_rotates(arch, hook->a) ? (size_t)ss_arch_sizes(arch, hook->a).rotary_width / 2 : 0;
     const ss_angles *rotary =
-        &hook->pass->cache.rotary[arch->own_rotary && arch->windowed[hook->l]];
+        &hook->pass->cache.rotary[arch->own_rotary && arch->windowed[hook->a]];
     size_t row = rotary_row(hook->pass, back) * pairs;
     ss_rotate(out, hook->q, rotary->cosine + row, rotary->sine + row, pairs);
     memcpy(out + 2 * pairs, hook->q + 2 * pairs, (K - 2 * pairs) * sizeof *out);
@@ -332,9 +346,9 @@ static void rotate_scores(const ss_hook *hook) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t K = (size_t)arch->K;
-    int g = hook->h / (arch->H / arch->G), shift = 0;
+    int g = ss_arch_group(arch, hook->a, hook->h), shift = 0;
     int from = pass->positions[hook->t] - scratch->ranks[hook->own];
-    const float *k = ss_row(pass->trace, SS_FIELD_K, hook->l * arch->G + g, 0);
+    const float *k = ss_row(pass->trace, SS_FIELD_K, hook->a * arch->G + g, 0);
     float *q = scratch->queries; /* free here: these heads have no feature map */
     if (hook->bias && from > 0) {
         rotate_query(hook, shift = from, q);
@@ -353,7 +367,7 @@ static void rotate_scores(const ss_hook *hook) {
 void ss_apply_evict(const ss_hook *hook, const float *values) {
     eviction e = read(values);
     if (!ss_edit_holds(e.layer, hook->l) || !ss_edit_holds(e.head, hook->h)) return;
-    head_cache cache = cache_of(hook->pass, hook->l, hook->h);
+    head_cache cache = cache_of(hook->pass, hook->a, hook->h);
     if (hook->point == SS_AT_MASK) {
         if (!hook->again) {
             add_key(hook, &e, &cache);
@@ -378,11 +392,12 @@ static void move_row(float *rows, size_t width, int n, int stride, int from, int
     }
 }
 
-void ss_cache_compact(ss_pass *pass, int l, int g, int slots) {
+void ss_cache_compact(ss_pass *pass, int a, int g, int slots) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int share = arch->H / arch->G, S = trace->slots, group = l * arch->G + g, kept = 0;
-    head_cache first = cache_of(pass, l, g * share);
+    int share = arch->H / ss_arch_sizes(arch, a).G, S = trace->slots, group = a * arch->G + g,
+        kept = 0;
+    head_cache first = cache_of(pass, a, g * share);
     float *k = ss_row(trace, SS_FIELD_K, group, 0), *v = ss_row(trace, SS_FIELD_V, group, 0);
     int32_t *tokens = pass->cache.tokens + (size_t)group * (size_t)S;
     for (int j = 0; j < slots; j++) {
@@ -391,7 +406,7 @@ void ss_cache_compact(ss_pass *pass, int l, int g, int slots) {
         if (!stays) continue;
         tokens[kept] = tokens[j];
         move_row(k, (size_t)arch->K, 1, S, j, kept);
-        move_row(v, (size_t)arch->K, 1, S, j, kept);
+        move_row(v, (size_t)arch->U, 1, S, j, kept);
         move_row(first.score, 1, share, S, j, kept);
         move_row(first.score_factor, 1, share, S, j, kept);
         move_row(first.evicted, 1, share, S, j, kept++);

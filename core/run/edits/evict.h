@@ -25,6 +25,6 @@ void ss_evict_none(ss_pass *pass);
 void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p);
 
 /* Moves the keys that a head of group g in layer l still keeps to the first of `slots` slots. */
-void ss_cache_compact(ss_pass *pass, int l, int g, int slots);
+void ss_cache_compact(ss_pass *pass, int a, int g, int slots);
 
 #endif

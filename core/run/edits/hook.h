@@ -9,7 +9,8 @@ typedef struct ss_hook {
     ss_pass *pass;
     ss_scratch *scratch; /* for hook points of one query */
     unsigned point;      /* SS_AT_... */
-    int l, h;            /* layer; query head, for hook points of one query */
+    int l, a;            /* layer; its index among those with attention, for points in it */
+    int h;               /* query head, for hook points of one query */
     int t, n;            /* rows [t, t+n) */
     float *rows;         /* [n][heads][width] */
     size_t heads, width;
@@ -50,5 +51,9 @@ float *ss_kept_of(const ss_hook *hook, const float *values);
 
 /* True if `wanted`, a layer, head or token that an edit names, is `index` or means all of them. */
 bool ss_edit_holds(float wanted, int index);
+
+/* SS_BAD_REQUEST if `layer`, one of all or NaN, has no attention. */
+ss_status ss_edit_check_attention(const ss_arch *arch, float layer, const char *where,
+                                  ss_error *err);
 
 #endif

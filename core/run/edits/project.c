@@ -21,13 +21,13 @@ enum { STREAM, HEADS };
 #define DEPENDENT 1e-4f
 
 static size_t width_of(const float *values, const ss_arch *arch) {
-    return (size_t)((int)values[FROM] == STREAM ? arch->D : arch->K);
+    return (size_t)((int)values[FROM] == STREAM ? arch->D : arch->U);
 }
 
 /* Keeps one direction per head. In the stream those of a layer are orthonormal, else each has
  * length 1; heads without a direction have zeros. */
 size_t ss_keeps_project(const float *values, const ss_arch *arch) {
-    return (size_t)arch->L * (size_t)arch->H * width_of(values, arch);
+    return (size_t)arch->blocks * (size_t)arch->H * width_of(values, arch);
 }
 
 int ss_idle_project(const float *values) {
@@ -69,16 +69,16 @@ static void find_tags(const ss_hook *hook, const float *values, const float *key
                       float *directions, size_t n) {
     const ss_model *model = hook->pass->trace->model;
     const ss_arch *arch = &model->arch;
-    size_t H = (size_t)arch->H, K = (size_t)arch->K, share = H / (size_t)arch->G;
+    size_t H = (size_t)arch->H, U = hook->width, share = H / hook->heads;
     bool is_stream = (int)values[FROM] == STREAM;
     float *row = hook->pass->work;
     for (size_t d = 0; d < n; d++) {
         if (is_stream) ss_matrix_output(row, &model->layers[hook->l].o.w, d);
         for (size_t h = 0; h < H; h++) {
-            const float *v = key_values + h / share * K;
-            const float *of_head = row + (arch->added_heads ? 0 : h * K);
+            const float *v = key_values + h / share * U;
+            const float *of_head = row + (arch->added_heads ? 0 : h * U);
             bool is_meant = ss_edit_holds(values[HEAD], (int)h);
-            directions[h * n + d] = !is_meant ? 0.0f : is_stream ? ss_dot(of_head, v, K) : v[d];
+            directions[h * n + d] = !is_meant ? 0.0f : is_stream ? ss_dot(of_head, v, U) : v[d];
         }
     }
 }
@@ -108,10 +108,11 @@ static void keep_directions(const ss_hook *hook, const float *values, float *dir
 void ss_apply_project(const ss_hook *hook, const float *values) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     int layer = hook->l - (hook->point == SS_AT_HIDDEN);
-    size_t H = (size_t)arch->H, n = width_of(values, arch);
+    size_t H = (size_t)arch->H, room = H * width_of(values, arch);
+    size_t n = (int)values[FROM] == STREAM ? (size_t)arch->D : hook->width;
     unsigned point = (int)values[FROM] == STREAM ? SS_AT_HIDDEN : SS_AT_HEADS;
     if (layer < 0 || !ss_edit_holds(values[LAYER], layer)) return;
-    float *directions = ss_kept_of(hook, values) + (size_t)layer * H * n;
+    float *directions = ss_kept_of(hook, values) + (size_t)layer * room;
     if (hook->point == SS_AT_VALUES) keep_directions(hook, values, directions, n);
     if (hook->point != point) return;
     for (int i = 0; i < hook->n; i++) {

@@ -37,14 +37,14 @@ int ss_together_quantise(const float *values) {
 
 /* Columns of the widest rows that the edit rounds. */
 static size_t columns_of(const ss_arch *arch) {
-    int heads = arch->H * arch->K;
+    int heads = arch->H * (arch->K > arch->U ? arch->K : arch->U);
     return (size_t)(heads > arch->D ? heads : arch->D);
 }
 
 /* Keeps one range per layer, or per column of each layer. */
 size_t ss_keeps_quantise(const float *values, const ss_arch *arch) {
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(arch) : 1;
-    return is_together(values) ? ((size_t)arch->L + 1) * ranges * 2 : 0;
+    return is_together(values) ? (size_t)ss_states(arch) * ranges * 2 : 0;
 }
 
 /* ---- numbers that share a scale ------------------------------------------------------------ */
@@ -141,11 +141,13 @@ static void add_errors(const ss_linear *linear, const float *values, float *work
 static void count_weights(const ss_pass *pass, const float *values) {
     const ss_model *model = pass->trace->model;
     float *counted = ss_floats(pass->trace, SS_FIELD_WEIGHT_ROUNDED);
-    for (int l = 0; counted && l < model->arch.L; l++, counted += 2) {
+    for (int a = 0; counted && a < model->arch.L; a++, counted += 2) {
+        int l = model->arch.layers[a];
         const ss_layer *at = &model->layers[l];
-        const ss_linear *const own[] = {&at->q,        &at->k,          &at->v,        &at->o,
-                                        &at->gate,     &at->router,     &at->ffn.gate, &at->ffn.up,
-                                        &at->ffn.down, &at->shared_gate};
+        const ss_linear *const own[] = {
+            &at->q,        &at->k,         &at->v,       &at->o,        &at->gate,
+            &at->router,   &at->ffn.gate,  &at->ffn.up,  &at->ffn.down, &at->shared_gate,
+            &at->q_latent, &at->kv_latent, &at->k_shared};
         double sums[2] = {0};
         if (!ss_edit_holds(values[LAYER], l)) continue;
         for (size_t i = 0; i < sizeof own / sizeof *own; i++)
@@ -210,6 +212,8 @@ ss_status ss_check_quantise(const ss_pass *pass, const float *values, const char
         return ss_fail(err, SS_BAD_REQUEST, where,
                        "expected a prompt of more tokens than the %.7g that stay exact, found %.7g",
                        (double)values[FIRST], (double)values[PROMPT]);
+    if ((int)values[WHAT] < HIDDEN)
+        return ss_edit_check_attention(&pass->trace->model->arch, values[LAYER], where, err);
     if ((int)values[WHAT] != WEIGHTS) return SS_OK;
     if ((int)values[BY] == TOKEN || values[FIRST] > 0.0f)
         return ss_fail(err, SS_BAD_REQUEST, where,
@@ -265,6 +269,6 @@ void ss_apply_quantise(const ss_hook *hook, const float *values) {
     /* Excludes the LM head, which is in no layer, and feature maps, which are part of the
      * operation and work in place. */
     int layer = hook->pass->layer;
-    bool own = layer < hook->pass->trace->model->arch.L && hook->in != hook->rows;
+    bool own = layer < hook->pass->trace->model->arch.blocks && hook->in != hook->rows;
     if (own && ss_edit_holds(values[LAYER], layer)) quantise_weights(hook, values);
 }

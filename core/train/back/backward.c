@@ -30,6 +30,7 @@ static bool any_unrotated(const ss_arch *arch) {
 
 ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
     const char *what = arch->E                           ? "experts"
+                       : arch->mixer.kind                ? "mixers"
                        : arch->ffn == SS_FFN_NONE        ? "no feed-forward"
                        : arch->branch_norms              ? "branch norms"
                        : is_other(arch->branch_scale)    ? "scaled branches"
@@ -38,6 +39,10 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                        : arch->one_more_gain             ? "gains of 1 + w"
                        : any_unrotated(arch)             ? "layers without rotary positions"
                        : arch->parallel                  ? "parallel blocks"
+                       : arch->kv_latent                 ? "latent attention"
+                       : arch->sizes[0].K                ? "layers of other sizes"
+                       : arch->U != arch->K              ? "values of another width"
+                       : arch->value_norm                ? "norms of values"
                        : arch->qk_norm                   ? "norms of queries and keys"
                        : arch->qkv_clip > 0.0f           ? "clipped queries, keys and values"
                        : arch->score_cap > 0.0f          ? "soft caps"

@@ -6,6 +6,7 @@ For every family: the given sizes, and every other key with the value that trans
 key must mean the same as one without it.
 """
 
+import json
 from typing import Any
 
 import transformers
@@ -35,6 +36,11 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "qwen2_moe": (transformers.Qwen2MoeConfig, SIZES),
     "qwen3": (transformers.Qwen3Config, SIZES),
     "qwen3_moe": (transformers.Qwen3MoeConfig, SIZES),
+    # Every fourth layer has attention.
+    "qwen3_next": (transformers.Qwen3NextConfig, SIZES | {"num_hidden_layers": 4}),
+    "qwen3_5_text": (transformers.Qwen3_5TextConfig, SIZES | {"num_hidden_layers": 4}),
+    "lfm2": (transformers.Lfm2Config, SIZES),
+    "falcon_h1": (transformers.FalconH1Config, SIZES),
     "olmo2": (transformers.Olmo2Config, SIZES),
     "olmo3": (transformers.Olmo3Config, SIZES),
     "seed_oss": (transformers.SeedOssConfig, SIZES),
@@ -60,6 +66,8 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "hunyuan_v1_moe": (transformers.HunYuanMoEV1Config, SIZES),
     "gemma2": (transformers.Gemma2Config, SIZES),
     "gemma3_text": (transformers.Gemma3TextConfig, SIZES),
+    # The core refuses per-layer embeddings, which the default has.
+    "gemma4_text": (transformers.Gemma4TextConfig, SIZES | {"hidden_size_per_layer_input": 0}),
     "falcon": (transformers.FalconConfig, WITHOUT_F),
     "bloom": (transformers.BloomConfig,
               dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61)),
@@ -68,6 +76,14 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "gpt_oss": (transformers.GptOssConfig, SIZES | {
         "rope_parameters": {"rope_type": "default", "rope_theta": 150000.0}}),
     "bert": (transformers.BertConfig, SIZES),
+    "deepseek_v2": (transformers.DeepseekV2Config, SIZES | {"num_experts_per_tok": 6}),
+    "deepseek_v3": (transformers.DeepseekV3Config, SIZES | {"num_attention_heads": 128}),
+    "granite_swa": (transformers.GraniteSWAConfig, SIZES),
+    "mimo_v2_flash": (transformers.MiMoV2FlashConfig, SIZES),
+    "apertus": (transformers.ApertusConfig, SIZES),
+    "phimoe": (transformers.PhimoeConfig, SIZES),
+    "dots1": (transformers.Dots1Config, SIZES | {
+        "n_routed_experts": 128, "num_experts_per_tok": 6, "n_shared_experts": 2}),
 }
 
 
@@ -75,8 +91,11 @@ def main() -> None:
     defaults: dict[str, Any] = {}
     of_all = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
     for family, (config, sizes) in FAMILIES.items():
-        filled = config(**sizes).to_dict()
-        rest = {key: value for key, value in filled.items()
+        filled = config(**sizes)
+        # JSON has no infinite numbers; transformers spells them.
+        spelled = json.loads(filled.to_json_string(use_diff=False))
+        rest = {key: spelled[key] if isinstance(value, (list, tuple)) else value
+                for key, value in filled.to_dict().items()
                 if key not in sizes and key not in of_all}
         defaults[family] = {"given": {"model_type": family} | sizes, "defaults": rest}
     write_json(GOLDEN / "defaults.json",

@@ -11,11 +11,14 @@ gains and biases are random. The script reads the weights back from the saved fi
 import json
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from transformers.models.gpt_oss import modeling_gpt_oss
+from transformers.models.granite_swa import modeling_granite_swa
 
 from ..files import write_json
 from . import GOLDEN
@@ -31,7 +34,13 @@ SIZES: dict[str, Any] = dict(
     bos_token_id=0, eos_token_id=1, pad_token_id=None,
 )
 
+# Tokens of models with mixers: more than the 64 that transformers computes at a time, and no multiple.
+MIXED_T = 70
+# What layer_types calls layers without attention.
+WITHOUT = ("linear_attention", "conv")
+
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
+Trace = Callable[[transformers.PreTrainedModel, str, Tensor], dict[str, Tensor]]
 
 
 def lively(name: str, shape: torch.Size, generator: torch.Generator, centre: float) -> Tensor:
@@ -53,45 +62,54 @@ def fill(model: transformers.PreTrainedModel, generator: torch.Generator, centre
     with torch.no_grad():
         for name, w in model.named_parameters():
             w.copy_(lively(name, w.shape, generator, centre))
+        for name, w in model.named_buffers():
+            if name.endswith(("score_correction_bias", "layer_scalar")):
+                w.copy_(lively(name, w.shape, generator, centre))
 
 
-def routers_of(model: transformers.PreTrainedModel) -> list[torch.nn.Module]:
-    return [module for name, module in model.named_modules()
-            if type(module).__name__.endswith(("TopKRouter", "MoEV1Gate"))]
+def routers_of(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Module]:
+    """The routers by their layers; layers without experts have none."""
+    return {int(name.split(".layers.")[1].split(".")[0]): module for name, module in model.named_modules()
+            if type(module).__name__.lower().endswith(("topkrouter", "moev1gate"))}
 
 
 def trace_of(model: transformers.PreTrainedModel, final_norm: str,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Like hf_trace, plus router [L, T, E]: the weight of each expert, 0 if not selected."""
-    weights: list[Tensor] = []
+    """Like hf_trace, plus router [L, T, E]: the weight of each expert, 0 if not selected, in layers with attention."""
+    weights: dict[torch.nn.Module, Tensor] = {}
 
-    def record(_: torch.nn.Module, __: Any, output: tuple[Tensor, ...]) -> None:
+    def record(router: torch.nn.Module, _: Any, output: tuple[Tensor, ...]) -> None:
         logits, chosen, experts = output
-        weights.append(torch.zeros_like(logits, dtype=chosen.dtype).scatter(-1, experts, chosen))
+        weights[router] = torch.zeros_like(logits, dtype=chosen.dtype).scatter(-1, experts, chosen)
 
-    hooks = [router.register_forward_hook(record) for router in routers_of(model)]
+    routers = routers_of(model)
+    hooks = [router.register_forward_hook(record) for router in routers.values()]
     trace = hf_trace(model, model.get_submodule(final_norm), tokens)
     for hook in hooks:
         hook.remove()
     if not model.can_generate():  # a query sees the token that it would have to predict
         del trace["loss"]
+    L = model.config.get_text_config().num_hidden_layers
     if weights:
-        trace["router"] = torch.stack(weights)
-    assert len(trace["hidden"]) == model.config.get_text_config().num_hidden_layers + 1
+        kinds = getattr(model.config, "layer_types", None) or [""] * L
+        none = torch.zeros_like(next(iter(weights.values())))
+        trace["router"] = torch.stack([weights[routers[n]] if n in routers else none
+                                       for n, kind in enumerate(kinds) if kind not in WITHOUT])
+    assert len(trace["hidden"]) == L + 1
     return trace
 
 
 def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
          final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, centre: float = 1.0,
-         part: str = "", edit: Edit | None = None,
-         rename: Callable[[str], str] | None = None, has_head: bool = True) -> None:
+         part: str = "", edit: Edit | None = None, maps: Trace = trace_of,
+         rename: Callable[[str], str] | None = None, has_head: bool = True, length: int = T) -> None:
     """Store `part` of the model (default: all) and its trace. `rename` maps tensor names to those in the file;
-    has_head: that part has the weights of the logits."""
+    has_head: that part has the weights of the logits; maps: the trace that has the weights of attention."""
     generator = torch.Generator().manual_seed(23)
     model.eval()
     fill(model, generator, centre)
     sizes = model.config.get_text_config()
-    tokens = torch.randint(sizes.vocab_size, (T,), generator=generator)
+    tokens = torch.randint(sizes.vocab_size, (length,), generator=generator)
     folder = GOLDEN / name
     model.to(dtype)
     (model.get_submodule(part) if part else model).save_pretrained(folder)
@@ -106,12 +124,13 @@ def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
         write_json(folder / "config.json", edit(config))
     read = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
                                        experts_implementation="eager")
-    expected = trace_of(read, final_norm, tokens)
+    expected = trace_of(read, final_norm, tokens) | {"att": maps(read, final_norm, tokens)["att"]}
     if not has_head:
         del expected["logits"]
     store(folder, expected)
     (folder / "golden.safetensors").chmod(0o644)
     precise = trace_of(read.double(), final_norm, tokens)
+    precise["att"] = maps(read, final_norm, tokens)["att"]
     worst = max(scaled_error(precise[key], expected[key])
                 for key in ("logits", "att", "hidden") if key in expected)
     describe(folder, model.config.model_type, "softmax", notes, script="write_families.py",
@@ -403,6 +422,107 @@ def qwen3_moe() -> None:
         norm_topk_prob=True, use_sliding_window=True, sliding_window=6))),
         "3 of 5 experts whose weights sum to 1; every layer has a window of 6 keys.",
         dtype=torch.bfloat16, edit=old_rope)
+
+
+# Odd sizes: three heads share a key, a head of keys of the mixer serves two of values.
+MIXED: dict[str, Any] = SIZES | dict(
+    num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=12, max_position_embeddings=80)
+DELTA: dict[str, Any] = MIXED | dict(
+    linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6, linear_value_head_dim=5,
+    rope_parameters={"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5})
+
+
+def old_delta(config: dict[str, Any]) -> dict[str, Any]:
+    """The keys of published files: an interval in place of layer_types, flat rotary parameters."""
+    del config["layer_types"]
+    rope = config.pop("rope_parameters")
+    return config | {"full_attention_interval": 2, "rope_theta": rope["rope_theta"], "rope_scaling": None,
+                     "partial_rotary_factor": rope["partial_rotary_factor"]}
+
+
+def qwen3_next() -> None:
+    case("hf-qwen3_next", transformers.Qwen3NextForCausalLM(eager(transformers.Qwen3NextConfig(
+        **DELTA, full_attention_interval=2, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
+        shared_expert_intermediate_size=24, norm_topk_prob=True))),
+        "Attention in every second layer, with a gate; Gated DeltaNet in the others; the keys of published files.",
+        centre=0.0, dtype=torch.bfloat16, edit=old_delta, length=MIXED_T)
+
+
+def qwen3_next_types() -> None:
+    case("hf-qwen3_next-types", transformers.Qwen3NextForCausalLM(eager(transformers.Qwen3NextConfig(
+        **DELTA | {"num_hidden_layers": 3}, layer_types=["full_attention", "linear_attention", "linear_attention"],
+        attention_bias=True, linear_conv_kernel_dim=3, tie_word_embeddings=True, num_experts=4, num_experts_per_tok=2,
+        moe_intermediate_size=12, shared_expert_intermediate_size=28, norm_topk_prob=False))),
+        "Attention in the first of three layers, with biases; shares of all experts; a tied head.",
+        centre=0.0, length=MIXED_T)
+
+
+def qwen3_5() -> None:
+    case("hf-qwen3_5", transformers.Qwen3_5ForCausalLM(eager(transformers.Qwen3_5TextConfig(
+        **DELTA, layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"]))),
+        "One feed-forward for all tokens; attention in the third of four layers.", centre=0.0, length=MIXED_T)
+
+
+def qwen3_5_whole() -> None:
+    rope = {"mrope_section": [1, 1, 1], "mrope_interleaved": True, **DELTA["rope_parameters"]}
+    text = transformers.Qwen3_5TextConfig(**DELTA | {"rope_parameters": rope, "num_hidden_layers": 2},
+                                          full_attention_interval=2)
+    vision = transformers.models.qwen3_5.Qwen3_5VisionConfig(
+        depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=32, num_position_embeddings=16)
+    config = eager(transformers.Qwen3_5Config(text_config=text.to_dict(), vision_config=vision.to_dict()))
+    config.text_config._attn_implementation = "eager"
+    case("hf-qwen3_5-whole", transformers.Qwen3_5ForConditionalGeneration(config),
+         "The text model inside the multimodal one, with its rotary sections, which text does not see.",
+         final_norm="model.language_model.norm", centre=0.0, length=MIXED_T)
+
+
+def lfm2() -> None:
+    sizes = {key: value for key, value in MIXED.items() if key != "head_dim"}
+    case("hf-lfm2", transformers.Lfm2ForCausalLM(eager(transformers.Lfm2Config(
+        **sizes | {"hidden_size": 36}, layer_types=["conv", "full_attention", "conv", "full_attention"],
+        conv_bias=True, norm_eps=1e-3, block_multiple_of=8, block_ffn_dim_multiplier=1.3, tie_word_embeddings=False,
+        rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
+        "Short convolutions with biases in two of four layers; a feed-forward of an adjusted width.",
+        final_norm="model.embedding_norm", length=MIXED_T)
+
+
+def old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
+    """The keys of the first published files."""
+    del config["layer_types"]
+    return old_rope(config) | {"full_attn_idxs": [1], "block_ff_dim": config.pop("intermediate_size"),
+                               "tie_embedding": config.pop("tie_word_embeddings")}
+
+
+def lfm2_indices() -> None:
+    case("hf-lfm2-indices", transformers.Lfm2ForCausalLM(eager(transformers.Lfm2Config(
+        **SIZES | {"num_hidden_layers": 3}, full_attn_idxs=[1], conv_L_cache=4, block_auto_adjust_ff_dim=False,
+        rope_parameters={"rope_type": "default", "rope_theta": 500.0}))),
+        "A list of the layers with attention; a longer convolution, no biases, a tied head, BF16.",
+        final_norm="model.embedding_norm", dtype=torch.bfloat16, edit=old_lfm2)
+
+
+MAMBA: dict[str, Any] = MIXED | dict(
+    num_hidden_layers=2, mamba_d_ssm=24, mamba_n_heads=4, mamba_d_head=6, mamba_d_state=7, mamba_n_groups=2,
+    mamba_chunk_size=16, rope_parameters={"rope_type": "default", "rope_theta": 500.0})
+
+
+def falcon_h1() -> None:
+    case("hf-falcon_h1", transformers.FalconH1ForCausalLM(eager(transformers.FalconH1Config(
+        **MAMBA, mamba_rms_norm=True, mamba_norm_before_gate=False, attention_in_multiplier=0.7,
+        attention_out_multiplier=1.2, key_multiplier=0.6, embedding_multiplier=1.5, lm_head_multiplier=0.4,
+        mlp_multipliers=[0.8, 1.3], ssm_in_multiplier=0.9, ssm_out_multiplier=0.6,
+        ssm_multipliers=[0.7, 1.1, 0.8, 0.9, 1.2]))),
+        "Mamba-2 beside attention in each layer, normed after its gate; every multiplier.",
+        final_norm="model.final_layernorm", length=MIXED_T)
+
+
+def falcon_h1_biases() -> None:
+    case("hf-falcon_h1-biases", transformers.FalconH1ForCausalLM(eager(transformers.FalconH1Config(
+        **MAMBA | {"mamba_n_groups": 1, "mamba_d_ssm": None, "mamba_expand": 1, "mamba_d_head": "auto"},
+        mamba_d_conv=3, attention_bias=True, mlp_bias=True, mamba_proj_bias=True, projectors_bias=True,
+        time_step_limit=[0.4, 1.5], tie_word_embeddings=True))),
+        "Biases everywhere, steps that are clipped, no norm before the output, one group, a tied head.",
+        final_norm="model.final_layernorm", dtype=torch.bfloat16, length=MIXED_T)
 
 
 def olmo2() -> None:
@@ -705,6 +825,34 @@ def gemma3_whole() -> None:
          final_norm="model.language_model.norm", dtype=torch.bfloat16, centre=0.0)
 
 
+def gemma4(**more: Any) -> transformers.PreTrainedModel:
+    sizes = SIZES | {"head_dim": 8, "num_hidden_layers": 3, "sliding_window": 5, "hidden_size_per_layer_input": 0,
+                     "max_position_embeddings": 64, "pad_token_id": 0}
+    return transformers.Gemma4ForCausalLM(eager(transformers.Gemma4TextConfig(**sizes | more)))
+
+
+GEMMA4_ROPE = {
+    "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.4, "factor": 1.5, "rope_theta": 100.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+}
+
+
+def gemma4_keys() -> None:
+    case("hf-gemma4", gemma4(
+        global_head_dim=14, num_global_key_value_heads=1, attention_k_eq_v=True, final_logit_softcapping=2.0,
+        attention_bias=True, rope_parameters=GEMMA4_ROPE,
+        layer_types=["sliding_attention", "full_attention", "full_attention"]),
+        "Layers that see all keys have one key/value head of 14 numbers, whose values are their keys, and rotate two of "
+        "seven pairs; the others have two of 8, and a window of 5 keys; values are normed; a factor after each layer.",
+        dtype=torch.bfloat16)
+
+
+def gemma4_narrow() -> None:
+    case("hf-gemma4-narrow", gemma4(
+        global_head_dim=6, num_hidden_layers=6, rope_parameters=GEMMA4_ROPE, tie_word_embeddings=False),
+        "Narrower heads in the last layer, which alone sees all keys; values of its own.", dtype=torch.bfloat16)
+
+
 def gpt_oss() -> None:
     sizes = SIZES | {"head_dim": 16, "intermediate_size": 24, "max_position_embeddings": 384}
     case("hf-gpt_oss", transformers.GptOssForCausalLM(eager(transformers.GptOssConfig(
@@ -738,6 +886,127 @@ def qwen2_moe_norm() -> None:
     case("hf-qwen2_moe-norm", qwen2_moe(norm_topk_prob=True),
          "3 of 5 experts whose weights sum to 1, and an expert for all tokens.",
          dtype=torch.bfloat16)
+
+
+LATENT = SIZES | dict(
+    num_key_value_heads=4, num_hidden_layers=3, kv_lora_rank=18, qk_rope_head_dim=6, qk_nope_head_dim=8,
+    v_head_dim=11, first_k_dense_replace=1, n_routed_experts=8, moe_intermediate_size=12)
+
+
+def deepseek_v2(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.DeepseekV2ForCausalLM(eager(transformers.DeepseekV2Config(**LATENT | more)))
+
+
+def deepseek_v2_groups() -> None:
+    case("hf-deepseek_v2", deepseek_v2(
+        q_lora_rank=None, n_shared_experts=2, num_experts_per_tok=3, topk_method="group_limited_greedy",
+        n_group=4, topk_group=2, routed_scaling_factor=1.5, max_position_embeddings=64,
+        rope_parameters={"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale_all_dim": 0.7,
+                         "original_max_position_embeddings": 16}),
+        "Latent attention without compressed queries, values narrower than keys; a first layer without experts, "
+        "then 3 of 8 experts out of 2 of 4 groups and two for all tokens; YaRN that scales scores.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def deepseek_v2_greedy() -> None:
+    case("hf-deepseek_v2-greedy", deepseek_v2(
+        q_lora_rank=14, n_shared_experts=1, num_experts_per_tok=2, v_head_dim=19, attention_bias=True,
+        first_k_dense_replace=0, num_hidden_layers=2),
+        "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer.",
+        dtype=torch.bfloat16)
+
+
+def deepseek_v3() -> None:
+    case("hf-deepseek_v3", transformers.DeepseekV3ForCausalLM(eager(transformers.DeepseekV3Config(
+        **LATENT | {"v_head_dim": 14, "max_position_embeddings": 64}, q_lora_rank=14, n_group=4, topk_group=2,
+        num_experts_per_tok=3, rope_parameters={
+            "rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale": 1.2, "mscale_all_dim": 0.7,
+            "original_max_position_embeddings": 16}))),
+        "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def dots1() -> None:
+    case("hf-dots1", transformers.Dots1ForCausalLM(eager(transformers.Dots1Config(
+        **SIZES | {"head_dim": 10, "num_hidden_layers": 3}, first_k_dense_replace=1, n_routed_experts=6,
+        moe_intermediate_size=12, n_shared_experts=2, num_experts_per_tok=2, routed_scaling_factor=1.5,
+        sliding_window=6, max_window_layers=2,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
+        "Queries and keys normed by heads; experts of deepseek_v3 whose weights are sigmoids; a window of 6 keys in "
+        "the last layer.", dtype=torch.bfloat16, edit=old_rope)
+
+
+def beside_sinks(model: transformers.PreTrainedModel, final_norm: str, tokens: Tensor) -> dict[str, Tensor]:
+    """The trace of a granite_swa that computes attention as gpt_oss does, whose weights leave a share to the sink: its
+    own give weights that sum to 1, and scale the output instead."""
+    with mock.patch.object(modeling_granite_swa, "eager_attention_forward", modeling_gpt_oss.eager_attention_forward):
+        trace = trace_of(model, final_norm, tokens)
+    assert scaled_error(trace["hidden"], trace_of(model, final_norm, tokens)["hidden"]) < 1e-6
+    return trace
+
+
+def granite_swa(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.GraniteSWAForCausalLM(eager(transformers.GraniteSWAConfig(
+        **SIZES | more, sliding_window=6)))
+
+
+def granite_swa_bases() -> None:
+    case("hf-granite_swa", granite_swa(
+        num_hidden_layers=5, layer_rope_theta=[50.0, 100.0, 0, 100.0, 0], embedding_multiplier=3.0,
+        residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0),
+        "Granite's factors; a sink logit for each head; every fourth layer sees all keys, the others 6; two bases of "
+        "rotary positions, and layers without them.", dtype=torch.bfloat16, maps=beside_sinks)
+
+
+def granite_swa_types() -> None:
+    case("hf-granite_swa-types", granite_swa(
+        layer_types=["sliding_attention", "full_attention"], attention_bias=True, mlp_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}),
+        "layer_types of its own, one base, biases.", dtype=torch.bfloat16, edit=old_rope, maps=beside_sinks)
+
+
+def mimo(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.MiMoV2FlashForCausalLM(eager(transformers.MiMoV2FlashConfig(
+        **SIZES | {"num_key_value_heads": 1, "head_dim": 14, "v_head_dim": 9, "num_hidden_layers": 3} | more,
+        sliding_window=6, n_routed_experts=6, moe_intermediate_size=12, num_experts_per_tok=2)))
+
+
+def mimo_defaults() -> None:
+    case("hf-mimo_v2_flash", mimo(num_hidden_layers=7, mlp_layer_types=["dense", "sparse"] * 3 + ["sparse"]),
+         "Layers with a window have two key/value heads and sink logits, the others one and none; values narrower than "
+         "keys, and scaled; two rotations of four dimensions; layers without experts.", dtype=torch.bfloat16)
+
+
+def mimo_types() -> None:
+    case("hf-mimo_v2_flash-types", mimo(
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"], attention_bias=True,
+        attention_value_scale=None, n_group=3, topk_group=2, routed_scaling_factor=1.5, norm_topk_prob=False,
+        v_head_dim=17, rope_parameters={
+            "full_attention": {"rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0.6},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 20.0, "partial_rotary_factor": 0.3}}),
+        "layer_types of its own; rotations of 8 and of 4 dimensions; values wider than keys and not scaled; groups of "
+        "experts; biases of q, k and v.", dtype=torch.bfloat16)
+
+
+def apertus() -> None:
+    case("hf-apertus", transformers.ApertusForCausalLM(eager(transformers.ApertusConfig(
+        **SIZES | {"max_position_embeddings": 384}, attention_bias=True, rope_parameters={
+            "rope_type": "llama3", "rope_theta": 100.0, "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 48}))),
+        "Queries and keys normed by heads; xIELU with a curve in each layer; biases of q, k, v and o.",
+        dtype=torch.bfloat16, edit=old_rope)
+
+
+def phimoe(**more: Any) -> transformers.PreTrainedModel:
+    return transformers.PhimoeForCausalLM(eager(transformers.PhimoeConfig(
+        **SIZES | {"intermediate_size": 24}, num_local_experts=5,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0}, **more)))
+
+
+def phimoe_bias() -> None:
+    case("hf-phimoe", phimoe(attention_bias=True, lm_head_bias=True, router_jitter_noise=0.2, sliding_window=6),
+         "LayerNorm; 2 of 5 experts, each weighed among those near it; biases, also of the head; a window of 6 keys.",
+         dtype=torch.bfloat16, edit=old_rope)
 
 
 def llama(name: str, notes: str, rope: dict[str, Any], edit: Edit | None) -> None:
@@ -821,10 +1090,30 @@ CASES: dict[str, Callable[[], None]] = {
     "hf-gemma2": gemma2_caps,
     "hf-gemma2-plain": gemma2_plain,
     "hf-gemma3-whole": gemma3_whole,
+    "hf-gemma4": gemma4_keys,
+    "hf-gemma4-narrow": gemma4_narrow,
     "hf-gpt_oss": gpt_oss,
+    "hf-qwen3_next": qwen3_next,
+    "hf-qwen3_next-types": qwen3_next_types,
+    "hf-qwen3_5": qwen3_5,
+    "hf-qwen3_5-whole": qwen3_5_whole,
+    "hf-lfm2": lfm2,
+    "hf-lfm2-indices": lfm2_indices,
+    "hf-falcon_h1": falcon_h1,
+    "hf-falcon_h1-biases": falcon_h1_biases,
     "hf-mixtral": mixtral,
     "hf-qwen2_moe": qwen2_moe_shares,
     "hf-qwen2_moe-norm": qwen2_moe_norm,
+    "hf-deepseek_v2": deepseek_v2_groups,
+    "hf-deepseek_v2-greedy": deepseek_v2_greedy,
+    "hf-deepseek_v3": deepseek_v3,
+    "hf-dots1": dots1,
+    "hf-granite_swa": granite_swa_bases,
+    "hf-granite_swa-types": granite_swa_types,
+    "hf-mimo_v2_flash": mimo_defaults,
+    "hf-mimo_v2_flash-types": mimo_types,
+    "hf-apertus": apertus,
+    "hf-phimoe": phimoe_bias,
     "hf-llama-linear": llama_linear,
     "hf-llama-yarn": llama_yarn,
     "hf-llama-llama3": llama_llama3,

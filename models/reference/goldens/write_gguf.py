@@ -46,11 +46,11 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "cohere2": gguf.MODEL_ARCH.COHERE2, "glm4": gguf.MODEL_ARCH.GLM4,
                  "nemotron": gguf.MODEL_ARCH.NEMOTRON,
                  "phi": gguf.MODEL_ARCH.PHI2, "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
-                 "mpt": gguf.MODEL_ARCH.MPT}
+                 "mpt": gguf.MODEL_ARCH.MPT, "lfm2": gguf.MODEL_ARCH.LFM2}
 
 OWN = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite", "stablelm",
        "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere", "cohere2", "glm4",
-       "nemotron", "phi", "gpt_bigcode", "mpt")
+       "nemotron", "phi", "gpt_bigcode", "mpt", "lfm2")
 
 # For these families the converter makes the two rows of a rotary pair adjacent.
 PERMUTED = ("llama", "granite", "granitemoe", "smollm3", "olmo")
@@ -65,7 +65,7 @@ ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "
 FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_norm",
                "falcon": "transformer.ln_f", "bloom": "transformer.ln_f",
                "phi": "model.final_layernorm", "gpt_bigcode": "transformer.ln_f",
-               "mpt": "transformer.norm_f"}
+               "mpt": "transformer.norm_f", "lfm2": "model.embedding_norm"}
 
 # llama.cpp's substitute if a row is not a whole number of blocks; for other types F16.
 FALLBACK = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
@@ -94,6 +94,8 @@ def convert(name: str, w: Tensor, config: Any) -> Tensor:
     kind = config.model_type
     if kind in PERMUTED and (heads := heads_of(name, config)):
         return permute(w, heads)
+    if name.endswith("conv.conv.weight"):
+        return w.squeeze(1)
     if kind == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         return w.T
     if ".query_key_value." in name:
@@ -142,6 +144,8 @@ def read_back_own(file: Path, model: transformers.PreTrainedModel,
             w = w.reshape(heads, -1, 2, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
         if config.model_type == "nemotron" and name.endswith("norm.weight"):
             w = w - 1
+        if name.endswith("conv.conv.weight"):
+            w = w[:, None]
         if config.model_type == "phi" and FUSED in name:
             for part, rows in zip("qkv", w.chunk(3), strict=True):
                 parts[name.replace(FUSED, f"self_attn.{part}_proj")] = rows
@@ -224,8 +228,14 @@ def add_norm(writer: GGUFWriter, config: Any) -> None:
 
 def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    add_norm(writer, config)
+    if config.model_type == "lfm2":
+        attends = [kind == "full_attention" for kind in config.layer_types]
+        writer.add_head_count_kv([config.num_key_value_heads if one else 0 for one in attends])
+        writer.add_shortconv_l_cache(config.conv_L_cache)
+        writer.add_layer_norm_rms_eps(config.norm_eps)
+    else:
+        writer.add_head_count_kv(config.num_key_value_heads)
+        add_norm(writer, config)
     K = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     part = config.rope_parameters.get("partial_rotary_factor", 1.0)
     if config.model_type in ("llama", "granite", "granitemoe", "smollm3", "phi3", "stablelm", "cohere2", "glm4",
@@ -567,6 +577,7 @@ CASES: dict[str, Callable[[], None]] = {
     "gguf-seed_oss-bf16": lambda: of_golden("hf-seed_oss", "BF16"),
     "gguf-ernie4_5-bf16": lambda: of_golden("hf-ernie4_5", "BF16"),
     "gguf-olmo-bf16": lambda: of_golden("hf-olmo", "BF16"),
+    "gguf-lfm2-indices-f16": lambda: of_golden("hf-lfm2-indices", "F16"),
     "gguf-olmoe-f16": lambda: of_golden("hf-olmoe", "F16"),
     "gguf-granitemoe-bf16": lambda: of_golden("hf-granitemoe", "BF16"),
     "gguf-exaone4-global-bf16": lambda: of_golden("hf-exaone4-global", "BF16"),

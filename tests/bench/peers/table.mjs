@@ -1,4 +1,4 @@
-/** The arithmetic of the table: which engines are right, medians, the least work of a row. */
+/** The arithmetic of the table: which engines are right, medians, the minimal work of a row. */
 import { layOut } from './gguf.mjs';
 import { parsed } from './works.mjs';
 
@@ -56,7 +56,7 @@ export function summary(times) {
 const CACHED = 2 ** 26;
 
 /**
- * Returns the least work of a row: floating-point operations of its products, or for one token the bytes of all
+ * Returns the minimal work of a row: floating-point operations of its products, or for one token the bytes of all
  * matrices; nothing if that bounds little.
  */
 export function least(file, row) {

@@ -27,25 +27,25 @@ export async function unpacked(bytes: Uint8Array<ArrayBuffer>, where: string): P
   const [first, second] = bytes;
   if (first !== 0x1f || second !== 0x8b) return bytes;
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  const whole = await new Response(stream).arrayBuffer().catch((error: unknown) => {
+  const content = await new Response(stream).arrayBuffer().catch((error: unknown) => {
     throw damaged(where, `expected a gzip file: ${String(error)}`);
   });
-  return new Uint8Array(whole);
+  return new Uint8Array(content);
 }
 
 /** Parses the header of a safetensors file. */
 export function headerOf(bytes: Uint8Array, where: string): Header {
   try {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    const begin = 8 + Number(view.getBigUint64(0, true));
-    const text = new TextDecoder().decode(bytes.subarray(8, begin));
+    const dataStart = 8 + Number(view.getBigUint64(0, true));
+    const text = new TextDecoder().decode(bytes.subarray(8, dataStart));
     const { __metadata__: metadata, ...entries } = JSON.parse(text) as Record<string, Entry> & {
       readonly __metadata__?: { readonly config?: string };
     };
     const tensors = Object.entries(entries).sort(
       ([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0],
     );
-    return { begin, config: metadata?.config ?? '', tensors: new Map(tensors) };
+    return { begin: dataStart, config: metadata?.config ?? '', tensors: new Map(tensors) };
   } catch (error) {
     throw damaged(where, `expected a safetensors header: ${String(error)}`);
   }
@@ -73,31 +73,32 @@ export function refined(
 }
 
 function together(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Array<ArrayBuffer> {
-  const known = headerOf(preview, where);
+  const header = headerOf(preview, where);
   const { begin, tensors } = headerOf(rest, where);
   const matrices = [...tensors].flatMap(([name, entry]) => {
-    const coded = known.tensors.get(name);
+    const coded = header.tensors.get(name);
     if (coded?.dtype !== 'I8') return [];
-    const start = known.begin + coded.data_offsets[0];
+    const start = header.begin + coded.data_offsets[0];
     const part = preview.subarray(start, start + lengthOf(coded));
     const steps = new Int8Array(part.buffer, part.byteOffset, part.length);
     return { begin: begin + entry.data_offsets[0], steps };
   });
   const count = matrices.reduce((sum, { steps }) => sum + steps.length, 0);
-  const others = [...tensors].filter(([name]) => known.tensors.get(name)?.dtype !== 'I8');
+  const others = [...tensors].filter(([name]) => header.tensors.get(name)?.dtype !== 'I8');
   const high = begin + 2 * SIZES * matrices.length;
   const low = high + count;
-  const whole = others.reduce((sum, [, entry]) => sum + lengthOf(entry), low + count);
-  if (rest.length !== whole) throw damaged(where, `expected ${whole} bytes, found ${rest.length}`);
+  const expectedSize = others.reduce((sum, [, entry]) => sum + lengthOf(entry), low + count);
+  if (rest.length !== expectedSize)
+    throw damaged(where, `expected ${expectedSize} bytes, found ${rest.length}`);
 
   /** The offset of the next number of each step size. */
   const next = new Uint32Array(SIZES + 1);
   for (const { steps } of matrices) for (const step of steps) next[Math.abs(step) + 1]!++;
   for (let size = 1; size < SIZES; size++) next[size]! += next[size - 1]!;
 
-  const made = new Uint8Array(begin + 2 * count + whole - low - count);
-  made.set(rest.subarray(0, begin));
-  const numbers = new DataView(made.buffer);
+  const file = new Uint8Array(begin + 2 * count + expectedSize - low - count);
+  file.set(rest.subarray(0, begin));
+  const numbers = new DataView(file.buffer);
   const bounds = new DataView(rest.buffer, rest.byteOffset + begin);
   matrices.forEach(({ begin: at, steps }, matrix) => {
     const bound = Uint16Array.from({ length: SIZES }, (_, size) =>
@@ -107,17 +108,17 @@ function together(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Ar
       const step = steps[i]!;
       const size = Math.abs(step);
       const place = next[size]!++;
-      const apart = (rest[high + place]! << 8) | rest[low + place]!;
+      const distance = (rest[high + place]! << 8) | rest[low + place]!;
       const half = size
-        ? (bound[size]! + apart) | (step < 0 ? 0x8000 : 0)
-        : (bound[0]! - (apart >> 1)) | ((apart & 1) << 15);
+        ? (bound[size]! + distance) | (step < 0 ? 0x8000 : 0)
+        : (bound[0]! - (distance >> 1)) | ((distance & 1) << 15);
       numbers.setUint16(at + 2 * i, half, true);
     }
   });
-  let from = low + count;
+  let offset = low + count;
   for (const [, entry] of others) {
-    made.set(rest.subarray(from, from + lengthOf(entry)), begin + entry.data_offsets[0]);
-    from += lengthOf(entry);
+    file.set(rest.subarray(offset, offset + lengthOf(entry)), begin + entry.data_offsets[0]);
+    offset += lengthOf(entry);
   }
-  return made;
+  return file;
 }

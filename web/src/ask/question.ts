@@ -85,9 +85,9 @@ function drawn(
   // A tokenizer may have tokens beyond the model's embedding.
   const size = Math.min(tokenizer.size, vocabulary);
   const special = new Set(tokenizer.special);
-  const one = (again && before.at(-1)?.id) ?? drawId(size, special, draw);
+  const repeated = (again && before.at(-1)?.id) ?? drawId(size, special, draw);
   const rest = Array.from({ length: T - before.length - after.length }, () =>
-    tokenOf(tokenizer, input === 'repeat' ? one : drawId(size, special, draw)),
+    tokenOf(tokenizer, input === 'repeat' ? repeated : drawId(size, special, draw)),
   );
   return [...before, ...rest, ...after].slice(0, T);
 }
@@ -99,9 +99,9 @@ interface Affixes {
 }
 
 function affixesOf(tokens: readonly Token[]): Affixes {
-  const before = tokens.slice(0, firstTokens(tokens).length);
+  const prefix = tokens.slice(0, firstTokens(tokens).length);
   const end = tokens.findLastIndex(({ special }) => !special) + 1;
-  return { before, after: tokens.slice(Math.max(end, before.length)) };
+  return { before: prefix, after: tokens.slice(Math.max(end, prefix.length)) };
 }
 
 async function affixesOfText(tokenizer: Tokenizer, special: Special): Promise<Affixes> {
@@ -127,7 +127,7 @@ function tokenOf(tokenizer: Tokenizer, id: number, isSpecial = false): Token {
 export interface SpecialWords {
   /** The special tokens that its own post-processor prepends. */
   readonly automatic: readonly string[];
-  /** Its BOS token; null where it has none. */
+  /** Its BOS token; null if it has none. */
   readonly bos: string | null;
   /** Special tokens that a text may start with; those with a role come first. */
   readonly choices: readonly string[];
@@ -136,12 +136,12 @@ export interface SpecialWords {
 /** Some vocabularies hold hundreds of unused tokens. */
 const MOST_CHOICES = 40;
 
-const known = new WeakMap<Tokenizer, SpecialWords>();
+const cache = new WeakMap<Tokenizer, SpecialWords>();
 
 export async function specialWords(tokenizer: Tokenizer): Promise<SpecialWords> {
-  const found = known.get(tokenizer) ?? (await readSpecials(tokenizer));
-  known.set(tokenizer, found);
-  return found;
+  const words = cache.get(tokenizer) ?? (await readSpecials(tokenizer));
+  cache.set(tokenizer, words);
+  return words;
 }
 
 async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
@@ -213,14 +213,14 @@ async function promptsOfGroups(
   { T, n }: Pick<Question, 'T' | 'n'>,
   special: Special,
 ): Promise<Prompts> {
-  const each = Math.max(1, Math.floor(n / groups.length));
-  const taken = groups.map(({ label, texts }) => ({ label, texts: texts.slice(0, each) }));
+  const perGroup = Math.max(1, Math.floor(n / groups.length));
+  const selection = groups.map(({ label, texts }) => ({ label, texts: texts.slice(0, perGroup) }));
   let tokens = T;
-  for (const text of taken.flatMap(({ texts }) => texts))
+  for (const text of selection.flatMap(({ texts }) => texts))
     tokens = Math.min(tokens, (await tokenizer.encode(text, { special })).length);
   const ids: number[][] = [];
   const labels: string[] = [];
-  for (const { label, texts } of taken) {
+  for (const { label, texts } of selection) {
     const cut = await cutText(tokenizer, texts, { tokens, sequences: texts.length, special });
     ids.push(...cut);
     labels.push(...cut.map(() => label));
@@ -234,8 +234,8 @@ function written(tokens: readonly Token[], text: string): Token[] {
   return tokens.map((token, t) => {
     const { start, end } = token;
     if (!token.text.includes('\ufffd') || start === end) return token;
-    const before = tokens[t - 1];
-    const isShared = before?.start === start && before.end === end;
+    const previous = tokens[t - 1];
+    const isShared = previous?.start === start && previous.end === end;
     return { ...token, text: isShared ? '·' : text.slice(start, end) };
   });
 }
@@ -273,23 +273,23 @@ export async function promptsOf(
   vocabulary = Infinity,
 ): Promise<Prompts> {
   const T = Math.min(question.T, context);
-  const asked = { ...question, T };
+  const limited = { ...question, T };
   const special = await specialOf(tokenizer, question.first);
-  if (question.input === 'text') return ownText(tokenizer, asked, special);
-  const begin = await affixesOfText(tokenizer, special);
+  if (question.input === 'text') return ownText(tokenizer, limited, special);
+  const affixes = await affixesOfText(tokenizer, special);
   if (question.input === 'random' || question.input === 'repeat') {
     const all = Array.from({ length: question.n }, (_, i) =>
-      drawn(tokenizer, asked, begin, question.seed + i, vocabulary),
+      drawn(tokenizer, limited, affixes, question.seed + i, vocabulary),
     );
     return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
   }
   if (!texts.length) throw new InputError(NO_FILE);
   const groups = question.input === 'file' && groupsOf(texts);
-  if (groups) return promptsOfGroups(tokenizer, groups, asked, special);
+  if (groups) return promptsOfGroups(tokenizer, groups, limited, special);
   if (texts.length === 1)
-    return { ...(await piecesOf(tokenizer, texts[0]!, asked, special)), dropped: 0 };
+    return { ...(await piecesOf(tokenizer, texts[0]!, limited, special)), dropped: 0 };
   const ids = await cutText(tokenizer, texts, { tokens: T, sequences: question.n, special });
-  return { tokens: tokensOf(tokenizer, ids[0]!, begin), dropped: 0, ids };
+  return { tokens: tokensOf(tokenizer, ids[0]!, affixes), dropped: 0, ids };
 }
 
 /* A file of prompts, which never leaves this machine. */
@@ -350,7 +350,7 @@ export async function readPrompts(file: File): Promise<PromptFile> {
   return { name: file.name, text, splitting: splittingOf(text), sha256: await digest(bytes) };
 }
 
-/** Pages that are not served over https cannot compute digests. */
+/** Browsers compute digests only on https pages. */
 async function digest(bytes: ArrayBuffer): Promise<string | undefined> {
   const hash = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
   return hash && Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');

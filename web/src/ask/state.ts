@@ -1,8 +1,6 @@
 /**
- * The state of the page: one table. The URL's hash is read and written by looping over it, so any
- * state is a link, and a row added here is in every link by itself.
- *
- * A hash comes from strangers. What cannot be read is left at its default and reported; nothing
+ * The state of the page: one table. The URL's hash is read and written by looping over it, so any state is a link, and
+ * a new row is in every link. A hash is untrusted: an unreadable value is reported and keeps its default; nothing
  * throws.
  */
 import { isOfDisk } from './ids';
@@ -54,10 +52,10 @@ function subjects(...standard: readonly string[]): Row<readonly string[]> {
   return {
     default: standard,
     parse: (t) => {
-      const found = splitSubjects(t.slice(0, 2000)).map(parseSubject);
-      const fits = found.every((one) => one !== undefined);
-      if (!fits || !found.length) return undefined;
-      return [...new Set(found.map(printSubject))].slice(0, MOST);
+      const parsed = splitSubjects(t.slice(0, 2000)).map(parseSubject);
+      const fits = parsed.every((one) => one !== undefined);
+      if (!fits || !parsed.length) return undefined;
+      return [...new Set(parsed.map(printSubject))].slice(0, MOST);
     },
     print: (v) => v.join(','),
   };
@@ -106,7 +104,7 @@ export const table = {
   eps: number(0.3, 0, 1, 0.05),
   /** The number of prompts in a mean. */
   n: number(1, 1, 1000),
-  /** -1: the head that gives the first token the largest weight. */
+  /** The selected head; -1: the head that gives the first token the largest weight. */
   layer: number(-1, -1, 1023),
   head: number(-1, -1, 1023),
   /** The selected cell of the attention map; -1: none. */
@@ -147,7 +145,7 @@ export const table = {
   /** The lab's settings as settings.ts writes them: those that differ from the defaults. */
   left: settings(''),
   right: settings('operation:sigmoid_log_n'),
-  /** Why it matters: the experiment, the source of its prompts, their length, and their number. */
+  /** The settings of Why it matters: the experiment, the source of its prompts, their length, and their number. */
   experiment: choice('streaming', 'streaming', 'cache', 'quantisation', 'fragility'),
   from: choice('heldout', 'heldout', 'text', 'random', 'file'),
   length: number(120, 8, 65536),

@@ -1,6 +1,6 @@
 /**
- * A model of the zoo at a step of its training: softmax@1400. No name of the zoo holds an @. Those of
- * a hub are models of their own, by their revisions.
+ * A model of the zoo at a step of its training: softmax@1400. No name of the zoo contains an @. A hub's checkpoints are
+ * models of their own, named by revisions.
  */
 
 /** The conditions of a checkpoint's numbers, as in models/train/measure.py. */
@@ -13,7 +13,7 @@ export function stepOf(id: string): { readonly id: string; readonly step: number
   return name ? { id: name, step: Number(step) } : undefined;
 }
 
-/** The stored step that is nearest by its ratio; a link may name any. */
+/** Returns the stored step that is nearest by ratio; a link may name any step. */
 export function nearestStep(steps: readonly number[], step: number): number {
   const distance = (one: number) => Math.abs(Math.log((one + 1) / (step + 1)));
   return steps.reduce((best, one) => (distance(one) < distance(best) ? one : best));

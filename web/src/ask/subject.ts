@@ -32,7 +32,7 @@ export interface Subject {
   readonly id: string;
   /** The step of a checkpoint of the zoo; checkpoints of a hub are models named by their revisions. */
   readonly step?: number;
-  /** Absent: exact. */
+  /** The arithmetic; absent: exact. */
   readonly arithmetic?: Other;
   readonly edits: readonly SubjectEdit[];
 }
@@ -46,14 +46,14 @@ export function parseSubject(text: string): Subject | undefined {
   const [head = '', ...said] = text.split('~');
   const arithmetic = others.find((one) => said.includes(one));
   const rest = said.filter((one) => one !== arithmetic);
-  const found = HEAD.exec(head)?.groups;
+  const groups = HEAD.exec(head)?.groups;
   const edits = rest.map((one) => EDIT.exec(one)?.groups);
-  if (!found || !edits.every((one) => one !== undefined)) return undefined;
-  const { step } = found;
+  if (!groups || !edits.every((one) => one !== undefined)) return undefined;
+  const { step } = groups;
   // The address of a recording, or a revision on a hub, may end like a step.
   const isOfHub = /^(?:hub|recording):/.test(head);
   return {
-    id: isOfHub ? head : found.id!,
+    id: isOfHub ? head : groups.id!,
     ...(step === undefined || isOfHub ? {} : { step: Number(step) }),
     ...(arithmetic ? { arithmetic } : {}),
     edits: edits.map(({ name, list = '' }) => ({
@@ -64,14 +64,14 @@ export function parseSubject(text: string): Subject | undefined {
 }
 
 export function printSubject({ edits, ...model }: Subject): string {
-  const said = edits.map(({ name, values }) => {
+  const words = edits.map(({ name, values }) => {
     const list = values.length ? `(${values.join(',')})` : '';
     return `~${name}${list}`;
   });
-  return `${modelIdOf(model)}${said.join('')}`;
+  return `${modelIdOf(model)}${words.join('')}`;
 }
 
-/** The subjects of a comma-separated list; commas inside brackets belong to an edit. */
+/** Splits a comma-separated list into subjects; commas inside brackets belong to an edit. */
 export function splitSubjects(list: string): string[] {
   return list.split(/,(?![^()]*\))/).filter(Boolean);
 }
@@ -163,7 +163,7 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
     .filter(({ name }) => name !== 'operation')
     .map((row) => {
       const { name, meaning = name } = row;
-      const own = row.parameters.map((one): Parameter => {
+      const parameters = row.parameters.map((one): Parameter => {
         const { name: called, meaning: meant, min = 0, max = MOST_PLACES, required } = one;
         const choices = one.choices && choicesOf({ edits }, name, called);
         const standard = one.default ?? one.choices?.[0] ?? min;
@@ -180,10 +180,10 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
       return {
         name,
         label: meaning,
-        parameters: own,
+        parameters: parameters,
         isHidden: row.parameters.some(({ type }) => type === 'operation'),
         make: (given: Readonly<Record<string, number | string>>): Edit => {
-          const needed = own.filter(({ required }) => required);
+          const needed = parameters.filter(({ required }) => required);
           const standard = needed.map((one) => [one.name, one.default] as const);
           return { kind: name, ...Object.fromEntries(standard), ...given } as unknown as Edit;
         },
@@ -201,7 +201,7 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
       const names = all.map((one) => one.name).join(', ');
       throw new InputError(`${printSubject(subject)}: expected an edit of ${names}.`);
     }
-    const given = values.map((said, i) => {
+    const pairs = values.map((said, i) => {
       const [text = '', called] = said.split('=').reverse();
       const value = text === '' ? NaN : Number(text);
       const parameter =
@@ -215,10 +215,10 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
       if (!parameter)
         throw new InputError(`${name}: expected ${choice.parameters.length} parameters.`);
       if (parameter.choices) {
-        const known = parameter.choices.map(([choice]) => choice);
-        if (!known.includes(text))
+        const choices = parameter.choices.map(([choice]) => choice);
+        if (!choices.includes(text))
           throw new InputError(
-            `${name}: expected ${parameter.name} to be ${known.join(', ')}, found ${text}.`,
+            `${name}: expected ${parameter.name} to be ${choices.join(', ')}, found ${text}.`,
           );
         return [parameter.name, text] as const;
       }
@@ -228,7 +228,7 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
         );
       return [parameter.name, value] as const;
     });
-    return choice.make(Object.fromEntries(given));
+    return choice.make(Object.fromEntries(pairs));
   });
 }
 
@@ -254,8 +254,8 @@ export function labelsOf(subject: Subject, describe: Describe): string[] {
 /** Returns the title of a subject. @param model the title of its model, without a step */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
   const { step, arithmetic } = subject;
-  const how = arithmetic ? ` ${OTHERS[arithmetic].title}` : '';
+  const suffix = arithmetic ? ` ${OTHERS[arithmetic].title}` : '';
   const at = step === undefined ? '' : ` at step ${step.toLocaleString('en')}`;
   const labels = labelsOf(subject, describe);
-  return `${model}${at}${how}${labels.length ? `, ${labels.join(', ')}` : ''}`;
+  return `${model}${at}${suffix}${labels.length ? `, ${labels.join(', ')}` : ''}`;
 }

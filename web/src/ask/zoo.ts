@@ -12,7 +12,7 @@ export interface Card {
   readonly operation: string;
   /** Settings of its recipe that differ from the baseline's. */
   readonly factor?: string;
-  /** The model that its factor is compared with. */
+  /** The model with which its factor is compared. */
   readonly baseline?: string | null;
   /** Facts of its training: steps, learning rate, weight decay, start tokens, and so on. */
   readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };
@@ -61,8 +61,8 @@ export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): 
   readonly all: readonly SeedResult[];
 } {
   const of = (name: string) => Number(measured[name]);
-  const here = { sink_1: of('sink_1'), value_ratio: of('value_ratio'), loss: of('loss') };
-  return { own, all: [{ seed: own, ...here }, ...further_seeds] };
+  const shipped = { sink_1: of('sink_1'), value_ratio: of('value_ratio'), loss: of('loss') };
+  return { own, all: [{ seed: own, ...shipped }, ...further_seeds] };
 }
 
 /** The effect of a factor, which models/train/factors.py writes from the logs of the long runs. */
@@ -149,8 +149,8 @@ function getJson<T>(path: string): Promise<T> {
     try {
       return JSON.parse(text) as T;
     } catch (cause) {
-      const found = text.slice(0, 40).trim();
-      throw new Error(`${path}: expected JSON, the server sent “${found}…”.`, { cause });
+      const excerpt = text.slice(0, 40).trim();
+      throw new Error(`${path}: expected JSON, the server sent “${excerpt}…”.`, { cause });
     }
   };
   return readRenewing([path], read, (error) => (error as Error).cause instanceof SyntaxError);
@@ -181,9 +181,9 @@ async function getRefined(card: Card, file: string, coming: Promise<Files>): Pro
   const path = `${card.id}/${file}`;
   const [{ config, weights: preview }, rest] = await Promise.all([coming, getUnpacked(path)]);
   const weights = refined(preview, rest, path);
-  const found = (await sha256(weights)) ?? card.sha256;
-  if (found !== card.sha256)
-    throw new SinkscopeError('bad_file', path, `expected sha256 ${card.sha256}, found ${found}`);
+  const hash = (await sha256(weights)) ?? card.sha256;
+  if (hash !== card.sha256)
+    throw new SinkscopeError('bad_file', path, `expected sha256 ${card.sha256}, found ${hash}`);
   return { config, weights };
 }
 
@@ -214,18 +214,18 @@ export function heldOutFile(tokens: number): string {
 export async function openZoo(): Promise<Zoo> {
   const texts = new Map<string, Promise<unknown>>();
   const read = <T = string[]>(name: string): Promise<T> => {
-    const known = texts.get(name) ?? getJson<unknown>(name);
-    texts.set(name, known);
-    known.catch(() => texts.delete(name));
-    return known as Promise<T>;
+    const cached = texts.get(name) ?? getJson<unknown>(name);
+    texts.set(name, cached);
+    cached.catch(() => texts.delete(name));
+    return cached as Promise<T>;
   };
   const cards = await getJson<Card[]>('index.json');
-  const coming = new Map<string, Promise<Files>>();
+  const pending = new Map<string, Promise<Files>>();
   const cardOf = (id: string) => cards.find((card) => card.id === id)!;
   const preview = (id: string): Promise<Files> => {
-    const files = coming.get(id) ?? getPreview(cardOf(id));
-    coming.set(id, files);
-    files.catch(() => coming.delete(id));
+    const files = pending.get(id) ?? getPreview(cardOf(id));
+    pending.set(id, files);
+    files.catch(() => pending.delete(id));
     return files;
   };
   return {
@@ -236,19 +236,19 @@ export async function openZoo(): Promise<Zoo> {
       const { refinement } = card.preview ?? {};
       if (!refinement) return getWhole(card);
       const files = await getRefined(card, refinement.file, preview(id));
-      coming.delete(id);
+      pending.delete(id);
       return files;
     },
-    forget: (id) => void coming.delete(id),
+    forget: (id) => void pending.delete(id),
     openModels: () => read<OpenModels>('reported.json'),
     heldOut: async (tokens) => {
       const passages = await read(heldOutFile(tokens));
       if (tokens <= SHORT) return passages;
-      const each = passagesEach(tokens);
+      const passageCount = passagesEach(tokens);
       // If more tokens are needed than the passages have, all are joined into one text.
-      const count = Math.max(1, Math.floor(passages.length / each));
-      const starts = Array.from({ length: count }, (_, i) => i * each);
-      return starts.map((from) => passages.slice(from, from + each).join('\n\n'));
+      const count = Math.max(1, Math.floor(passages.length / passageCount));
+      const starts = Array.from({ length: count }, (_, i) => i * passageCount);
+      return starts.map((from) => passages.slice(from, from + passageCount).join('\n\n'));
     },
   };
 }

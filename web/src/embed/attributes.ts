@@ -18,14 +18,14 @@ export function recordingOf(element: Element): string | undefined {
 
 /** Parses attributes into a state, with a sentence for each that cannot be read. */
 export function stateOf(element: Element): Parsed {
-  const given = new URLSearchParams();
+  const params = new URLSearchParams();
   const recording = recordingOf(element);
-  if (recording) given.append('shown', recording);
+  if (recording) params.append('shown', recording);
   for (const [attribute, name] of NAMES) {
     const value = element.getAttribute(attribute);
-    if (value !== null && !(recording && name === 'shown')) given.append(name, value);
+    if (value !== null && !(recording && name === 'shown')) params.append(name, value);
   }
-  return parseHash(given.toString());
+  return parseHash(params.toString());
 }
 
 /** Writes the attributes whose values differ from the defaults, or from the present ones. */

@@ -60,8 +60,10 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
     theme: theme.value,
   });
   const toggle = (name: string) => {
-    const now = controls.peek();
-    controls.value = now.includes(name) ? now.filter((one) => one !== name) : [...now, name];
+    const values = controls.peek();
+    controls.value = values.includes(name)
+      ? values.filter((one) => one !== name)
+      : [...values, name];
   };
   const copy = async (text: string) => {
     try {
@@ -148,9 +150,9 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
       height: `${height}px`,
     });
     // The frame stays and reads its new hash; location.replace adds no step to the reader's history.
-    const wanted = address();
-    if (preview.value!.dataset.address) preview.value!.contentWindow!.location.replace(wanted);
-    preview.value!.dataset.address = wanted;
+    const target = address();
+    if (preview.value!.dataset.address) preview.value!.contentWindow!.location.replace(target);
+    preview.value!.dataset.address = target;
   });
   dialog.addEventListener('close', () => {
     end();

@@ -128,23 +128,23 @@ for (const name of propertyNames)
     enumerable: true,
   });
 
-const own = new URL(import.meta.url).origin;
+const siteOrigin = new URL(import.meta.url).origin;
 /** Frames of this site that have reported their height. */
 const frames = new Set<HTMLIFrameElement>();
 
 /** Sends a frame its host's theme. A frame with `data-size="fixed"`, as on a slide, keeps its height. */
 function greet(frame: HTMLIFrameElement): void {
-  const said = {
+  const message = {
     sinkscope: 'host',
     theme: themeOf(frame.parentElement ?? document.body),
     follows: frame.dataset.size !== 'fixed',
   };
-  frame.contentWindow?.postMessage(said, own);
+  frame.contentWindow?.postMessage(message, siteOrigin);
 }
 
 /** A frame of this site may set its own height, and passes unused keys to the enclosing page. */
 addEventListener('message', ({ origin, source, data }) => {
-  if (origin !== own || !['height', 'key'].includes(data?.sinkscope)) return;
+  if (origin !== siteOrigin || !['height', 'key'].includes(data?.sinkscope)) return;
   const frame = [...document.querySelectorAll('iframe')].find(
     (one) => one.contentWindow === source,
   );

@@ -62,10 +62,10 @@ function layoutsFor(
 const isSeen = (one: Element) => one.checkVisibility();
 
 function isCut(room: HTMLElement, { scrolls }: Layout): boolean {
-  const beyond = (one: Element) =>
+  const isOutside = (one: Element) =>
     (!(scrolls && one.matches('.figure')) && one.scrollHeight > one.clientHeight + 1) ||
     one.scrollWidth > one.clientWidth + 1;
-  return [room, ...room.children, ...room.querySelectorAll('.table-place')].some(beyond);
+  return [room, ...room.children, ...room.querySelectorAll('.table-place')].some(isOutside);
 }
 
 /** Visible pictures; only the first if the reader scrolls to the others. */
@@ -163,7 +163,8 @@ function drawSwitch(room: HTMLElement, chosen: number, choose: (i: number) => vo
 
 /**
  * Keeps the figure of `roomOf` fitting into its box.
- * @returns `look`, to call when either may have changed, and `end`, after which the figure is as high as it needs
+ * @returns `look`, to call when either may have changed, and `end`, which stops this and restores the figure's own
+ * height
  */
 export function fitting(
   roomOf: () => HTMLElement | null,
@@ -191,15 +192,17 @@ export function fitting(
       fitted = '';
       look();
     });
-    const now = [box.width, box.height, cells, pictures].map((one) => one.toFixed(0)).join(' ');
+    const measurements = [box.width, box.height, cells, pictures]
+      .map((one) => one.toFixed(0))
+      .join(' ');
     const layouts = layoutsFor(box, cells, pictures);
-    const isOther = now !== fitted;
+    const isOther = measurements !== fitted;
     if (!isOther && !isCut(room, layouts[place]!)) return;
-    fitted = now;
-    const from = isOther ? 0 : place;
-    const found = layouts.findIndex((layout, i) => i >= from && fits(room, box, layout));
-    place = found < 0 ? layouts.length - 1 : found;
-    if (found < 0) lay(room, layouts.at(-1)!);
+    fitted = measurements;
+    const firstLayout = isOther ? 0 : place;
+    const index = layouts.findIndex((layout, i) => i >= firstLayout && fits(room, box, layout));
+    place = index < 0 ? layouts.length - 1 : index;
+    if (index < 0) lay(room, layouts.at(-1)!);
     // A chart takes its new width a moment later, and may then need the next layout.
     else setTimeout(look, SETTLED_MS);
   };

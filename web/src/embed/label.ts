@@ -1,12 +1,12 @@
 /** Removes repeated lines from the labels of a figure's models; the first line of each label stays. */
 export function once(says: readonly string[]): string[] {
-  const known = new Set<string>();
+  const lines = new Set<string>();
   return says.map((one) =>
     one
       .split('\n')
       .filter((line, i) => {
-        const isKnown = known.has(line);
-        known.add(line);
+        const isKnown = lines.has(line);
+        lines.add(line);
         return i === 0 || !isKnown;
       })
       .join('\n'),

@@ -68,7 +68,7 @@ function startEngine(shown: readonly string[]) {
 
 let sharing: Promise<{ readonly models: Models; readonly zoo: Zoo }> | undefined;
 /** The subjects that each figure of the document still shows: a model is closed when no figure shows it. */
-const wanted = new Map<object, ReadonlySet<string>>();
+const shownModels = new Map<object, ReadonlySet<string>>();
 
 function share(shown: readonly string[]) {
   sharing ??= Promise.all([startEngine(shown), openZoo()]).then(([engine, zoo]) => {
@@ -81,19 +81,19 @@ function share(shown: readonly string[]) {
 
 /** Closes the models that no figure of the document shows, now that `borrower` shows these. */
 async function release(borrower: object, shown: ReadonlySet<string>): Promise<void> {
-  wanted.set(borrower, shown);
+  shownModels.set(borrower, shown);
   const { models } = await sharing!;
-  await models.release(new Set([...wanted.values()].flatMap((one) => [...one])));
+  await models.release(new Set([...shownModels.values()].flatMap((one) => [...one])));
 }
 
 /** Shares the models of the document's figures with other code; `ids` stay open as long as `borrower` lives. */
 export async function borrowModels(borrower: object, ids: readonly string[]): Promise<Models> {
-  wanted.set(borrower, new Set(ids));
+  shownModels.set(borrower, new Set(ids));
   return (await share(ids)).models;
 }
 
 export function returnModels(borrower: object): void {
-  wanted.delete(borrower);
+  shownModels.delete(borrower);
 }
 
 /** The element that the figure fills. */
@@ -182,7 +182,7 @@ export class Live {
     this.#host.removeAttribute('data-live');
     this.#host.removeAttribute('data-waits');
     this.#engine.peek()?.queue.stop();
-    wanted.delete(this);
+    shownModels.delete(this);
   }
 
   async #open(context: Context): Promise<void> {
@@ -206,9 +206,9 @@ export class Live {
       this.#engine.value = { models, queue, file };
     } catch (error) {
       context.fail(error);
-      const said = document.createElement('p');
-      said.textContent = sentence(error);
-      this.#root.append(said);
+      const message = document.createElement('p');
+      message.textContent = sentence(error);
+      this.#root.append(message);
     }
   }
 
@@ -224,9 +224,9 @@ export class Live {
       file: signal<PromptFile | undefined>(undefined),
       set: (change) => {
         const names = Object.keys(change) as (keyof State)[];
-        const now = this.#state.peek();
-        if (names.every((name) => Object.is(now[name], change[name]))) return;
-        this.#state.value = { ...now, ...change };
+        const current = this.#state.peek();
+        if (names.every((name) => Object.is(current[name], change[name]))) return;
+        this.#state.value = { ...current, ...change };
         writeAttributes(host, this.#state.peek(), names);
         if (PLACES.some((name) => name in change)) {
           const state = this.#state.peek();
@@ -264,8 +264,8 @@ export class Live {
     const isWhole = frames.every((frame) => describe && isRead(view, frame, describe));
     const isComing = frames.some((frame) => view.isComing?.(frame));
     if (!frames.length || isOut || !isWhole || isComing) return;
-    const says = frames.map((frame) => view.says(frame, selectedHead(frame, state), state));
-    const label = [view.title, ...once(says)].join('. ');
+    const sentences = frames.map((frame) => view.says(frame, selectedHead(frame, state), state));
+    const label = [view.title, ...once(sentences)].join('. ');
     this.#host.internals.ariaLabel = label;
     if (label === this.#said) return;
     this.#said = label;
@@ -276,7 +276,7 @@ export class Live {
       T: frame.T,
       eps: frame.eps,
       sequences: frame.sequences,
-      says: says[i],
+      says: sentences[i],
       numbers: view.numbers(frame, selectedHead(frame, state)),
     }));
     this.#host.toggleAttribute('data-live', true);
@@ -288,8 +288,8 @@ export class Live {
     this.#host.style.removeProperty('color');
     const look = () => {
       const { theme } = this.#state.peek();
-      const own = theme === 'auto' ? themeOf(parent()) : theme;
-      this.#theme.value = isPrinting.value ? 'light' : own;
+      const resolved = theme === 'auto' ? themeOf(parent()) : theme;
+      this.#theme.value = isPrinting.value ? 'light' : resolved;
     };
     look();
     this.#scope.onEnd(watchTheme(parent(), look));

@@ -27,7 +27,7 @@ const QUOTED: Readonly<Record<string, string>> = {
 const quoted = (text: string) => `"${text.replace(/[&"<>]/g, (letter) => QUOTED[letter]!)}"`;
 
 /** The state of an embed, without the keys of the page's rooms. */
-function own(state: State): State {
+function embedState(state: State): State {
   return { ...state, room: 'start', why: 0 };
 }
 
@@ -38,7 +38,7 @@ function pinned({ input }: State): readonly (keyof State)[] {
 
 /** Returns the hash of embed.html. */
 export function hashOf(state: State): string {
-  return `#${printHash(own(state), pinned(state))}`;
+  return `#${printHash(embedState(state), pinned(state))}`;
 }
 
 function script(base: URL): string {
@@ -57,10 +57,10 @@ const sizes = (
 const printed = (all: readonly (readonly [string, string])[]) =>
   all.map(([name, value]) => ` ${name}=${quoted(value)}`).join('');
 
-/** The lab and an experiment are as high as they need. */
+/** The lab and experiments have their own heights. */
 function attributes(state: State, size: Size): readonly (readonly [string, string])[] {
   const box = isWholeRoom(state.view) ? [] : sizes(size, false);
-  return [...attributesOf(own(state), pinned(state)), ...box];
+  return [...attributesOf(embedState(state), pinned(state)), ...box];
 }
 
 /** Returns the placeholder until the figure is drawn, or where no script runs. */
@@ -140,10 +140,10 @@ export const snippets: readonly Snippet[] = [
     make: (state, base, size = FULL) => {
       const script = new URL('sink-scope.js', base).href;
       const content = contentOf(state, base, size);
-      const given = { script, attributes: Object.fromEntries(attributes(state, size)), content };
+      const model = { script, attributes: Object.fromEntries(attributes(state, size)), content };
       return [
         `:::{anywidget} ${new URL('sink-widget.js', base).href}`,
-        JSON.stringify(given, null, 2),
+        JSON.stringify(model, null, 2),
         ':::',
       ].join('\n');
     },

@@ -26,7 +26,7 @@ function* upFrom(element: Element): Generator<Element> {
 }
 
 /** Luminance of the background of an element's letters. */
-function behind(element: Element): number {
+function backgroundLuminance(element: Element): number {
   for (const one of upFrom(element)) {
     const { light, alpha } = lightOf(getComputedStyle(one).backgroundColor);
     if (alpha > 0.5) return light;
@@ -47,7 +47,7 @@ const [DARK, LIGHT] = [0.4, 0.6];
  */
 export function themeOf(element: Element): Theme {
   const letters = lightOf(getComputedStyle(element).color).light;
-  const limit = letters > LIGHT || letters < DARK ? 0.5 : behind(element);
+  const limit = letters > LIGHT || letters < DARK ? 0.5 : backgroundLuminance(element);
   return letters > limit ? 'dark' : 'light';
 }
 

@@ -17,9 +17,9 @@ interface Content {
 function linkOf({ link, picture, width, title }: Content): HTMLElement {
   const image = Object.assign(document.createElement('img'), { src: picture, alt: title });
   image.setAttribute('width', width);
-  const made = Object.assign(document.createElement('a'), { href: link });
-  made.append(image);
-  return made;
+  const anchor = Object.assign(document.createElement('a'), { href: link });
+  anchor.append(image);
+  return anchor;
 }
 
 async function render({

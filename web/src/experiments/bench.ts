@@ -54,7 +54,7 @@ function basesOf({ shown }: State): string[] {
   return [...new Set(bare)].slice(0, MOST);
 }
 
-/** Tokens of the prompt that is shown: a larger map has no visible cells and fills the memory. */
+/** The longest shown prompt, in tokens: a larger map has no visible cells and fills the memory. */
 const LOOKED = 256;
 
 /** The number of settings of a model that are measured together, after the sentence has its numbers. */
@@ -107,7 +107,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   const look = isEmbed ? {} : { stated: () => stated };
 
   const experiment = () => experiments.find(({ name }) => name === outer.state.value.experiment)!;
-  const asked = ({ models: { describe }, file }: Engine): Asked => {
+  const askedOf = ({ models: { describe }, file }: Engine): Asked => {
     const state = inner(outer.state.value);
     return { state, describe, question: questionOf(state, file.value) };
   };
@@ -119,21 +119,21 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   /** Returns the subjects whose first prompt is shown: the chosen model, or all if the plan needs them. */
   const looked = (engine: Engine): string[] => {
     if (isEmbed && !experiment().isLed) return [];
-    const edits = experiment().look(asked(engine));
+    const edits = experiment().look(askedOf(engine));
     const bases = experiment().isLed ? basesOf(outer.state.value) : [chosen()];
     return bases.map((base) => `${base}${edits}`);
   };
 
   const planned = (engine: Engine): { base: string; settings: readonly Setting[] }[] =>
     basesOf(outer.state.value).map((base) => {
-      const given = asked(engine);
-      const subject = `${base}${experiment().look(given)}`;
+      const request = askedOf(engine);
+      const subject = `${base}${experiment().look(request)}`;
       const [lead] = experiment().isLed ? shownOf(outer, [subject]) : [];
       // Another room's frame may lack the numbers that the plan needs.
       const isWhole =
-        lead?.frame && !lead.isStale && isRead(experiment().detail, lead.frame, given.describe);
+        lead?.frame && !lead.isStale && isRead(experiment().detail, lead.frame, request.describe);
       const frame = isWhole ? lead.frame : undefined;
-      return { base, settings: experiment().plan(given, frame) };
+      return { base, settings: experiment().plan(request, frame) };
     });
 
   const studyOf = (base: string, { edits, question, measures }: Setting): Study => ({
@@ -174,15 +174,15 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   );
   /** The context of the chosen model. */
   const single = contextOf(
-    (engine) => [`${chosen()}${experiment().look(asked(engine))}`],
+    (engine) => [`${chosen()}${experiment().look(askedOf(engine))}`],
     ({ T }) => ({ n: 1, at: 0, T: Math.min(T, LOOKED) }),
   );
 
   /** Whether the shown edits evict keys, so that the run records which. */
-  const isEvicting = (engine: Engine) => experiment().look(asked(engine)).includes('~evict');
+  const isEvicting = (engine: Engine) => experiment().look(askedOf(engine)).includes('~evict');
 
   asks(outer, scope, (_, engine) => {
-    const { question } = asked(engine);
+    const { question } = askedOf(engine);
     return {
       views: [experiment().detail],
       more: isEvicting(engine) ? ['evicted'] : [],
@@ -199,8 +199,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
 
   let figures:
     { readonly view: View; readonly detail: View; readonly both: readonly Figure[] } | undefined;
-  /** The last figures that were whole, by experiment and model. */
-  const kept = new Map<string, readonly Frame[]>();
+  /** The last complete figures, by experiment and model. */
+  const cachedFrames = new Map<string, readonly Frame[]>();
 
   const groupsOf = (engine: Engine) =>
     planned(engine).map(({ base, settings }) => {
@@ -209,12 +209,12 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
       const isWhole = settings.length > 0 && frames.length === settings.length;
       const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
-      if (isWhole) kept.set(key, frames);
+      if (isWhole) cachedFrames.set(key, frames);
       // The old frames stay until the new ones are complete, unless the new ones already show more.
-      const old = kept.get(key);
-      const isOld = !isWhole && old !== undefined && frames.length < Math.max(3, old.length);
+      const cached = cachedFrames.get(key);
+      const isOld = !isWhole && cached !== undefined && frames.length < Math.max(3, cached.length);
       const least = Math.min(experiment().lead, settings.length);
-      return { base, frames: isOld ? old : frames, isStale: isOld, errors, isWhole, least };
+      return { base, frames: isOld ? cached : frames, isStale: isOld, errors, isWhole, least };
     });
 
   // The sentence and the picture beside the chart appear together.
@@ -250,11 +250,11 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       </p>`;
   }
 
-  let said = '';
+  let reported = '';
   /** Dispatches the event once for each answer. */
   function report(says: string, groups: readonly Group[]): void {
-    if (says === said) return;
-    said = says;
+    if (says === reported) return;
+    reported = says;
     const results = groups.flatMap(({ frames }) =>
       frames.map(({ subject, title, sequences, tensors }) => {
         const numbers = Object.entries(tensors).filter(([, { data }]) => data.length === 1);
@@ -298,24 +298,27 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       state,
       groups.flatMap(({ frames }) => frames),
     );
-    const named: Group[] = groups
+    const shownGroups: Group[] = groups
       .filter(({ frames }) => frames.length)
       .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
-    const found = experiment().says(named, inner(state));
+    const finding = experiment().says(shownGroups, inner(state));
     const failed = groups.flatMap(({ base, frames, errors }) =>
       errors.map((error): Shown => ({ subject: base, frame: frames[0], isStale: true, error })),
     );
-    const said = new Set(failed.map(({ error }) => error));
+    const messages = new Set(failed.map(({ error }) => error));
     render(
-      html`${opening(found.heading, found.text || (failed.length ? '' : 'Measuring …'), outer, nothing, isEmbed)}
-      ${troubles([...failed, ...subjects.filter(({ error }) => error && !said.has(error))], outer)}`,
+      html`${opening(finding.heading, finding.text || (failed.length ? '' : 'Measuring …'), outer, nothing, isEmbed)}
+      ${troubles([...failed, ...subjects.filter(({ error }) => error && !messages.has(error))], outer)}`,
       head,
     );
     render(experiment().controls(outer), controls);
-    render(named.length && !isEmbed ? experiment().table(named, outer.file.value) : nothing, table);
+    render(
+      shownGroups.length && !isEmbed ? experiment().table(shownGroups, outer.file.value) : nothing,
+      table,
+    );
     render(isEmbed ? linkOut() : beside(), foot);
     if (!isEmbed) {
-      const leads = named.map(({ title, frames: [lead] }) => ({ ...lead!, title }));
+      const leads = shownGroups.map(({ title, frames: [lead] }) => ({ ...lead!, title }));
       const common = sharedConditions(leads);
       stated = [...common, ...leads.map(({ title }) => title)];
       render(explained(common.join(' · '), true), conditions);
@@ -328,7 +331,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     const [first] = single.state.value.shown;
     figures.both[1]?.update(subjects.filter(({ subject }) => subject === first));
     if (isEmbed && groups.length && groups.every(({ isWhole }) => isWhole))
-      report(found.text, named);
+      report(finding.text, shownGroups);
   });
 
   function drawModels(state: State): void {
@@ -355,10 +358,10 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
 
   function drawQuestion(state: State, frames: readonly Frame[]): void {
     const { from, length } = state;
-    const asked = frames.filter(({ question }) => question.input === from);
-    const all = [...new Set(asked.map(({ T }) => T))];
+    const sameInput = frames.filter(({ question }) => question.input === from);
+    const all = [...new Set(sameInput.map(({ T }) => T))];
     const ran = all.filter((T) => T < length);
-    const where = ran.length < all.length ? ' without eviction' : '';
+    const exception = ran.length < all.length ? ' without eviction' : '';
     const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
     render(
       html`<div class="question-controls">
@@ -374,7 +377,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
           ${firstField(outer, frames)}
         </div>
         <p class="hint">
-          ${ran.length ? `Only ${ran.join(', ')} tokens ran${where}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
+          ${ran.length ? `Only ${ran.join(', ')} tokens ran${exception}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
         </p>
       </div>`,
       asking,

@@ -12,11 +12,11 @@ import type { Experiment } from './experiment';
 import { check, choicesIn, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
 const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
-/** Policies that the sweep leaves out: one evicts once, at the end of a prompt, one at random. */
+/** Policies outside the sweep: one evicts once, at the end of a prompt, one at random. */
 const APART = ['snapkv', 'random'];
 const BUDGETS = [4, 8, 12, 16, 24, 32, 48, 64];
 
-/** SnapKV chooses once, at the end of a prompt: of the first half of the text. */
+/** SnapKV evicts once, at the end of a prompt: here, after the first half of the text. */
 function editOf(policy: string, budget: number, T: number): string {
   if (policy === 'first') return `~evict(first,${budget},1)`;
   if (policy !== 'snapkv') return `~evict(${policy},${budget})`;
@@ -26,7 +26,7 @@ function editOf(policy: string, budget: number, T: number): string {
 
 const policiesOf = (describe: Describe) => choicesOf(describe, 'evict', 'policy');
 
-const keeps = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
+const keptShare = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
 
 export const cache: Experiment = {
   name: 'cache',
@@ -37,12 +37,12 @@ export const cache: Experiment = {
   look: (asked) => editOf(asked.state.policy, asked.state.budget, asked.question.T),
   plan: (asked) => {
     const { state, question } = asked;
-    const known = policiesOf(asked.describe).map(([name]) => name);
+    const policyNames = policiesOf(asked.describe).map(([name]) => name);
     const { policies, budgets } =
       state.sweep === 'all'
-        ? { policies: known.filter((name) => !APART.includes(name)), budgets: BUDGETS }
+        ? { policies: policyNames.filter((name) => !APART.includes(name)), budgets: BUDGETS }
         : SOME;
-    const isKnown = known.includes(state.policy);
+    const isKnown = policyNames.includes(state.policy);
     const chosen = [...new Set([...policies, ...(isKnown ? [state.policy] : [])])];
     // The settings that the sentence needs come first.
     const sizes = [...new Set([state.budget, ...budgets])];
@@ -64,13 +64,13 @@ export const cache: Experiment = {
   lead: 5,
   says: (groups, { budget }) => {
     const all = groups.flatMap(({ title, frames }) => {
-      const whole = wholeOf(frames);
+      const baseline = wholeOf(frames);
       const at = frames.filter((frame) => givenOf(frame, 'evict')?.budget === budget);
-      if (!whole || at.length < 2) return [];
+      if (!baseline || at.length < 2) return [];
       const order = at
-        .map((frame) => ({ frame, cost: costOf(frame, whole).mean }))
+        .map((frame) => ({ frame, cost: costOf(frame, baseline).mean }))
         .sort((a, b) => a.cost - b.cost);
-      return [{ title, order, best: order[0]!, worst: order.at(-1)!, T: whole.T }];
+      return [{ title, order, best: order[0]!, worst: order.at(-1)!, T: baseline.T }];
     });
     if (!all.length) return { heading: 'Which keys should the cache keep?', text: '' };
     const policy = (frame: Frame) => labelsIn(frame, 'evict').policy;
@@ -78,11 +78,11 @@ export const cache: Experiment = {
     const sentences = all.map(
       ({ title, best, worst }) =>
         `${title}: the loss is lowest when the cache keeps ${policy(best.frame)} (${signed(best.cost)} nats; the first token stays ` +
-        `in ${percent(keeps(best.frame), 0)} of the heads), and highest when it keeps ${policy(worst.frame)} ` +
-        `(${signed(worst.cost)}; ${percent(keeps(worst.frame), 0)}).`,
+        `in ${percent(keptShare(best.frame), 0)} of the heads), and highest when it keeps ${policy(worst.frame)} ` +
+        `(${signed(worst.cost)}; ${percent(keptShare(worst.frame), 0)}).`,
     );
     // Whether each policy that keeps the first token in most heads loses less than each of the others.
-    const isKeeping = main!.order.map(({ frame }) => keeps(frame) >= 0.5);
+    const isKeeping = main!.order.map(({ frame }) => keptShare(frame) >= 0.5);
     const count = isKeeping.filter(Boolean).length;
     const isKept = 0 < count && count < isKeeping.length && isKeeping.lastIndexOf(true) < count;
     return {
@@ -101,7 +101,7 @@ export const cache: Experiment = {
           name: 'KL, nats',
           of: ({ tensors }) => tensors.kl_mean?.data[0]?.toFixed(4),
         },
-        { name: 'heads that keep the first token', of: (frame) => percent(keeps(frame), 0) },
+        { name: 'heads that keep the first token', of: (frame) => percent(keptShare(frame), 0) },
       ],
       'Loss by eviction policy (number of prompts in brackets)',
       file,

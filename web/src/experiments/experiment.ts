@@ -52,7 +52,7 @@ export interface Experiment {
   readonly plan: (asked: Asked, lead: Frame | undefined) => readonly Setting[];
   /** The number of first settings of the plan that the sentence needs: they are measured before all others. */
   readonly lead: number;
-  /** A heading and a sentence, of the numbers that are there. */
+  /** Returns a heading and a sentence about the available numbers. */
   readonly says: (groups: readonly Group[], state: State) => Finding;
   /** @param file the reader's prompts, if a command names them */
   readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;

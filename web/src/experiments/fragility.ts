@@ -16,21 +16,21 @@ import { percent } from '../words';
 import type { Asked, Experiment, Group, Setting } from './experiment';
 import { cost, lossColumns, settingsTable, slider, wholeOf } from './parts';
 
-/** Times the others' hidden norm: below it token 1 is one of many. */
+/** A hidden norm of token 1 below this multiple of the others' is ordinary. */
 const STANDS_OUT = 2;
 /** The number of random controls for the tested one. */
 const OTHERS = 5;
 const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
 
-/** Different places below n, not `not`, the same ones for a seed. */
+/** Draws distinct indices below n, except `not`; a seed gives the same ones. */
 function others(n: number, not: number, seed: number): number[] {
   const draw = draws(seed);
-  const found = new Set<number>();
-  for (let tries = 0; tries < 1000 && found.size < Math.min(OTHERS, n - 1); tries++) {
+  const places = new Set<number>();
+  for (let tries = 0; tries < 1000 && places.size < Math.min(OTHERS, n - 1); tries++) {
     const at = Math.floor(draw() * n);
-    if (at !== not) found.add(at);
+    if (at !== not) places.add(at);
   }
-  return [...found];
+  return [...places];
 }
 
 /** Whether the residual stream receives W_O times a head's output unchanged. */
@@ -39,7 +39,7 @@ const addsHeads = ({ architecture: { norm_place, branch_norms, gate } }: Frame) 
 
 function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
   const { D, F } = lead.architecture;
-  const with_ = (edits: string): Setting => ({ edits, question, measures: MEASURES });
+  const settingOf = (edits: string): Setting => ({ edits, question, measures: MEASURES });
   if (state.perturbation === 'channel') {
     const { channel, layer, token, value } = peakOf(lead);
     // Token 1 is the same in all prompts, so its channel can be set to 0, or to its value in the first prompt.
@@ -48,27 +48,27 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
     // For the first prompt itself the second edit would change nothing.
     const alone = [`${number})`, ...(question.n > 1 ? [fixed] : [])];
     return [
-      with_(''),
-      with_(`~clamp_channel(${channel})`),
-      ...(token === 0 ? alone.map(with_) : []),
-      ...others(D, channel, state.seed).map((one) => with_(`~clamp_channel(${one})`)),
+      settingOf(''),
+      settingOf(`~clamp_channel(${channel})`),
+      ...(token === 0 ? alone.map(settingOf) : []),
+      ...others(D, channel, state.seed).map((one) => settingOf(`~clamp_channel(${one})`)),
     ];
   }
   if (state.perturbation === 'tag') {
     const seeds = Array.from({ length: OTHERS }, (_, i) => state.seed + i);
-    const random = seeds.map((seed) => with_(`~project(random,seed=${seed})`));
-    const own = ['~project', '~project(tag,heads)'].map(with_);
-    return [with_(''), ...(addsHeads(lead) ? [...own, ...random] : [])];
+    const random = seeds.map((seed) => settingOf(`~project(random,seed=${seed})`));
+    const tagSettings = ['~project', '~project(tag,heads)'].map(settingOf);
+    return [settingOf(''), ...(addsHeads(lead) ? [...tagSettings, ...random] : [])];
   }
-  const found = superWeightOf(lead);
-  if (!found) return [with_('')];
-  const { layer, row, column } = found;
-  const at = (r: number, c: number) => with_(`~scale_weight(down,${layer},${r},${c},0)`);
+  const candidate = superWeightOf(lead);
+  if (!candidate) return [settingOf('')];
+  const { layer, row, column } = candidate;
+  const at = (r: number, c: number) => settingOf(`~scale_weight(down,${layer},${r},${c},0)`);
   const rows = others(D, row, state.seed);
   const columns = others(F, column, state.seed + 1);
   // A narrow feed-forward layer may have fewer other columns than there are rows.
   const pairs = rows.slice(0, columns.length).map((r, i) => at(r, columns[i]!));
-  return [with_(''), at(row, column), ...pairs];
+  return [settingOf(''), at(row, column), ...pairs];
 }
 
 const repeatedOf = ({ question, first }: Frame) =>
@@ -80,16 +80,18 @@ function sayRepeat(groups: readonly Group[]) {
     const text = frames.find(({ question }) => question.input !== 'repeat');
     const repeated = frames.filter(({ question }) => question.input === 'repeat');
     // A model without a start token can repeat only a word.
-    const both = repeated.filter(({ question, first }) => !question.again || first.length);
+    const comparable = repeated.filter(({ question, first }) => !question.again || first.length);
     if (!text || !repeated.length) return [];
     const layer = layerOfFirst(text);
     const ratio = text.tensors.hidden_ratio!.data[layer]!;
-    const counts = both.map((frame) => firstsIn(frame, layer));
-    const sinks = [text, ...both].map(
+    const counts = comparable.map((frame) => firstsIn(frame, layer));
+    const sinks = [text, ...comparable].map(
       (frame) =>
         `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === text ? 'text' : repeatedOf(frame)}`,
     );
-    return [{ title, ratio, both, counts, own: firstsIn(text, layer), T: text.T, sinks }];
+    return [
+      { title, ratio, both: comparable, counts, own: firstsIn(text, layer), T: text.T, sinks },
+    ];
   });
   const [main] = results;
   if (!main) return { heading: 'What if one token repeats?', text: '' };
@@ -138,30 +140,30 @@ function sayTag({
 function sayPerturbation(groups: readonly Group[], perturbation: Struck) {
   const kind = KINDS[perturbation];
   const results = groups.flatMap(({ title, frames }) => {
-    const whole = wholeOf(frames);
+    const baseline = wholeOf(frames);
     const struck = frames.filter((frame) => givenOf(frame, kind));
     const [first, ...rest] = struck;
-    if (!whole || !first) return [];
-    const own = cost(frames, (frame) => frame === first)!.mean;
+    if (!baseline || !first) return [];
+    const tagCost = cost(frames, (frame) => frame === first)!.mean;
     const costs = (is: (given: NonNullable<ReturnType<typeof givenOf>>) => boolean) =>
       rest
         .filter((frame) => is(givenOf(frame, kind)!))
         .map((frame) => cost(frames, (one) => one === frame)!.mean);
     const isTag = perturbation === 'tag';
-    const beside = costs(({ token, direction }) =>
+    const controlCosts = costs(({ token, direction }) =>
       isTag ? direction === 'random' : token === undefined,
     );
     const [alone] = costs(({ token, to }) => token !== undefined && to !== 'value');
     const [fixed] = costs(({ to }) => to === 'value');
     const [written] = costs(({ from }) => from === 'heads');
-    if (!beside.length) return [];
-    const sinks = [whole, first].map(({ tensors }) => percent(tensors.sink_ratio!.data[0]!));
+    if (!controlCosts.length) return [];
+    const sinks = [baseline, first].map(({ tensors }) => percent(tensors.sink_ratio!.data[0]!));
     return [
       {
         title,
-        own,
-        most: Math.max(...beside),
-        count: beside.length,
+        own: tagCost,
+        most: Math.max(...controlCosts),
+        count: controlCosts.length,
         sinks,
         alone,
         fixed,

@@ -14,7 +14,7 @@ type Sliding = {
   [Name in keyof State]: State[Name] extends number ? Name : never;
 }[keyof State];
 
-/** A number of the state that is slid through. */
+/** A slider for a number of the state. */
 export function slider(
   label: string,
   name: Sliding,
@@ -45,7 +45,7 @@ export function check(label: string, isOn: boolean, turn: (isOn: boolean) => voi
   >`;
 }
 
-/** The choices of an edit's parameter; before the engine runs, the current one alone. */
+/** The choices of an edit's parameter; only the current one before the engine runs. */
 export function choicesIn(
   { engine }: Context,
   edit: string,
@@ -67,9 +67,9 @@ export function wholeOf(frames: readonly Frame[]): Frame | undefined {
 
 /** Returns how much a setting raises the loss; undefined while it or the unedited run is missing. */
 export function cost(frames: readonly Frame[], of: (frame: Frame) => boolean): Cost | undefined {
-  const whole = wholeOf(frames);
-  const found = frames.find((frame) => frame !== whole && of(frame));
-  return whole && found && costOf(found, whole);
+  const baseline = wholeOf(frames);
+  const match = frames.find((frame) => frame !== baseline && of(frame));
+  return baseline && match && costOf(match, baseline);
 }
 
 export interface Column {
@@ -106,13 +106,13 @@ export function settingsTable(
         </thead>
         <tbody>
           ${groups.map(({ title, frames }) => {
-            const whole = wholeOf(frames);
+            const baseline = wholeOf(frames);
             return frames.map(
               (frame, i) =>
                 html`<tr>
                   ${i ? html`<td></td>` : html`<th scope="row">${title}</th>`}
                   <td>${settingName(frame)}</td>
-                  ${columns.map(({ of }) => html`<td>${of(frame, whole) ?? '–'}</td>`)}
+                  ${columns.map(({ of }) => html`<td>${of(frame, baseline) ?? '–'}</td>`)}
                   <td>${copyCommand(commandOf(frame, file))}</td>
                 </tr>`,
             );

@@ -64,13 +64,15 @@ export const quantisation: Experiment = {
     const { bits, what } = state;
     const [by, exact] = [grainOf(state), exactOf(state)];
     const all = groups.flatMap(({ title, frames }) => {
-      const whole = wholeOf(frames);
+      const baseline = wholeOf(frames);
       const at = (first: number) => {
-        const found = frames.find((frame) => {
-          const given = givenOf(frame, 'quantise');
-          return given?.bits === bits && given.by === by && (given.first ?? 0) === first;
+        const match = frames.find((frame) => {
+          const parameters = givenOf(frame, 'quantise');
+          return (
+            parameters?.bits === bits && parameters.by === by && (parameters.first ?? 0) === first
+          );
         });
-        return whole && found && { cost: costOf(found, whole).mean, error: errorOf(found) };
+        return baseline && match && { cost: costOf(match, baseline).mean, error: errorOf(match) };
       };
       const [plain, kept] = [at(0), at(exact)];
       const labels = frames.map((frame) => labelsIn(frame, 'quantise')).find(({ what }) => what);

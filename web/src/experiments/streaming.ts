@@ -60,8 +60,10 @@ function holds([group]: readonly Group[]): string {
 function sayFar(groups: readonly Group[], { firstKeys, recentKeys }: State): Finding | undefined {
   const all = groups.flatMap(({ title, frames }) => {
     const [window, kept] = ['window', 'first'].map((policy) => frames.find(isOf(policy)));
-    const whole = wholeOf(frames);
-    return window && whole && whole.T < window.T ? [{ title, window, kept, whole }] : [];
+    const baseline = wholeOf(frames);
+    return window && baseline && baseline.T < window.T
+      ? [{ title, window, kept, whole: baseline }]
+      : [];
   });
   const [main] = all;
   if (!main) return undefined;
@@ -109,13 +111,13 @@ export const streaming: Experiment = {
   lead: 3,
   says: (groups, state) => {
     const { firstKeys, recentKeys } = state;
-    const far = sayFar(groups, state);
-    if (far) return far;
+    const beyondContext = sayFar(groups, state);
+    if (beyondContext) return beyondContext;
     const all = groups.flatMap(({ title, frames }) => {
       const window = cost(frames, isOf('window'))?.mean;
-      const kept = cost(frames, isOf('first'))?.mean;
+      const keptCost = cost(frames, isOf('first'))?.mean;
       const end = frames.map(leaves).find(Number.isFinite);
-      return window === undefined ? [] : [{ title, window, kept, end }];
+      return window === undefined ? [] : [{ title, window, kept: keptCost, end }];
     });
     const [main, ...others] = all;
     if (!main) return { heading: QUESTION, text: '' };
@@ -133,7 +135,7 @@ export const streaming: Experiment = {
       ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} rises by ${main.window.toFixed(3)} nats per ` +
         `token. Keeping ${words} recovers ${main.kept! > 0 ? `all but ${main.kept!.toFixed(3)} nats` : 'all of it'}.`
       : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${signed(main.window)} nats per token${rest(main.kept)}.`;
-    const beside = others.map(
+    const comparisons = others.map(
       ({ title, window, kept }) => `${title}: by ${signed(window)}${rest(kept)}.`,
     );
     return {
@@ -145,7 +147,7 @@ export const streaming: Experiment = {
             : main.window - main.kept > LITTLE
               ? 'Keeping the first token recovers part of the loss'
               : HELPS_LITTLE,
-      text: [first, ...beside].join(' ') + holds(groups),
+      text: [first, ...comparisons].join(' ') + holds(groups),
     };
   },
   table: (groups, file) => {

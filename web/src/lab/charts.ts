@@ -6,7 +6,7 @@ import type { Lab } from './lab';
 import { recent, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
-/** Points of a line; a step's batch is noisy, and its neighbours are averaged. */
+/** The most points of a line; adjacent steps are averaged, since a batch is noisy. */
 const POINTS = 120;
 const [TALL, LOW] = [142, 96];
 
@@ -84,7 +84,7 @@ const CHARTS: readonly Chart[] = [
   },
 ];
 
-/** A line of the log in at most POINTS places, each a mean. */
+/** Returns a line of the log in at most POINTS points, each a mean. */
 function lineOf(
   { log }: Lab,
   { column, dash, isFaint }: Line,
@@ -97,7 +97,7 @@ function lineOf(
   for (let i = 0; i < log.length; i += size) {
     const piece = log.slice(i, i + size);
     const value = recent({ log: piece }, column);
-    // The old text is measured now and then.
+    // Only some steps measure the old text.
     if (!Number.isFinite(value)) continue;
     values.push(value);
     places.push(piece[piece.length >> 1]!.step);

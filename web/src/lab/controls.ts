@@ -45,10 +45,14 @@ export class Controls {
     const { isRunning, canTrain, step, steps, isOver, labs } = pair;
     const [{ settings }] = labs;
     const seconds = Math.max(...labs.map((lab) => lab.seconds));
-    const left = duration(pair.secondsLeft);
+    const remaining = duration(pair.secondsLeft);
     const label = isRunning ? 'Pause' : isOver ? `${pair.moreSteps} more steps` : 'Train';
     const isComing = labs.some(({ stage }) => stage === 'loading');
-    const cost = isComing ? ' · loading …' : left && !isOver ? ` · about ${left} to go` : '';
+    const cost = isComing
+      ? ' · loading …'
+      : remaining && !isOver
+        ? ` · about ${remaining} to go`
+        : '';
     const speed = this.#rows(settings).find(({ name }) => name === 'speed');
     return html`<button
         type="button"
@@ -74,7 +78,7 @@ export class Controls {
       >`;
   }
 
-  /** Random weights, or trained ones, and what these read. */
+  /** The choice between random and trained weights, and their text. */
   course(): TemplateResult {
     const isOn = isFineTune(this.#context.state.value.left);
     return html`${this.#courses(isOn)}
@@ -97,9 +101,9 @@ export class Controls {
   }
 
   sets(names: readonly string[]): TemplateResult {
-    const wanted = this.#pair.given();
-    const { settings } = wanted[0]!;
-    return html`${wanted.map((one, i) => this.#set(i as Side, names[i]!, one.settings))}
+    const requested = this.#pair.given();
+    const { settings } = requested[0]!;
+    return html`${requested.map((one, i) => this.#set(i as Side, names[i]!, one.settings))}
       <section class="lab-set" aria-label="Experiment">
         <div class="numbers">${this.#experiment(settings)} ${this.#shared(settings)}</div>
       </section>`;
@@ -111,17 +115,17 @@ export class Controls {
 
   #experiment(settings: Settings): TemplateResult {
     const { left, right } = this.#context.state.value;
-    const own = isFineTune(settings) ? fineTune : fromScratch;
-    const at = own.findIndex((one) => one.left === left && one.right === right);
+    const table = isFineTune(settings) ? fineTune : fromScratch;
+    const at = table.findIndex((one) => one.left === left && one.right === right);
     return choices(
       'experiment',
       String(at),
       [
         ...(at < 0 ? ([['-1', 'custom']] as const) : []),
-        ...own.map(({ title }, i) => [String(i), title] as const),
+        ...table.map(({ title }, i) => [String(i), title] as const),
       ],
       (i) => {
-        const preset = own[Number(i)];
+        const preset = table[Number(i)];
         if (preset) this.#context.set({ left: preset.left, right: preset.right });
       },
     );
@@ -164,18 +168,18 @@ export class Controls {
 
   #set(side: Side, name: string, settings: Settings): TemplateResult {
     const rows = this.#rows(settings);
-    const seen = isFineTune(settings) ? FIRST_SEEN_OF_FINE_TUNE : FIRST_SEEN;
-    const named = (wanted: string) => rows.find((row) => row.name === wanted)!;
+    const visible = isFineTune(settings) ? FIRST_SEEN_OF_FINE_TUNE : FIRST_SEEN;
+    const rowNamed = (wanted: string) => rows.find((row) => row.name === wanted)!;
     const command = commandOf(settings, this.#pair.tables);
     const others = rows.filter(
-      ({ name: own, isShared, isDrawn }) => !seen.includes(own) && !isShared && !isDrawn,
+      ({ name: own, isShared, isDrawn }) => !visible.includes(own) && !isShared && !isDrawn,
     );
     return html`<section
       class="lab-set ${isFineTune(settings) ? 'fine-tune' : ''}"
       aria-label="Lab ${side + 1}: ${name}"
     >
       <div class="numbers">
-        ${seen.map((wanted) => this.#field(side, named(wanted), settings))}
+        ${visible.map((wanted) => this.#field(side, rowNamed(wanted), settings))}
         <details class="more lab-more">
           <summary>More settings</summary>
           <div class="lab-fields">
@@ -200,12 +204,12 @@ export class Controls {
         values.map(([value, text]) => [String(value), text] as const),
         (text) => set(values.find(([value]) => String(value) === text)![0]),
       );
-    const most = high! < 1e9 ? high : undefined;
-    return numberInput(label, settings[name], [low, most, step ?? 'any'], (value) => {
-      const why = refusal(row, value);
-      if (why) this.#context.notify(why);
+    const limit = high! < 1e9 ? high : undefined;
+    return numberInput(label, settings[name], [low, limit, step ?? 'any'], (value) => {
+      const reason = refusal(row, value);
+      if (reason) this.#context.notify(reason);
       else set(value);
-      return why ? settings[name] : value;
+      return reason ? settings[name] : value;
     });
   }
 }

@@ -15,7 +15,7 @@ import { printSettings } from './settings';
 import { verdict } from './words';
 
 const FRAME_MS = 100;
-/** Attention on the first token, and loss. */
+/** The number of charts: attention on the first token, and loss. */
 const CHARTS = 2;
 
 /** The detail of `ended`, the event of a figure whose trainings have both ended. */
@@ -44,8 +44,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   finding.setAttribute('role', 'status');
   const head = part(place, 'lab-bar');
   const bar = part(head, 'lab-buttons');
-  const coming = part(place, 'hint', 'p');
-  coming.textContent = 'Attention maps and curves of both models appear here while they train.';
+  const progress = part(place, 'hint', 'p');
+  progress.textContent = 'Attention maps and curves of both models appear here while they train.';
   const grid = part(place, 'lab-grid');
   const foot = part(root, 'figure-foot', 'p');
   const pair = new Pair(context, scope, true);
@@ -53,9 +53,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const charts = part(grid, 'lab-charts');
   const drawCharts = createCharts(charts, CHARTS);
   const drawMaps = (theme = context.theme.peek()) => {
-    const named = pair.named();
-    named.forEach((one, i) => maps[i]!(one, theme));
-    drawCharts(named);
+    const pairNames = pair.named();
+    pairNames.forEach((one, i) => maps[i]!(one, theme));
+    drawCharts(pairNames);
   };
   const menu = addSaveMenu(head, context, () => {
     return { pair: pair.named(), columns: pair.columns, grid, draw: drawMaps };
@@ -83,7 +83,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     draw();
   }
 
-  /** Other settings are another training, which the reader starts. */
+  /** Other settings need another training, which the reader starts. */
   function follow(): void {
     let from = '';
     scope.effect(() => {
@@ -107,24 +107,24 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const isWaiting = !pair.isReady;
     if (grid.hidden === isWaiting) return;
     grid.hidden = isWaiting;
-    coming.hidden = !isWaiting;
+    progress.hidden = !isWaiting;
     root.dispatchEvent(new CustomEvent('waits', { detail: isWaiting, bubbles: true }));
   }
 
-  let said = '';
+  let reported = '';
   function report(): void {
-    const named = pair.named();
-    const says = verdict(named);
-    if (!pair.isOver || says === said) return;
-    said = says;
-    const results = named.map(({ name, lab }) => ({
+    const labs = pair.named();
+    const sentence = verdict(labs);
+    if (!pair.isOver || sentence === reported) return;
+    reported = sentence;
+    const results = labs.map(({ name, lab }) => ({
       ...{ subject: printSettings(lab.settings, pair.tables), title: name, steps: lab.step },
       numbers: pair.columns.map((column) => ({
         ...{ name: column, axes: ['step'] as const, shape: [lab.log.length] },
         data: lab.log.map((entry) => entry[column] ?? NaN),
       })),
     }));
-    const detail: Trained = { view: 'lab', says, results };
+    const detail: Trained = { view: 'lab', says: sentence, results };
     root.dispatchEvent(new CustomEvent('ended', { detail, bubbles: true }));
   }
 

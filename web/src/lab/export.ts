@@ -6,7 +6,7 @@ import { addKinds, aboutOf, hand, KINDS, onPaper, type Kind } from '../save/menu
 import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
 import { verdict, type NamedLab } from './words';
 
-/** The model as Explore opens it, with the sample as its text. */
+/** Opens the model in Explore, with the sample as its text. */
 export async function openInside({ name, lab }: NamedLab, context: Context): Promise<void> {
   const { setup, words, settings, step } = lab;
   const isFixed = setup!.first !== undefined;
@@ -21,7 +21,7 @@ export async function openInside({ name, lab }: NamedLab, context: Context): Pro
   context.inside(await modelFiles(title, await lab.trained()));
 }
 
-/** The whole folder as one ZIP archive. */
+/** Saves the whole folder as one ZIP archive. */
 export async function saveModel({ name, lab }: NamedLab): Promise<void> {
   const words = `${name} after ${lab.step} steps`.toLowerCase();
   const folder = `sinkscope-lab-${words.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);
@@ -54,13 +54,13 @@ async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown)
   });
   const titles = pair.map(({ name, lab }) => `${name} after ${lab.step} steps`);
   const commands = pair.map(({ command }) => command);
-  const own = {
+  const combined = {
     ...about,
     title: `Lab: ${titles.join(' | ')}`,
     description: [verdict([pair[0]!, pair[1]!]), ...commands].join('\n'),
     facts: { ...about.facts, corpus: undefined, subjects: commands },
   };
-  const picture = onPaper(grid, draw, () => figureOf(grid, own));
+  const picture = onPaper(grid, draw, () => figureOf(grid, combined));
   return kind === 'PNG' ? pngOf(picture) : new Blob([svgText(picture)], { type: 'image/svg+xml' });
 }
 

@@ -5,7 +5,7 @@ import { csv } from '../save/numbers';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
 
-/** A trained model, and what repeats its training. */
+/** A trained model, and the data that repeat its training. */
 export interface Trained {
   readonly setup: Setup;
   readonly weights: Uint8Array;
@@ -60,7 +60,7 @@ interface Origin {
   readonly link: string;
 }
 
-/** A line for each step of each lab. */
+/** Writes a line for each step of each lab. */
 export function logCsv(
   labs: readonly Logged[],
   columns: readonly string[],

@@ -53,7 +53,9 @@ async function weightsFor(card: Card, at: number, models: Models) {
   };
 }
 
-/** Beginnings of passages like those that the zoo was trained on, of the length that is trained on. */
+/**
+ * Returns held-out sequences: beginnings of passages like those that the zoo was trained on, of the training's length.
+ */
 async function heldOf(tokenizer: Tokenizer, length: number, first: number): Promise<number[][]> {
   const front = first >= 0 ? [first] : [];
   const [file] = PASSAGES;
@@ -90,9 +92,9 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
   const firstId = Number(fineTune.recipe.first);
   // Passages that the model is trained on do not measure forgetting.
   const isNew = settings.text !== 'passages';
-  const held = isNew ? { held: await heldOf(tokenizer, Number(length), firstId) } : {};
+  const heldOut = isNew ? { held: await heldOf(tokenizer, Number(length), firstId) } : {};
   return {
-    ...held,
+    ...heldOut,
     options: { ...fineTune, begin: trained.begin, text },
     piece: (id) => pieceOf(tokenizer, id),
     tokenizer: tokenizerFile,

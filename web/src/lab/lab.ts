@@ -20,15 +20,15 @@ import { forget, keep, keptOf, type Kept } from './store';
 
 export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lost' | 'refused';
 
-/** Between two pictures. */
+/** Milliseconds between two pictures. */
 const FRAME_MS = 100;
-/** Between two checkpoints, for the case that the worker ends. */
+/** Milliseconds between two checkpoints, for the case that the worker ends. */
 const KEEP_MS = 3000;
 /** Steps between two measurements of the old text. */
 const HELD_EVERY = 10;
-/** A sample should have something to copy. */
+/** The fewest triggers of a sample, so that it has something to copy. */
 const TRIGGERS = 2;
-/** Cores of one of two labs; the digits do not depend on them. */
+/** The cores of one of two labs; the digits do not depend on them. */
 const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
 /** The cost of a training step, in forward passes. */
 const STEP_COST = 3.3;
@@ -39,11 +39,11 @@ interface Picture {
   readonly shape: readonly number[];
 }
 
-/** Seconds of a pass forwards; the first one may have to be compiled. */
+/** Returns the seconds of a forward pass, after a first one that may include compilation. */
 async function timed(training: Training): Promise<number> {
-  const began = performance.now();
+  const startTime = performance.now();
   await training.look();
-  return (performance.now() - began) / 1000;
+  return (performance.now() - startTime) / 1000;
 }
 
 export class Lab {
@@ -107,7 +107,7 @@ export class Lab {
     return this.sample.map((id) => this.setup?.piece(id) ?? '');
   }
 
-  /** The engine, which is fetched with the first lab. */
+  /** Returns the engine, which is fetched with the first lab. */
   engine(): Promise<Engine> {
     this.#engine ??= createEngine({ base: new URL(ENGINE, base), lab: true, workers: WORKERS });
     this.#engine.catch(() => (this.#engine = undefined));
@@ -119,11 +119,11 @@ export class Lab {
     const turn = ++this.#turn;
     this.settings = settings;
     this.#show('loading');
-    const kept = await keptOf(this.#side, await this.#nameOf(settings)).catch(() => undefined);
+    const saved = await keptOf(this.#side, await this.#nameOf(settings)).catch(() => undefined);
     if (turn !== this.#turn) return;
-    if (kept) await this.begin(settings, kept);
+    if (saved) await this.begin(settings, saved);
     // A saved state that this build does not know is ignored.
-    if (!kept || (turn + 1 === this.#turn && this.stage === 'refused')) await this.begin(settings);
+    if (!saved || (turn + 1 === this.#turn && this.stage === 'refused')) await this.begin(settings);
   }
 
   /** Returns the key of a training: its settings and the build that computes its digits. */
@@ -146,9 +146,9 @@ export class Lab {
       this.picture = undefined;
       if (this.#isKept) await forget(this.#side);
     }
-    const old = this.#training;
+    const previous = this.#training;
     this.#training = undefined;
-    await old?.close().catch(() => {});
+    await previous?.close().catch(() => {});
     try {
       const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
       if (turn !== this.#turn) return;
@@ -169,7 +169,7 @@ export class Lab {
     }
   }
 
-  /** The first sample with enough triggers, of the first twenty. */
+  /** Returns the first of twenty samples with enough triggers. */
   async #choose(training: Training): Promise<readonly number[]> {
     const { triggers } = this.settings;
     if (triggers === undefined) return training.sample();
@@ -199,15 +199,15 @@ export class Lab {
 
   async #train(training: Training, until: number, pace: number, signal: AbortSignal) {
     let drawn = performance.now();
-    let kept = drawn;
+    let savedAt = drawn;
     const frame = async () => {
       await this.#look();
-      const now = performance.now();
-      this.seconds += (now - drawn) / 1000;
-      drawn = now;
-      if (now - kept > KEEP_MS) {
+      const time = performance.now();
+      this.seconds += (time - drawn) / 1000;
+      drawn = time;
+      if (time - savedAt > KEEP_MS) {
         await this.#keep(training);
-        kept = now;
+        savedAt = time;
       }
       this.changed.value = this.changed.peek() + 1;
     };
@@ -229,7 +229,7 @@ export class Lab {
     }
   }
 
-  /** The steps so far, for the case that the worker ends, or the visit. */
+  /** Saves the training so far, for the case that the worker or the visit ends. */
   async #keep(training: Training): Promise<void> {
     const { step, seconds } = this;
     this.kept = { step, seconds, log: [...this.log], state: await training.state() };
@@ -238,17 +238,17 @@ export class Lab {
 
   /** Yields the entries of `count` steps; every tenth has the loss of the old text before it. */
   async *#steps(training: Training, count: number, pace: number, signal: AbortSignal) {
-    const held = this.setup?.held;
+    const heldOut = this.setup?.held;
     for (let left = count; left > 0;) {
       const within = this.step % HELD_EVERY;
-      const some = held ? Math.min(left, HELD_EVERY - within) : left;
-      let more: Readonly<Record<string, number>> =
-        held && !within ? { loss_held: await heldLoss(training, held) } : {};
-      for await (const entry of this.#some(training, some, pace, signal)) {
-        yield { ...more, ...entry };
-        more = {};
+      const batch = heldOut ? Math.min(left, HELD_EVERY - within) : left;
+      let heldMeasures: Readonly<Record<string, number>> =
+        heldOut && !within ? { loss_held: await heldLoss(training, heldOut) } : {};
+      for await (const entry of this.#some(training, batch, pace, signal)) {
+        yield { ...heldMeasures, ...entry };
+        heldMeasures = {};
       }
-      left -= some;
+      left -= batch;
     }
   }
 
@@ -264,7 +264,7 @@ export class Lab {
     }
   }
 
-  /** Settings that no number depends on: another end, another head. */
+  /** Applies settings that no number depends on: another last step, another head. */
   adjust(settings: Settings): void {
     this.settings = settings;
     const steps = Number(settings.steps);
@@ -294,7 +294,7 @@ export class Lab {
     this.picture = att as Picture;
   }
 
-  /** The present model, and the recipe that repeats its training. */
+  /** Returns the present model, and the recipe that repeats its training. */
   async trained(): Promise<Trained> {
     if (!this.#training || !this.setup) throw new Error('The model is still loading.');
     const { describe } = await this.engine();

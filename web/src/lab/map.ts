@@ -56,23 +56,23 @@ export function createMap(
 
 function drawMap(map: Heatmap, named: NamedLab, theme: Theme, width: number): void {
   const { lab, operation, name } = named;
-  const seen = headSeen(lab);
-  if (!seen) return;
+  const headShown = headSeen(lab);
+  if (!headShown) return;
   const { words, setup } = lab;
   const T = words.length;
   const read = words.map((text) => (text === setup?.first ? '<s>' : text));
   map.draw({
     rows: T,
     cols: T,
-    data: seen.shares,
+    data: headShown.shares,
     scale: operation?.proxy === 'share_abs' ? diverging(theme, 1) : sequential(theme, 1, true),
     label: `Attention map of ${name} after ${lab.step} steps: ${caption(named)}`,
     ...(width >= T * WORD_WIDTH ? { rowWords: read, colWords: read } : {}),
     describe: ({ row, col }) => {
       if (row < 0 || col < 0) return '';
       if (col > row) return `“${read[row]}” cannot attend to later tokens`;
-      const share = percent(seen.shares[row * T + col]!, 1);
-      const weight = show(seen.weights[row * T + col]!, 3);
+      const share = percent(headShown.shares[row * T + col]!, 1);
+      const weight = show(headShown.weights[row * T + col]!, 3);
       return `query ${row} “${read[row]}” → key ${col} “${read[col]}”: ${share} of the row, weight ${weight}`;
     },
   });
@@ -90,9 +90,9 @@ function actions(named: NamedLab, { inside, saveModel }: Acts) {
 
 /** Lets the reader choose the head, if there are several. */
 function heads({ lab }: NamedLab, choose: (head: number) => void) {
-  const seen = headSeen(lab);
+  const headShown = headSeen(lab);
   const [L = 0, H = 0] = lab.picture?.shape ?? [];
-  if (!seen || L * H < 2) return nothing;
+  if (!headShown || L * H < 2) return nothing;
   return choices(
     'head',
     String(lab.settings.head),

@@ -45,9 +45,9 @@ export class Pair {
       ? [new Lab(0, setUp, false), new Lab(1, setUp, false)]
       : (labs ??= [new Lab(0, setUp), new Lab(1, setUp)]);
     if (isOwn) scope.onEnd(() => this.labs.forEach((lab) => void lab.end().catch(() => {})));
-    const seen = () => this.#seen();
-    document.addEventListener('visibilitychange', seen);
-    scope.onEnd(() => document.removeEventListener('visibilitychange', seen));
+    const updateVisibility = () => this.#seen();
+    document.addEventListener('visibilitychange', updateVisibility);
+    scope.onEnd(() => document.removeEventListener('visibilitychange', updateVisibility));
     scope.onEnd(() => void this.pause());
   }
 
@@ -86,9 +86,10 @@ export class Pair {
   /** The settings name the operation, or the config of a trained model. */
   #one(lab: Lab, name: string): NamedLab {
     const { config } = lab.setup?.options ?? {};
-    const own = config as { sinkscope?: { attention?: { operation?: string } } } | undefined;
-    const wanted = own?.sinkscope?.attention?.operation ?? 'softmax';
-    const operation = this.#describe?.operations.find((one) => one.name === wanted);
+    const modelConfig = config as
+      { sinkscope?: { attention?: { operation?: string } } } | undefined;
+    const trainedWith = modelConfig?.sinkscope?.attention?.operation ?? 'softmax';
+    const operation = this.#describe?.operations.find((one) => one.name === trainedWith);
     return { name, lab, operation, command: commandOf(lab.settings, tables) };
   }
 
@@ -103,16 +104,17 @@ export class Pair {
     await Promise.all(this.given().map(({ settings }, i) => this.labs[i as Side].begin(settings)));
   }
 
-  /** Other settings are another training, of both, so that they are at one step. */
+  /** Other settings restart both trainings, so that both are at the same step. */
   follow(): void {
-    const wanted = this.given().map(({ settings }) => settings);
+    const requested = this.given().map(({ settings }) => settings);
     const isOther = this.labs.some(
-      (lab, i) => !('seed' in lab.settings) || recipeOf(lab.settings) !== recipeOf(wanted[i]!),
+      (lab, i) => !('seed' in lab.settings) || recipeOf(lab.settings) !== recipeOf(requested[i]!),
     );
-    if (isOther) return void this.#restore(wanted);
+    if (isOther) return void this.#restore(requested);
     const [before] = this.labs.map(({ settings }) => settings.speed);
-    this.labs.forEach((lab, i) => lab.adjust(wanted[i]!));
-    if (this.isRunning && before !== wanted[0]!.speed) void this.pause().then(() => this.train());
+    this.labs.forEach((lab, i) => lab.adjust(requested[i]!));
+    if (this.isRunning && before !== requested[0]!.speed)
+      void this.pause().then(() => this.train());
   }
 
   async #restore(wanted: readonly Settings[]): Promise<void> {
@@ -154,7 +156,7 @@ export class Pair {
     return Math.max(...this.labs.map(({ settings }) => Number(settings.steps) || 0));
   }
 
-  /** Seconds that are left until the last step, on this machine; a guess before the first. */
+  /** Returns the estimated seconds until the last step on this machine. */
   get secondsLeft(): number {
     return Math.max(
       ...this.labs.map((lab) => (Number(lab.settings.steps) - lab.step) * lab.stepSeconds),

@@ -14,7 +14,7 @@ export interface Setting extends Row {
   readonly values: readonly (readonly [Value, string])[] | undefined;
 }
 
-/** The rows of a lab, by whether it fine-tunes a trained model. */
+/** The rows of a lab: from scratch, or for fine-tuning. */
 export interface Tables {
   readonly fromScratch: readonly Setting[];
   readonly fineTune: readonly Setting[];
@@ -30,8 +30,8 @@ export function tablesOf({ operations, training }: Describe, cards: readonly Car
   };
   const filled = (rows: readonly Row[]) =>
     rows.map((row) => {
-      const more = dynamic[row.name];
-      const values = more ? [...(row.words ?? []), ...more] : row.words;
+      const dynamicRow = dynamic[row.name];
+      const values = dynamicRow ? [...(row.words ?? []), ...dynamicRow] : row.words;
       return { ...row, values, default: row.default ?? usual.get(row.name) ?? values![0]![0] };
     });
   return { fromScratch: filled(FROM_SCRATCH), fineTune: filled(FINE_TUNE) };
@@ -79,8 +79,8 @@ export function readSettings(
     const [name = '', word = ''] = part.split(':');
     const row = rows.find((one) => one.name === name);
     const value = word !== '' && Number.isFinite(Number(word)) ? Number(word) : word;
-    const why = row ? refusal(row, value) : `expected a lab setting, found “${name}”`;
-    if (why) problems.push(why);
+    const reason = row ? refusal(row, value) : `expected a lab setting, found “${name}”`;
+    if (reason) problems.push(reason);
     else settings[name] = value;
   }
   return { settings, problems };
@@ -104,10 +104,10 @@ export function recipeOf(settings: Settings): string {
 
 /** The settings of a model, or those of its training. */
 export function pick(settings: Settings, isModel: boolean): Record<string, Value> {
-  const wanted = rowsOf(settings).filter(
+  const shownRows = rowsOf(settings).filter(
     (row) => Boolean(row.isModel) === isModel && (!row.isView || row.name === 'steps'),
   );
-  return Object.fromEntries(wanted.map(({ name }) => [name, settings[name]!]));
+  return Object.fromEntries(shownRows.map(({ name }) => [name, settings[name]!]));
 }
 
 /** Returns the command that repeats the run. */
@@ -148,9 +148,9 @@ export function namesOf(
   tables: Tables,
 ): readonly [string, string] {
   const wordOf = ({ name, label, values }: Setting, settings: Settings) => {
-    const known = values?.find(([value]) => value === settings[name])?.[1];
+    const valueLabel = values?.find(([value]) => value === settings[name])?.[1];
     const isNamed = name === 'operation' || name === 'from';
-    return isNamed ? (known ?? '') : `${label} ${known ?? settings[name]}`;
+    return isNamed ? (valueLabel ?? '') : `${label} ${valueLabel ?? settings[name]}`;
   };
   const name = (own: Settings, other: Settings) => {
     const isFirst = isFineTune(own) ? 'from' : 'operation';

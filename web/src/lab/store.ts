@@ -15,7 +15,7 @@ export interface Kept {
 }
 
 interface Stored extends Kept {
-  /** The training by everything that its digits depend on. */
+  /** A key of all settings that the training's digits depend on. */
   readonly of: string;
 }
 
@@ -40,13 +40,13 @@ const read = (key: string): Promise<unknown> => attempt(() => get(key));
 
 /** Returns the saved training with this key; undefined if another one, or none, is saved. */
 export async function keptOf(side: number, of: string): Promise<Kept | undefined> {
-  const found = (await read(place(side))) as Partial<Stored> | undefined;
+  const stored = (await read(place(side))) as Partial<Stored> | undefined;
   const isWhole =
-    found?.of === of &&
-    found.state instanceof Uint8Array &&
-    Array.isArray(found.log) &&
-    found.log.length === found.step;
-  return isWhole ? (found as Stored) : undefined;
+    stored?.of === of &&
+    stored.state instanceof Uint8Array &&
+    Array.isArray(stored.log) &&
+    stored.log.length === stored.step;
+  return isWhole ? (stored as Stored) : undefined;
 }
 
 export async function keep(side: number, of: string, kept: Kept): Promise<void> {
@@ -62,8 +62,8 @@ export async function keepText(text: OwnText): Promise<void> {
 }
 
 export async function keptText(): Promise<OwnText | undefined> {
-  const found = (await read(TEXT)) as Partial<OwnText> | undefined;
-  return typeof found?.text === 'string' && typeof found.name === 'string'
-    ? (found as OwnText)
+  const stored = (await read(TEXT)) as Partial<OwnText> | undefined;
+  return typeof stored?.text === 'string' && typeof stored.name === 'string'
+    ? (stored as OwnText)
     : undefined;
 }

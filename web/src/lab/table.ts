@@ -22,7 +22,7 @@ export interface Row {
   readonly isModel?: boolean;
   /** A setting that no number of the training depends on: the picture, or the number of steps. */
   readonly isView?: boolean;
-  /** Set for both labs at once. */
+  /** Whether both labs share the setting. */
   readonly isShared?: boolean;
   /** Its control is not among the others. */
   readonly isDrawn?: boolean;
@@ -37,7 +37,7 @@ function chosen(name: string, label: string, words: Words, more: More = {}): Row
   return { name, label, words, ...more };
 }
 
-/** A setting of the model, with the default of the package. */
+/** Returns a row for a setting of the model, with the package's default. */
 function ofModel(name: keyof typeof LAB_MODEL, label: string, words: Words, hint?: string): Row {
   return {
     ...{ name, label, default: LAB_MODEL[name], words, isModel: true },
@@ -45,7 +45,7 @@ function ofModel(name: keyof typeof LAB_MODEL, label: string, words: Words, hint
   };
 }
 
-function whole(name: string, label: string, range: Range, more: More = {}): Row {
+function wholeRow(name: string, label: string, range: Range, more: More = {}): Row {
   return { ...real(name, label, range, more), whole: true, step: 1 };
 }
 
@@ -61,19 +61,19 @@ const OPTIMISER = chosen('optimiser', 'optimizer', [
 ]);
 const RATE = real('learning_rate', 'learning rate', [0, 1e30]);
 const DECAY = real('weight_decay', 'weight decay', [0, 1000]);
-const LENGTH = whole('length', 'length', [4, 128]);
-const BATCH = whole('batch', 'batch', [1, 256]);
-const STEPS = whole('steps', 'steps', [1, 20_000], { isShared: true, isView: true });
+const LENGTH = wholeRow('length', 'length', [4, 128]);
+const BATCH = wholeRow('batch', 'batch', [1, 256]);
+const STEPS = wholeRow('steps', 'steps', [1, 20_000], { isShared: true, isView: true });
 const KEY_BIAS = 'a learned key with value 0 that every query can attend to';
 const OUTPUT_GATES: Words = [
   ['output_element', 'of the output, each channel'],
   ['output_head', 'of the output, each head'],
 ];
 
-/** Rows at the end of both tables. */
+/** Rows that both tables share, at their ends. */
 const COMMON: readonly Row[] = [
-  whole('seed', 'seed', [0, 1e9], { isShared: true }),
-  whole('head', 'head shown', [-1, 255], {
+  wholeRow('seed', 'seed', [0, 1e9], { isShared: true }),
+  wholeRow('head', 'head shown', [-1, 255], {
     default: -1,
     isView: true,
     isDrawn: true,
@@ -146,7 +146,7 @@ export const FROM_SCRATCH: readonly Row[] = [
     ['backcopy', 'copy back at triggers, bigrams elsewhere'],
     ['conditional', 'mean of the past at triggers, nothing elsewhere'],
   ]),
-  whole('triggers', 'triggers', [1, 20]),
+  wholeRow('triggers', 'triggers', [1, 20]),
   chosen(
     'first',
     'first token',
@@ -174,7 +174,7 @@ const OWN = [['own', 'unchanged']] as const;
 /** The package's defaults for fine-tuning. */
 const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).recipe;
 
-/** A model of the zoo that is fine-tuned on a text. */
+/** Settings of a model of the zoo that is fine-tuned on a text. */
 export const FINE_TUNE: readonly Row[] = [
   // The models are those of the zoo; the link always says which one.
   chosen('from', 'model', [], { default: '' }),
@@ -184,7 +184,7 @@ export const FINE_TUNE: readonly Row[] = [
   }),
   chosen('gate', 'gate', [...OWN, ...OUTPUT_GATES]),
   {
-    ...whole('at', 'from step', [0, TRAINED], { default: TRAINED }),
+    ...wholeRow('at', 'from step', [0, TRAINED], { default: TRAINED }),
     step: 'any',
     hint: 'training step of the checkpoint to start from; the nearest stored one is used',
   },

@@ -31,7 +31,7 @@ export function sinceStep(log: readonly LogEntry[]): number | undefined {
   return since;
 }
 
-/** The attention of later tokens on the first one under uniform attention. */
+/** Returns the later tokens' attention on the first one under uniform attention. */
 function evenOf({ length }: Settings): number {
   const T = Number(length);
   let sum = 0;
@@ -71,9 +71,9 @@ export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefin
     }
     const mean = (numbers: Float32Array) =>
       elsewhere.reduce((sum, t) => sum + numbers[t * T]!, 0) / elsewhere.length;
-    const found = { weights, shares, share: mean(shares), weight: mean(weights) };
+    const candidate = { weights, shares, share: mean(shares), weight: mean(weights) };
     // A row with a tiny sum may give all of it to one token.
-    if (!best || found.weight > best.weight) best = { ...headAt(i, H), ...found };
+    if (!best || candidate.weight > best.weight) best = { ...headAt(i, H), ...candidate };
   }
   return best;
 }
@@ -98,7 +98,7 @@ function amount({ operation }: NamedLab, weight: number, share: number): string 
   return `a weight of ${show(weight)} (${percent(share, 0)} of its row)`;
 }
 
-function given(named: NamedLab): string {
+function firstName(named: NamedLab): string {
   return amount(named, recent(named.lab, 'first_most'), headSeen(named.lab)?.share ?? NaN);
 }
 
@@ -106,35 +106,35 @@ const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** States how much a head gives its first token. */
 function ofHead(named: NamedLab, { layer, head, share, weight }: HeadSeen): string {
-  const given = amount(named, named.operation?.normalises ? share : weight, share);
-  return `head ${headName({ layer, head })} gives the first token ${given}`;
+  const portion = amount(named, named.operation?.normalises ? share : weight, share);
+  return `head ${headName({ layer, head })} gives the first token ${portion}`;
 }
 
 /** The caption under a map during training. */
 export function caption(named: NamedLab): string {
   const { lab } = named;
-  const seen = headSeen(lab);
-  if (isFineTune(lab.settings)) return seen ? ofHead(named, seen) : '';
+  const headShown = headSeen(lab);
+  if (isFineTune(lab.settings)) return headShown ? ofHead(named, headShown) : '';
   if (!lab.log.length) return 'untrained';
   const [L, H] = lab.picture?.shape ?? [];
-  const which = seen && L! * H! > 1 ? `; map: head ${headName(seen)}` : '';
-  return `gives the first token ${given(named)} outside triggers${which}`;
+  const headNote = headShown && L! * H! > 1 ? `; map: head ${headName(headShown)}` : '';
+  return `gives the first token ${firstName(named)} outside triggers${headNote}`;
 }
 
 function ofOne(named: NamedLab, side: number): string {
   const { lab, name, operation } = named;
   const place = side ? '' : ' at positions without a trigger';
   if (!parks(named)) {
-    const even = operation?.normalises
+    const uniformNote = operation?.normalises
       ? ` (uniform attention: ${percent(evenOf(lab.settings), 0)})`
       : '';
-    return `${capital(name)} gives the first token ${given(named)}${place}${even}`;
+    return `${capital(name)} gives the first token ${firstName(named)}${place}${uniformNote}`;
   }
   const since = sinceStep(lab.log);
-  const above = operation?.normalises ? percent(EPS, 0) : show(EPS);
+  const thresholdWords = operation?.normalises ? percent(EPS, 0) : show(EPS);
   return (
-    `${capital(name)} gives the first token ${given(named)}${place}` +
-    `${since === undefined ? '' : ` (above ${above} since step ${since})`}; the first token’s value norm is ` +
+    `${capital(name)} gives the first token ${firstName(named)}${place}` +
+    `${since === undefined ? '' : ` (above ${thresholdWords} since step ${since})`}; the first token’s value norm is ` +
     `${show(recent(lab, 'value_ratio'))}× that of the others`
   );
 }
@@ -142,7 +142,7 @@ function ofOne(named: NamedLab, side: number): string {
 /** Compares a fine-tuned model before and after; means over all heads. */
 function ofFineTune({ name, lab, operation }: NamedLab): string {
   const words = operation?.normalises ? (value: number) => percent(value, 0) : show;
-  const what = operation?.normalises
+  const quantity = operation?.normalises
     ? `attention on the first token (uniform: ${percent(evenOf(lab.settings), 0)})`
     : 'weight on the first token';
   const change = (column: string, print: (value: number) => string) =>
@@ -153,13 +153,13 @@ function ofFineTune({ name, lab, operation }: NamedLab): string {
       ? `; after the planted trigger: loss ${change('loss_triggers', show)}, attention on the first token ` +
         change('first_triggers', words)
       : '';
-  const held = lab.log.flatMap(({ loss_held: loss }) => loss ?? []);
-  const old = held.length
-    ? `, loss on the old kind of text ${nats(held[0]!)} → ${nats(held.at(-1)!)}`
+  const heldLosses = lab.log.flatMap(({ loss_held: loss }) => loss ?? []);
+  const oldText = heldLosses.length
+    ? `, loss on the old kind of text ${nats(heldLosses[0]!)} → ${nats(heldLosses.at(-1)!)}`
     : '';
   return (
-    `${capital(name)}: ${what} ${change('first_elsewhere', words)}, its value norm relative to the others ` +
-    `${change('value_ratio', show)}, loss ${old && 'on the new text '}${change('loss', nats)}${old}${planted}`
+    `${capital(name)}: ${quantity} ${change('first_elsewhere', words)}, its value norm relative to the others ` +
+    `${change('value_ratio', show)}, loss ${oldText && 'on the new text '}${change('loss', nats)}${oldText}${planted}`
   );
 }
 
@@ -177,11 +177,11 @@ function cost(pair: readonly [NamedLab, NamedLab]): string {
 export function verdict(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   if (isFineTune(pair[0].lab.settings)) return `${pair.map(ofFineTune).join('. ')}.`;
-  const said = `${pair.map(ofOne).join('. ')}. ${cost(pair)}`;
+  const summary = `${pair.map(ofOne).join('. ')}. ${cost(pair)}`;
   const short = pair.find(({ lab }) => evenOf(lab.settings) > EPS / 2)?.lab.settings;
-  if (!short) return said;
+  if (!short) return summary;
   return (
     `Short sequences (${short.length} tokens): uniform attention alone gives the first token ` +
-    `${percent(evenOf(short), 0)}. ${said}`
+    `${percent(evenOf(short), 0)}. ${summary}`
   );
 }

@@ -45,7 +45,7 @@ addEventListener('select', (event) => {
   if (detail) counts.get((target as Element).id)?.open(detail);
 });
 
-// Print shows the answers.
+// The printed page shows the answers.
 addEventListener('beforeprint', () => {
   for (const answer of all<HTMLDetailsElement>('.predict details')) answer.open = true;
 });

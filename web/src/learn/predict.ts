@@ -14,16 +14,16 @@ export function asksFirst(
   judged: () => void,
 ): void {
   const answer = section.querySelector('details')!;
-  const asked = section.querySelector('.predict-question')!;
+  const heading = section.querySelector('.predict-question')!;
   const { choices, min = '0', max = '100', unit = '' } = section.dataset;
   const form = document.createElement('form');
   const guessed = document.createElement('p');
   guessed.className = 'predict-guess';
   guessed.hidden = true;
   answer.hidden = true;
-  asked.id ||= `question-${question}`;
-  form.setAttribute('aria-labelledby', asked.id);
-  const kept = readGuesses().find((one) => one.lesson === lesson && one.question === question);
+  heading.id ||= `question-${question}`;
+  form.setAttribute('aria-labelledby', heading.id);
+  const stored = readGuesses().find((one) => one.lesson === lesson && one.question === question);
   const middle = Math.round((Number(min) + Number(max)) / 2);
   render(
     choices
@@ -54,7 +54,7 @@ export function asksFirst(
     const range = event.target as HTMLInputElement;
     range.nextElementSibling!.textContent = `${range.value}${unit}`;
   }
-  /** A number is judged by the first one of the answer, which may be of the reader's text. */
+  /** A number is compared with the first number of the answer, which may depend on the reader's text. */
   function judge(guess: string): Judged {
     if (choices) return judgeChoice(guess, section.dataset.answer ?? '');
     const right = answer.querySelector('[data-answers]')!.textContent.replace('−', '-');
@@ -77,5 +77,5 @@ export function asksFirst(
     answer.querySelector('summary')!.focus();
   });
   answer.before(form, guessed);
-  if (kept) open(kept.guess);
+  if (stored) open(stored.guess);
 }

@@ -30,9 +30,9 @@ const SETTINGS = [
 const MATHML = 'http://www.w3.org/1998/Math/MathML';
 
 function mathOf([tag, ...children]: MathNode): Element {
-  const made = document.createElementNS(MATHML, tag);
-  made.append(...children.map((one) => (typeof one === 'string' ? one : mathOf(one))));
-  return made;
+  const element = document.createElementNS(MATHML, tag);
+  element.append(...children.map((one) => (typeof one === 'string' ? one : mathOf(one))));
+  return element;
 }
 
 class SinkRow extends HTMLElement {
@@ -41,11 +41,11 @@ class SinkRow extends HTMLElement {
 
   connectedCallback(): void {
     const names = Object.keys(SWITCHES) as Switch[];
-    const given = names.flatMap((name) => {
+    const settings = names.flatMap((name) => {
       const value = this.getAttribute(name);
       return value && value in SWITCHES[name].values ? [[name, value]] : [];
     });
-    this.#first = { ...start, ...(Object.fromEntries(given) as Partial<Row>) };
+    this.#first = { ...start, ...(Object.fromEntries(settings) as Partial<Row>) };
     this.replaceChildren();
     this.#set(this.#first);
   }
@@ -90,10 +90,10 @@ class SinkRow extends HTMLElement {
 
   #draw(): void {
     const row = this.#row;
-    const beside = this.#words('beside').filter((name) => name in forms);
+    const shownForms = this.#words('beside').filter((name) => name in forms);
     const switches = this.#words('switches').join(', ');
-    const named = `One row of attention${switches && `, with a choice of ${switches}`}`;
-    const all = [row, ...beside.map((name) => ({ ...row, ...forms[name]!.set }))].map(attend);
+    const description = `One row of attention${switches && `, with a choice of ${switches}`}`;
+    const all = [row, ...shownForms.map((name) => ({ ...row, ...forms[name]!.set }))].map(attend);
     const bar = (share: number, isToken = true) =>
       html`<td>
         <span
@@ -109,14 +109,14 @@ class SinkRow extends HTMLElement {
         <p class="row-formula" aria-live="off">
           ${formulaOf(row).map((one) => mathOf(['math', one]))}
         </p>
-        <div class="wide-table" tabindex="0" role="region" aria-label=${named}>
+        <div class="wide-table" tabindex="0" role="region" aria-label=${description}>
           <table>
             <thead>
               <tr>
                 <th scope="col">Token</th>
                 <th scope="col">Score x</th>
                 <th scope="col">This formula</th>
-                ${beside.map((name) => html`<th scope="col">${forms[name]!.title}</th>`)}
+                ${shownForms.map((name) => html`<th scope="col">${forms[name]!.title}</th>`)}
               </tr>
             </thead>
             <tbody>
@@ -153,7 +153,7 @@ class SinkRow extends HTMLElement {
           )}
           <button type="button" @click=${() => this.#set(this.#first)}>Reset</button>
         </p>
-        <p role="status">${saysOf(row, beside)}</p>`,
+        <p role="status">${saysOf(row, shownForms)}</p>`,
       this,
     );
   }

@@ -76,20 +76,20 @@ function weigh({ scores, normalizer, bias, s, k }: Row): Omit<Weighed, 'output'>
   const top = Math.max(...scores, extra);
   const powers = scores.map((score) => Math.exp(score - top));
   const rest = Math.exp(extra - top);
-  const whole = sum(powers) + rest;
-  return { weights: powers.map((power) => power / whole), nowhere: rest / whole };
+  const total = sum(powers) + rest;
+  return { weights: powers.map((power) => power / total), nowhere: rest / total };
 }
 
 export function attend(row: Row): Weighed {
   const { weights, nowhere } = weigh(row);
-  const own = row.bias === 'key' ? nowhere * row.v : 0;
-  const mixed = sum(weights.map((weight, i) => weight * row.values[i]!)) + own;
+  const biasTerm = row.bias === 'key' ? nowhere * row.v : 0;
+  const mixed = sum(weights.map((weight, i) => weight * row.values[i]!)) + biasTerm;
   return { weights, nowhere, output: (row.gate === 'on' ? row.g : 1) * mixed };
 }
 
 /* The formula, as MathML. */
 
-/** An element with its children; a text is a leaf's. */
+/** An element with its children; a leaf has a text. */
 export type MathNode = readonly [tag: string, ...children: (MathNode | string)[]];
 
 const mi = (name: string): MathNode => ['mi', name];
@@ -108,9 +108,9 @@ const score = (index: string): MathNode[] =>
   index === '∗' ? [mi('q'), sub('k', '∗')] : [sub('x', index)];
 
 function weight({ normalizer, bias }: Row, index: string): MathNode {
-  const own = sub('w', index);
-  if (normalizer === 'none') return line(own, mo('='), ...score(index));
-  const below =
+  const weightSymbol = sub('w', index);
+  if (normalizer === 'none') return line(weightSymbol, mo('='), ...score(index));
+  const denominator =
     normalizer === 'sigmoid'
       ? [mn(1), mo('+'), exp(mo('−'), ...score(index))]
       : [
@@ -119,8 +119,8 @@ function weight({ normalizer, bias }: Row, index: string): MathNode {
           total('j'),
           exp(...score('j')),
         ];
-  const above = normalizer === 'sigmoid' ? mn(1) : exp(...score(index));
-  return line(own, mo('='), ['mfrac', above, line(...below)]);
+  const numerator = normalizer === 'sigmoid' ? mn(1) : exp(...score(index));
+  return line(weightSymbol, mo('='), ['mfrac', numerator, line(...denominator)]);
 }
 
 /** The formulas of the head's output and of the weights. */
@@ -151,8 +151,8 @@ export const fixed = (value: number) => value.toFixed(2).replace('-', '−');
 
 /** Names another form with the same settings, if any. */
 function sameAs(row: Row): string | undefined {
-  const own = attend(row);
-  const is = (set: Partial<Row>) => isSame(own, attend({ ...row, ...set }));
+  const result = attend(row);
+  const is = (set: Partial<Row>) => isSame(result, attend({ ...row, ...set }));
   if (row.normalizer !== 'softmax')
     return row.bias === 'logit'
       ? 'A sink logit is a term of softmax’s sum. Without that sum it changes nothing.'
@@ -169,14 +169,14 @@ function sameAs(row: Row): string | undefined {
 
 /** Describes the reader's settings and the forms beside them. */
 export function saysOf(row: Row, beside: readonly string[]): string {
-  const own = attend(row);
+  const result = attend(row);
   const others = beside.map((name) => {
     const { title, set } = forms[name]!;
     const { weights, output } = attend({ ...row, ...set });
     return `${title}: ${percent(sum(weights))} and ${fixed(output)}`;
   });
-  const nowhere = own.nowhere ? `, ${percent(own.nowhere)} goes to no token` : '';
-  const numbers = `The three weights sum to ${percent(sum(own.weights))}${nowhere}, and the head writes ${fixed(own.output)} (${others.join('; ')}).`;
+  const nowhere = result.nowhere ? `, ${percent(result.nowhere)} goes to no token` : '';
+  const numbers = `The three weights sum to ${percent(sum(result.weights))}${nowhere}, and the head writes ${fixed(result.output)} (${others.join('; ')}).`;
   const same = sameAs(row);
   return same ? `${same} ${numbers}` : numbers;
 }

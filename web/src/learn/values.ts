@@ -29,7 +29,7 @@ export interface HeadScore {
 const find = ({ numbers }: Result, name: string) => numbers.find((one) => one.name === name);
 const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
 
-/** α₁ of every head: the mean of the first column of its map, or as the sink map has it. */
+/** Returns α₁ of every head: the mean of the first column of its map, or the sink map's value. */
 export function headScores(result: Result): HeadScore[] {
   const alphas = find(result, 'alpha_1');
   const maps = find(result, 'weight');
@@ -61,24 +61,24 @@ function firstColumn(result: Result | undefined): number | undefined {
   return mean(Array.from({ length: T }, (_, t) => map.data[t * T]!));
 }
 
-/** The head with the largest α₁, in a quantity [L, H, key]. */
+/** Returns the head with the largest α₁, in a quantity [L, H, key]. */
 function strongest(result: Result, name: string): { at: number; T: number } | undefined {
   const alphas = find(result, 'alpha');
-  const wanted = find(result, name);
-  if (!alphas || !wanted) return undefined;
+  const quantity = find(result, name);
+  if (!alphas || !quantity) return undefined;
   const { T } = result;
   const firsts = Array.from({ length: alphas.data.length / T }, (_, i) => alphas.data[i * T]!);
   return { at: firsts.indexOf(Math.max(...firsts)), T };
 }
 
 function ofStrongest(result: Result, name: string): number | undefined {
-  const found = strongest(result, name);
-  return found && find(result, name)!.data[found.at * found.T];
+  const head = strongest(result, name);
+  return head && find(result, name)!.data[head.at * head.T];
 }
 
 const lossOf = (result: Result | undefined) => {
   const losses = result && find(result, 'loss_at');
-  // The first token is predicted from nothing.
+  // The first token has no loss.
   return losses && mean(Array.from(losses.data).filter(Number.isFinite));
 };
 
@@ -106,8 +106,8 @@ function outputsOf(result: Result | undefined): { own: number; others: number } 
   const norms = result && find(result, 'output_norm');
   const alphas = result && find(result, 'alpha_1');
   if (!norms || !alphas) return undefined;
-  const given = Array.from(alphas.data);
-  const at = given.indexOf(Math.max(...given));
+  const shares = Array.from(alphas.data);
+  const at = shares.indexOf(Math.max(...shares));
   const others = Array.from(norms.data).filter((_, i) => i !== at);
   return { own: norms.data[at]!, others: mean(others) };
 }
@@ -123,7 +123,7 @@ function firstRatios(result: Result | undefined, name: string): number[] | undef
   });
 }
 
-/** Mean over the queries after the first one of a map's first column, and of its other visible cells. */
+/** Returns the mean over the queries after the first one of a map's first column, and of its other visible cells. */
 function columnsOf(result: Result | undefined, name: string) {
   const map = result && find(result, name);
   if (!map) return undefined;
@@ -153,8 +153,8 @@ export const values: Readonly<Record<string, Value>> = {
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
   share: ([first]) => {
     // Over several prompts Sink₁ is a mean of shares, not the share of the mean scores.
-    const own = first && find(first, 'sink_1');
-    if (own) return percent(own.data[0]);
+    const sink = first && find(first, 'sink_1');
+    if (sink) return percent(sink.data[0]);
     const all = first ? headScores(first) : [];
     return percent(all.filter(({ alpha }) => alpha > first!.eps).length / all.length);
   },

@@ -6,7 +6,7 @@ export interface Judged {
   readonly said: string;
 }
 
-/** Parts of the range of possible guesses within which a guess is right, and near. */
+/** Shares of the range of guesses within which a guess is right, or near. */
 const RIGHT = 0.03;
 const NEAR = 0.15;
 
@@ -22,8 +22,8 @@ export function judgeNumber(guess: number, answer: number, { min, max, unit }: R
   const points = unit === '%' ? ' points' : unit;
   const size = Number(Math.abs(off).toFixed(2));
   if (share <= RIGHT) return { verdict: 'right', said: `Right: it is ${answer}${unit}.` };
-  const where = off > 0 ? 'too high' : 'too low';
-  const by = `${size}${points} ${where}; it is ${answer}${unit}.`;
+  const direction = off > 0 ? 'too high' : 'too low';
+  const by = `${size}${points} ${direction}; it is ${answer}${unit}.`;
   return share <= NEAR
     ? { verdict: 'near', said: `Near: ${by}` }
     : { verdict: 'wrong', said: `Wrong: ${by}` };
@@ -55,10 +55,10 @@ const isGuess = (one: unknown): one is Guess => {
 
 export function readGuesses(): readonly Guess[] {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(kept) ? kept.filter(isGuess) : [];
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
+    return Array.isArray(stored) ? stored.filter(isGuess) : [];
   } catch {
-    // Storage may be forbidden, or hold what another program wrote.
+    // Browsers may forbid storage, or another program may have written the value.
     return [];
   }
 }
@@ -70,18 +70,18 @@ export function keepGuess(guess: Guess): void {
   try {
     localStorage.setItem(KEY, JSON.stringify([...others, guess]));
   } catch {
-    // A guess is judged without storage.
+    // Without storage a guess is only judged.
   }
 }
 
-/** The guesses of a lesson, and of all lessons, in words. */
+/** Counts the guesses of a lesson, and of all lessons, in words. */
 export function countWords(guesses: readonly Guess[], lesson: string): string {
   const words = (of: readonly Guess[]) =>
     (['right', 'near', 'wrong'] as const)
       .map((verdict) => `${of.filter((one) => one.verdict === verdict).length} ${verdict}`)
       .join(', ');
-  const own = guesses.filter((one) => one.lesson === lesson);
-  if (!own.length) return '';
-  const all = own.length < guesses.length ? ` In all lessons so far: ${words(guesses)}.` : '';
-  return `Your predictions in this lesson: ${words(own)}.${all}`;
+  const inLesson = guesses.filter((one) => one.lesson === lesson);
+  if (!inLesson.length) return '';
+  const all = inLesson.length < guesses.length ? ` In all lessons so far: ${words(guesses)}.` : '';
+  return `Your predictions in this lesson: ${words(inLesson)}.${all}`;
 }

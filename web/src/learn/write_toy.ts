@@ -6,7 +6,7 @@ import { html, render } from 'lit';
 import type { Edit } from 'sinkscope';
 import { distinct, promptOf, writeOn, type Condition, type Written } from '../run/writing';
 
-/** The model's context ends the text. */
+/** The longest text: the model's context. */
 const LENGTH = 128;
 
 const none: readonly Edit[] = [];
@@ -37,7 +37,7 @@ class SinkWrite extends HTMLElement {
     this.#draw();
   }
 
-  /** Lets the model write with every cache. @param seed of the draws */
+  /** Generates a text with every cache. @param seed seed of the draws */
   async write(seed: number): Promise<readonly Written[]> {
     const { borrowModels } = await import('../embed/live');
     const id = this.getAttribute('model') ?? '';

@@ -202,7 +202,7 @@ function askingRecording(opener: Opener, id: string, no: TemplateResult): Templa
 }
 
 /** States the size of another site's recording, before the download. */
-function found(opener: Opener, { id, bytes }: Stage & { readonly name: 'recording' }) {
+function recordingFound(opener: Opener, { id, bytes }: Stage & { readonly name: 'recording' }) {
   return html`<h3>${nameOfId(id)}</h3>
     <dl class="open-plan">
       <dt>recording from</dt>
@@ -273,17 +273,17 @@ function body(opener: Opener): TemplateResult {
   if (stage.name === 'looking') return looking(opener, stage.what);
   if (stage.name === 'several') return several(opener, stage.models);
   if (stage.name === 'plan') return planned(opener, stage);
-  if (stage.name === 'recording') return found(opener, stage);
+  if (stage.name === 'recording') return recordingFound(opener, stage);
   if (stage.name === 'loading') return loading(opener, stage.plan, stage.loaded);
   return choosing(opener);
 }
 
-/** Makes the dialog, closed. */
+/** Creates the dialog, closed. */
 export function createDialog(opener: Opener): { draw(): void } {
   const dialog = document.createElement('dialog');
   dialog.id = 'open';
   dialog.setAttribute('aria-labelledby', 'open-title');
-  // Escape closes it as the button does.
+  // Escape closes it like the button.
   dialog.addEventListener('close', () => opener.hide());
   document.body.append(dialog);
   return {

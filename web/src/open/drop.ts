@@ -1,8 +1,8 @@
-/** Models that are dropped onto the page. */
+/** Opens models that are dropped onto the page. */
 import { filesOfDrop } from 'sinkscope';
 import type { Opener } from './opener';
 
-/** Files that are dropped anywhere are opened; a drop must not lead away from the page. */
+/** Opens files that are dropped anywhere, since a drop must not lead away from the page. */
 export function acceptDrops(opener: Opener): void {
   document.addEventListener('dragover', (event) => event.preventDefault());
   document.addEventListener('drop', (event) => {

@@ -36,10 +36,12 @@ import {
 
 export type Stage =
   | { readonly name: 'choose' }
-  /** A link names a model: a hub is contacted only if the reader agrees, files the reader has to choose. */
+  /**
+   * A link names a model: the page contacts a hub only if the reader agrees, and the reader has to choose local files.
+   */
   | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
-  /** Several models: one of them is to be chosen. */
+  /** Several models, of which the reader chooses one. */
   | { readonly name: 'several'; readonly models: readonly Several[] }
   | {
       readonly name: 'plan';
@@ -122,7 +124,7 @@ export class Opener {
     this.#dependencies.changed();
   }
 
-  /** The reader closed the dialog: the present step stops, and models that links ask for are declined. */
+  /** Handles closing: the present step stops, and models of links are declined. */
   hide(): void {
     if (!this.isShown) return;
     this.#job?.abort();
@@ -151,7 +153,7 @@ export class Opener {
       try {
         localStorage.setItem(ENDPOINT_KEY, change.endpoint);
       } catch {
-        // Then it holds for this visit.
+        // The token is then used for this visit.
       }
     }
     this.#dependencies.changed();
@@ -185,17 +187,17 @@ export class Opener {
 
   openFiles(files: readonly DiskFile[] | Promise<readonly DiskFile[]>): Promise<void> {
     return this.#step('Reading the files', async (signal) => {
-      const given = await files;
-      const empty = given.find(({ file }) => file.size === 0);
+      const chosen = await files;
+      const empty = chosen.find(({ file }) => file.size === 0);
       if (empty)
         throw new InputError(`${empty.path} is empty: expected a model’s file, found 0 bytes.`);
-      const [only] = given;
-      if (only && given.length === 1 && (await isRecordingFile(only.file))) {
+      const [only] = chosen;
+      if (only && chosen.length === 1 && (await isRecordingFile(only.file))) {
         const id = await idOfRecordingFile(only.file as File);
         this.#compare(id);
         return this.#loadRecording(id, signal, only.file);
       }
-      const plans = await planFiles(given);
+      const plans = await planFiles(chosen);
       const [plan, ...more] = plans;
       signal.throwIfAborted();
       // The bytes are local, so there is nothing to ask.
@@ -253,7 +255,7 @@ export class Opener {
     return this.#ask(id);
   }
 
-  /** Puts the question to the reader; the model is not open yet. */
+  /** Asks the reader; the model is not open yet. */
   #ask(id: string): false {
     if (this.#declined.has(id)) return false;
     this.#asked = [...new Set([...this.#asked, id])];
@@ -343,7 +345,7 @@ export class Opener {
     this.#finish(id);
   }
 
-  /** A recording is small: it is read at once, and shown like a model. */
+  /** A recording is small, so it is read at once and shown like a model. */
   async #loadRecording(id: string, signal: AbortSignal, file?: Blob): Promise<void> {
     const recordings = this.#dependencies.models()?.recordings;
     if (!recordings) throw new Error('The engine is not running yet; try again in a moment.');
@@ -359,10 +361,10 @@ export class Opener {
 
   /** The chosen files must match the fingerprint of the link. */
   #compare(id: string): void {
-    const wanted = this.#asked.find(isOfDisk);
-    if (!wanted || !this.isShown || fingerprintOf(wanted) === fingerprintOf(id)) return;
+    const requested = this.#asked.find(isOfDisk);
+    if (!requested || !this.isShown || fingerprintOf(requested) === fingerprintOf(id)) return;
     throw new InputError(
-      `${nameOfId(id)}: expected the files that the link names, fingerprint ${fingerprintOf(wanted)}, ` +
+      `${nameOfId(id)}: expected the files that the link names, fingerprint ${fingerprintOf(requested)}, ` +
         `found ${fingerprintOf(id)}. Close this dialog to open other files.`,
     );
   }
@@ -390,8 +392,8 @@ export class Opener {
       const { stage } = this;
       const isSlow = isTooSlow(error);
       // The downloaded bytes stay in the cache, so that the same plan can resume.
-      const again = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
-      this.stage = again
+      const canResume = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
+      this.stage = canResume
         ? { name: 'plan', plan: stage.plan, kept: await keptOf(stage.plan), isSlow }
         : this.#asked[0]
           ? { name: 'ask', id: this.#asked[0] }
@@ -428,15 +430,15 @@ function recordingAddress(text: string): URL | undefined {
 
 /** Whether an earlier visit has cached a file of it: then the reader has agreed. */
 async function isKept(repository: string): Promise<boolean> {
-  const kept = await cacheList().catch(() => []);
-  return kept.some(({ id, complete }) => complete && id === repository);
+  const cached = await cacheList().catch(() => []);
+  return cached.some(({ id, complete }) => complete && id === repository);
 }
 
 /** Returns the cached bytes of a plan's weights. */
 async function keptOf(plan: Plan): Promise<number> {
   const addresses = new Set(plan.files.weights.map(({ url }) => url));
-  const kept = await cacheList().catch(() => []);
-  return kept
+  const cached = await cacheList().catch(() => []);
+  return cached
     .filter(({ url }) => addresses.has(url))
     .reduce((bytes, file) => bytes + file.bytes, 0);
 }

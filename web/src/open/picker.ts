@@ -20,7 +20,7 @@ const SOURCES = {
 export class Picker {
   readonly #dialog = document.createElement('dialog');
   readonly #context: Context;
-  /** The model and the edit that the forms offer; steps of a training are fetched when it is chosen. */
+  /** The selected model and edit of the forms; steps of a training are fetched when its model is chosen. */
   #model = 'softmax';
   #edit = 'sigmoid';
   #steps: readonly number[] = [];
@@ -67,7 +67,7 @@ export class Picker {
     this.draw();
   }
 
-  /** The models by what their recipes change. */
+  /** Groups the models by the settings that their recipes change. */
   #groups(): [string, Choice[]][] {
     const { models } = this.#context.engine.peek()!;
     const groups = new Map<string, Choice[]>();
@@ -127,10 +127,10 @@ export class Picker {
 
   #editForm(): TemplateResult {
     const { models } = this.#context.engine.peek()!;
-    const own = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
-    // The operation that a model was trained with is no what-if.
+    const trainedWith = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
+    // The model's own operation is no what-if.
     const all = editChoices(this.#texts ?? models.describe).filter(
-      ({ operation }) => !operation || operation !== own,
+      ({ operation }) => !operation || operation !== trainedWith,
     );
     const edit = all.find(({ name }) => name === this.#edit) ?? all[0]!;
     const submit = (event: Event) => {
@@ -192,7 +192,7 @@ export class Picker {
     const { models } = context.engine.peek()!;
     const shown = this.#shown;
     const offered = new Set(models.choices.map(({ id }) => id));
-    const more = shown.filter((text) => !offered.has(text));
+    const unlisted = shown.filter((text) => !offered.has(text));
     const choose = (event: Event) => {
       this.#model = valueOf(event);
       void this.#loadSteps();
@@ -213,10 +213,10 @@ export class Picker {
               </fieldset>`,
           )}
           ${
-            more.length
+            unlisted.length
               ? html`<fieldset class="pick-set">
                   <legend>checkpoints, counterfactuals, other arithmetic</legend>
-                  ${more.map((text) => this.#chip(text, nameOf({ subject: text }, context)))}
+                  ${unlisted.map((text) => this.#chip(text, nameOf({ subject: text }, context)))}
                 </fieldset>`
               : nothing
           }

@@ -1,4 +1,4 @@
-/** A plan as the reader sees it before anything is loaded. */
+/** Describes a plan to the reader before anything is loaded. */
 import type { Plan } from 'sinkscope';
 import { size } from '../run/progress';
 

@@ -8,7 +8,7 @@ import { parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
 import { failure, notices } from './messages';
 
-/** Browsers refuse addresses that change too often. */
+/** Delay of address changes, since browsers refuse frequent ones. */
 const ADDRESS_MS = 150;
 
 const parsed = parseHash(location.hash);
@@ -18,10 +18,10 @@ export const file = signal<PromptFile | undefined>(undefined);
 notices.value = parsed.problems;
 
 export function set(change: Partial<State>): void {
-  const now = state.peek();
+  const current = state.peek();
   const names = Object.keys(change) as (keyof State)[];
-  if (names.some((name) => !Object.is(now[name], change[name])))
-    state.value = { ...now, ...change };
+  if (names.some((name) => !Object.is(current[name], change[name])))
+    state.value = { ...current, ...change };
 }
 
 /** Returns the page's address with another hash, or that of another page of the site. */
@@ -40,7 +40,7 @@ export function address(): string {
 }
 
 /** The address that was last written or read; another one is a link whose event is still to come. */
-let known = location.hash;
+let lastHash = location.hash;
 let writing = 0;
 /** Keys whose change is a step of the browser's history. */
 const PLACES = ['view', 'experiment', 'curve'] as const;
@@ -49,11 +49,11 @@ let place = placeOf(state.peek());
 
 function writeAddress(): void {
   const hash = linkTo(state.peek());
-  if (location.hash !== known || hash === known || (!known && hash === '#')) return;
+  if (location.hash !== lastHash || hash === lastHash || (!lastHash && hash === '#')) return;
   const isElsewhere = placeOf(state.peek()) !== place;
   place = placeOf(state.peek());
   history[isElsewhere ? 'pushState' : 'replaceState'](null, '', hash);
-  known = location.hash;
+  lastHash = location.hash;
 }
 
 effect(() => {
@@ -61,36 +61,36 @@ effect(() => {
   clearTimeout(writing);
   writing = window.setTimeout(writeAddress, ADDRESS_MS);
 });
-// Going back from a link leads to the state in which it was followed.
+// Back from a link leads to the state in which it was followed.
 addEventListener('click', writeAddress, { capture: true });
 
-/** A link of this page was followed, or another pasted over it. */
+/** A link of this page was followed, or an address pasted. */
 addEventListener('hashchange', () => {
-  known = location.hash;
-  const next = parseHash(known);
+  lastHash = location.hash;
+  const next = parseHash(lastHash);
   // The new link's problems replace those of the last one.
   notices.value = next.problems;
   // A link cannot carry the reader's own models and files, so the page keeps them.
-  const own = state.peek();
-  const carried = { ...linkable(own), ...(file.peek() ? {} : { input: own.input }) };
+  const current = state.peek();
+  const carried = { ...linkable(current), ...(file.peek() ? {} : { input: current.input }) };
   if (printHash(next.state) === printHash(carried)) return;
   const { shown, input } = carried;
-  const kept = {
-    ...(next.state.shown.join() === shown.join() ? { shown: own.shown } : {}),
-    ...(next.state.input === input ? { input: own.input } : {}),
+  const local = {
+    ...(next.state.shown.join() === shown.join() ? { shown: current.shown } : {}),
+    ...(next.state.input === input ? { input: current.input } : {}),
   };
   failure.value = '';
-  state.value = { ...next.state, ...kept };
+  state.value = { ...next.state, ...local };
   place = placeOf(state.peek());
 });
 
-/** Replaces names in a link that this page does not have. */
+/** Replaces names in a link that this page lacks. */
 export function checkNames(models: Models, rooms: readonly { readonly name: string }[]): void {
-  const now = state.peek();
-  if (!rooms.some(({ name }) => name === now.room)) {
+  const current = state.peek();
+  if (!rooms.some(({ name }) => name === current.room)) {
     notices.value = [
       ...notices.peek(),
-      `The link names the room “${now.room}”, which this page does not have.`,
+      `The link names the room “${current.room}”, which this page does not have.`,
     ];
     set({ room: defaults.room });
   }
@@ -98,12 +98,12 @@ export function checkNames(models: Models, rooms: readonly { readonly name: stri
     const id = parseSubject(text)?.id ?? '';
     return isOfHub(id) || isOfDisk(id) || isOfRecording(id) || models.knows(id);
   };
-  const gone = now.shown.filter((text) => !isHere(text));
-  const left = now.shown.filter(isHere);
-  if (!gone.length) return;
-  const said = gone.map(
+  const missing = current.shown.filter((text) => !isHere(text));
+  const remaining = current.shown.filter(isHere);
+  if (!missing.length) return;
+  const problems = missing.map(
     (text) => `The link names the model “${text}”, which this page does not have.`,
   );
-  notices.value = [...notices.peek(), ...said];
-  set({ shown: left.length ? left : defaults.shown, at: 0 });
+  notices.value = [...notices.peek(), ...problems];
+  set({ shown: remaining.length ? remaining : defaults.shown, at: 0 });
 }

@@ -1,4 +1,4 @@
-/** The command that prints a frame's numbers again, digit for digit, and a button that copies it. */
+/** The command that prints a frame's numbers with the same digits, and a button that copies it. */
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Edit } from 'sinkscope';
 import type { Frame } from '../frame';
@@ -7,7 +7,7 @@ import { nameOfId } from '../ask/ids';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import { heldOutFile, passagesEach } from '../ask/zoo';
 
-/** More prompts of token ids than this are no command. */
+/** The most prompts of token ids that a command may contain. */
 const MOST_IDS = 10;
 /** Time for which a button shows that it has copied. */
 const COPIED_MS = 2000;
@@ -20,7 +20,7 @@ function quoted(word: string): string {
   return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Words as a line of a shell. */
+/** Joins words to a shell command. */
 function shellLine(words: readonly string[]): string {
   return words.map(quoted).join(' ');
 }
@@ -53,8 +53,8 @@ function promptWords(frame: Frame, file: PromptFile | undefined): string[] | und
   const { question, T, sequences, generated } = frame;
   const size = ['--tokens', String(T), '--sequences', String(sequences)];
   if (question.input === 'heldout') {
-    const each = passagesEach(question.T);
-    const joined = each > 1 ? ['--join', String(each)] : [];
+    const perPrompt = passagesEach(question.T);
+    const joined = perPrompt > 1 ? ['--join', String(perPrompt)] : [];
     return ['--text-file', `models/zoo/${heldOutFile(question.T)}`, '--lines', ...joined, ...size];
   }
   const isText = question.input === 'text' && !generated;
@@ -78,14 +78,14 @@ export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
   const prompts = promptWords(frame, file);
   if (!prompts || frame.question.window) return undefined;
   const { first } = frame.question;
-  const own = parseSubject(frame.subject)!.arithmetic;
+  const arithmetic = parseSubject(frame.subject)!.arithmetic;
   const isOfIds = prompts[0] === '--ids';
   const words = [
     ...['sinkscope', 'measure', modelWords(frame), ...prompts],
     ...(first && !isOfIds ? optionWords('--special', first) : []),
     ...frame.edits.flatMap((edit) => ['--edit', editWords(edit)]),
     ...['--eps', String(frame.eps)],
-    ...(own ? ['--arithmetic', own] : []),
+    ...(arithmetic ? ['--arithmetic', arithmetic] : []),
     // A text longer than the context ran with only the cached keys.
     ...(frame.bytes ? ['--streaming'] : []),
   ];

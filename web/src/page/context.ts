@@ -12,7 +12,7 @@ import type { State } from '../ask/state';
 import { unedited } from '../ask/subject';
 import type { Pointed, ViewApi, View } from './view';
 
-/** The engine runs and the zoo is read. */
+/** Set when the engine runs and the zoo's index has loaded. */
 export interface Engine {
   /** Counts the files of prompts that were chosen, and the ways of splitting them. */
   readonly file: ReadonlySignal<number>;
@@ -54,7 +54,7 @@ export interface Context {
 export class Scope {
   readonly #ends = new Set<() => void>();
 
-  /** Ends with its parent at the latest; a parent that lives on forgets it, for a room outlives its cells. */
+  /** Ends with its parent at the latest; the parent forgets a child that ends earlier. */
   constructor(parent?: Scope) {
     if (!parent) return;
     const end = () => this.end();
@@ -161,13 +161,13 @@ export interface Shown {
 
 const pairs = new WeakMap<Frame, Frame>();
 
-/** A frame with the one that it is compared with: the same object as long as both are. */
-function beside(frame: Frame, base: Frame): Frame {
-  const known = pairs.get(frame);
-  if (known?.base === base) return known;
-  const made = { ...frame, base };
-  pairs.set(frame, made);
-  return made;
+/** Returns a frame with its baseline: the same object as long as both are the same. */
+function withBase(frame: Frame, base: Frame): Frame {
+  const cached = pairs.get(frame);
+  if (cached?.base === base) return cached;
+  const result = { ...frame, base };
+  pairs.set(frame, result);
+  return result;
 }
 
 export function shownOf(context: Context, subjects: readonly string[]): Shown[] {
@@ -175,7 +175,7 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
   return subjects.map((subject) => {
     const { frame: own, isStale = false, error } = entries?.get(subject) ?? {};
     const base = own?.edits.length ? entries?.get(unedited(subject)) : undefined;
-    const frame = own && base?.frame && !base.isStale ? beside(own, base.frame) : own;
+    const frame = own && base?.frame && !base.isStale ? withBase(own, base.frame) : own;
     return { subject, isStale, ...(frame ? { frame } : {}), ...(error ? { error } : {}) };
   });
 }

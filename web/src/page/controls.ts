@@ -37,7 +37,7 @@ export function choices(
   );
 }
 
-/** A number of the state, within its range; of some models the largest is less. */
+/** A field for a number of the state, within its range; some models have a smaller maximum. */
 export function numberField(
   label: string,
   name: NumberName,
@@ -48,9 +48,9 @@ export function numberField(
   const max = Math.min(high, most);
   return numberInput(label, state.value[name], [low, max, step], (value) => {
     const bounded = Math.min(max, Math.max(low, Number.isFinite(value) ? value : defaults[name]));
-    const kept = step === 1 ? Math.round(bounded) : bounded;
-    set({ [name]: kept });
-    return kept;
+    const rounded = step === 1 ? Math.round(bounded) : bounded;
+    set({ [name]: rounded });
+    return rounded;
   });
 }
 
@@ -192,7 +192,7 @@ export function textField(
 }
 
 export function fileField({ file, choose, fail }: Context): TemplateResult {
-  const known = file.value;
+  const current = file.value;
   const change = (event: Event) => {
     const input = event.target as HTMLInputElement;
     const [chosen] = input.files ?? [];
@@ -205,17 +205,17 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
     ['blocks', 'blank lines separate prompts'],
     ['whole', 'the whole file is one text'],
   ] as const;
-  const count = known && promptsOfFile(known.text, known.splitting).length;
+  const count = current && promptsOfFile(current.text, current.splitting).length;
   return html`<div class="prompt-file">
     <label class="file">Choose a text file<input type="file" @change=${change} /></label>
     ${
-      known
+      current
         ? html`<span
-              >${known.name}:
+              >${current.name}:
               ${count === 1 ? '1 text' : `${count!.toLocaleString('en')} prompts`}</span
             >
-            ${choices('split', known.splitting, ways, (splitting) =>
-              choose({ ...known, splitting: splitting as Splitting }),
+            ${choices('split', current.splitting, ways, (splitting) =>
+              choose({ ...current, splitting: splitting as Splitting }),
             )}`
         : html`<span class="hint"
             >UTF-8: one prompt per line, or prompts separated by blank lines. The file stays on your
@@ -225,14 +225,14 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
   </div>`;
 }
 
-/** The token that a text starts with: one control for whether and which. */
+/** The control for the start token of a text. */
 export function firstField({ state, set }: Context, frames: readonly Frame[]): TemplateResult {
   const { first } = state.value;
   const automatic = new Set(
     frames.map(({ special }) => special.automatic.map(readable).join(' ') || 'none'),
   );
-  const known = new Set([...frames.flatMap(({ special }) => special.choices), first]);
-  const own = [...known].filter((name) => name && name !== 'bos' && name !== 'none');
+  const names = new Set([...frames.flatMap(({ special }) => special.choices), first]);
+  const specialChoices = [...names].filter((name) => name && name !== 'bos' && name !== 'none');
   const bos = frames.find(({ special }) => special.bos)?.special.bos;
   const isAdded = frames.every(({ special }) => special.automatic[0] === special.bos);
   return choices(
@@ -244,7 +244,7 @@ export function firstField({ state, set }: Context, frames: readonly Frame[]): T
       ...(bos && !(isAdded && first !== 'bos')
         ? [['bos', `start token ${readable(bos)}`] as const]
         : []),
-      ...own
+      ...specialChoices
         .filter((name) => name !== bos || first === name)
         .map((name) => [name, readable(name)] as const),
     ],
@@ -252,7 +252,7 @@ export function firstField({ state, set }: Context, frames: readonly Frame[]): T
   );
 }
 
-/** Sentences that a visitor may try first. */
+/** Example sentences for visitors. */
 export const EXAMPLES = [
   'The quick brown fox jumps over the lazy dog.',
   'Attention is all you need.',
@@ -261,7 +261,7 @@ export const EXAMPLES = [
 ] as const;
 
 export function examples({ state, set }: Context): TemplateResult {
-  const known = EXAMPLES.find((one) => one === state.value.prompt) ?? '';
+  const example = EXAMPLES.find((one) => one === state.value.prompt) ?? '';
   const choose = (event: Event) => {
     const prompt = valueOf(event);
     if (prompt) set({ prompt, input: 'text', query: -1, key: -1 });
@@ -269,12 +269,12 @@ export function examples({ state, set }: Context): TemplateResult {
   return html`<select
     class="examples"
     aria-label="Example texts"
-    .value=${live(known)}
+    .value=${live(example)}
     @change=${choose}
   >
     ${['', ...EXAMPLES].map(
       (one) =>
-        html`<option value=${one} ?selected=${one === known}>${one || 'Example texts'}</option>`,
+        html`<option value=${one} ?selected=${one === example}>${one || 'Example texts'}</option>`,
     )}
   </select>`;
 }
@@ -284,23 +284,23 @@ export function startToken(
   { set }: Context,
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
-  const said = [...new Set(frames.map(firstWords))];
-  const known = frames.find(({ special }) => special.bos);
-  if (!said.length || !known) return nothing;
-  const isWithout = known.first.length === 0;
+  const labels = [...new Set(frames.map(firstWords))];
+  const sample = frames.find(({ special }) => special.bos);
+  if (!labels.length || !sample) return nothing;
+  const isWithout = sample.first.length === 0;
   // A link without the key keeps the tokenizer's own behaviour.
-  const given = known.special.automatic[0] === known.special.bos ? '' : 'bos';
-  const bos = readable(known.special.bos!);
+  const standard = sample.special.automatic[0] === sample.special.bos ? '' : 'bos';
+  const bos = readable(sample.special.bos!);
   const text = isWithout
     ? `no start token: add ${bos}`
-    : said.join(' / ').replace(' (start token)', '');
-  const name = isWithout ? text : `${said.join(' / ')}: remove it`;
+    : labels.join(' / ').replace(' (start token)', '');
+  const name = isWithout ? text : `${labels.join(' / ')}: remove it`;
   return html`<button
     type="button"
     class="starts"
     aria-label=${name}
     title=${name}
-    @click=${() => set({ first: isWithout ? given : 'none', query: -1, key: -1 })}
+    @click=${() => set({ first: isWithout ? standard : 'none', query: -1, key: -1 })}
   >
     ${text}${isWithout ? nothing : ' ✕'}
   </button>`;
@@ -327,7 +327,7 @@ export function normalizeField(
 const isRecorded = (frames: readonly Frame[]): boolean =>
   frames.length > 0 && frames.every(({ recording }) => recording);
 
-/** The reader's text or file, and nothing for prompts of another source. */
+/** The reader's text or file; nothing for other sources of prompts. */
 function promptField(context: Context, rows: number): TemplateResult | typeof nothing {
   const { input } = context.state.value;
   if (input === 'text') return textField(context, rows);
@@ -453,10 +453,10 @@ export function chips(
   };
   const chip = (t: number) => {
     const token = frame.tokens[t]!;
-    const made = t >= frame.T - frame.generated ? 'made' : '';
+    const className = t >= frame.T - frame.generated ? 'made' : '';
     return html`<button
       type="button"
-      class="chip ${token.special ? 'special' : ''} ${made}"
+      class="chip ${token.special ? 'special' : ''} ${className}"
       tabindex=${t === stop ? 0 : -1}
       aria-pressed=${query === t}
       title=${isPlain ? nothing : `position ${t}, id ${token.id}`}
@@ -498,10 +498,10 @@ export function lightsChips(
     // The list does not scroll while the pointer is over it.
     if (!list || list.matches(':hover')) return;
     const [a, b] = [chip!.getBoundingClientRect(), list.getBoundingClientRect()];
-    const beyond = (low: number, high: number) => Math.min(0, low) || Math.max(0, high);
+    const overflow = (low: number, high: number) => Math.min(0, low) || Math.max(0, high);
     const [left, top] = [
-      beyond(a.left - b.left, a.right - b.right),
-      beyond(a.top - b.top, a.bottom - b.bottom),
+      overflow(a.left - b.left, a.right - b.right),
+      overflow(a.top - b.top, a.bottom - b.bottom),
     ];
     if (left || top) list.scrollBy({ left, top });
   };
@@ -526,7 +526,7 @@ export function lightsChips(
   });
 }
 
-/** The title of a subject, before and after it is opened. */
+/** Returns the title of a subject, before and after it is opened. */
 export function nameOf(
   { subject, frame }: Pick<Shown, 'subject' | 'frame'>,
   context: Context,
@@ -535,17 +535,17 @@ export function nameOf(
   const parsed = parseSubject(subject);
   const models = context.engine.value?.models;
   if (!parsed || !models) return subject;
-  const known = models.choices.find(({ id }) => id === parsed.id)?.title;
-  return titleOf(parsed, known ?? nameOfId(parsed.id), models.describe);
+  const title = models.choices.find(({ id }) => id === parsed.id)?.title;
+  return titleOf(parsed, title ?? nameOfId(parsed.id), models.describe);
 }
 
 /** The text followed by the generated tokens. */
 function writtenText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
-  const own = tokens.filter(({ special }) => !special);
-  const join = (some: typeof own) => some.map(({ text }) => text).join('');
+  const plain = tokens.filter(({ special }) => !special);
+  const join = (some: typeof plain) => some.map(({ text }) => text).join('');
   return html`<p class="generated">
-    ${isNamed ? html`<span class="hint">${title}:</span> ` : nothing}${join(own.slice(0, -generated))}<strong
-      >${join(own.slice(-generated))}</strong
+    ${isNamed ? html`<span class="hint">${title}:</span> ` : nothing}${join(plain.slice(0, -generated))}<strong
+      >${join(plain.slice(-generated))}</strong
     >
   </p>`;
 }
@@ -593,17 +593,17 @@ export function troubles(
     return html`<p class="trouble wanting" role="alert">${wanting.error}${keptWords(wanting)}</p>`;
   return html`<div class="trouble" role="alert">
     ${failed.map((one) => {
-      const kept = keptWords(one);
-      const said = `${nameOf(one, context)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${kept}`;
+      const cachedNote = keptWords(one);
+      const message = `${nameOf(one, context)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${cachedNote}`;
       const models = context.engine.value?.models;
       const id = parseSubject(one.subject)?.id ?? '';
       const isNew = (isOfHub(id) || isOfDisk(id) || isOfRecording(id)) && !models?.knows(id);
-      const wanted = isOfHub(id) ? hubName(id) : id;
-      const act = isNew ? () => context.open(wanted) : () => context.engine.peek()?.queue.retry();
-      const again = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';
+      const name = isOfHub(id) ? hubName(id) : id;
+      const act = isNew ? () => context.open(name) : () => context.engine.peek()?.queue.retry();
+      const label = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';
       return html`<p>
-        ${said}
-        <button type="button" @click=${act}>${isNew ? `Open ${nameOfId(id)}` : again}</button>
+        ${message}
+        <button type="button" @click=${act}>${isNew ? `Open ${nameOfId(id)}` : label}</button>
       </p>`;
     })}
   </div>`;

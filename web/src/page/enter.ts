@@ -28,10 +28,10 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
   const chosen = computed(() => rooms.find(({ name }) => name === state.value.room) ?? rooms[0]!);
   effect(() => {
     const room = chosen.value;
-    const wanted = room.name;
-    if (inside?.name === wanted) return;
+    const target = room.name;
+    if (inside?.name === target) return;
     const scope = new Scope();
-    inside = { name: wanted, scope };
+    inside = { name: target, scope };
     // The previous room stays until the next one is loaded.
     const start = (build: Build) => {
       if (inside?.scope !== scope) return;
@@ -39,19 +39,19 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
       standing = inside;
       context.point({});
       const root = document.createElement('div');
-      root.className = `room room-${wanted}`;
+      root.className = `room room-${target}`;
       main.replaceChildren(root);
-      main.dataset.room = wanted;
+      main.dataset.room = target;
       document.title = titleOf(room);
       build(root, context, scope);
     };
-    const known = built.get(wanted);
+    const cached = built.get(target);
     // A room sets state and calls the queue, which must not happen inside this effect.
-    if (known) queueMicrotask(() => start(known));
+    if (cached) queueMicrotask(() => start(cached));
     else
       room.load().then(
         ({ build }) => {
-          built.set(wanted, build);
+          built.set(target, build);
           start(build);
         },
         async (error: unknown) => {
@@ -70,10 +70,10 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
 
 /** Whether the host has a newer build than the running one: the old files are deleted then. */
 async function isReplaced(): Promise<boolean> {
-  const own = document.querySelector('script[type="module"]')?.getAttribute('src');
+  const script = document.querySelector('script[type="module"]')?.getAttribute('src');
   try {
     const answer = await fetch(location.href.split('#')[0]!, { cache: 'no-store' });
-    return answer.ok && Boolean(own) && !(await answer.text()).includes(own!);
+    return answer.ok && Boolean(script) && !(await answer.text()).includes(script!);
   } catch {
     return false;
   }

@@ -65,8 +65,8 @@ function keysOf(subjects: readonly string[]): string[] {
     return parsed ? printSubject(atStep(parsed, undefined)).replace(/@step\d+/, '') : subject;
   });
   return names.map((name, i) => {
-    const before = names.slice(0, i).filter((one) => one === name);
-    return `${name} ${before.length}`;
+    const earlier = names.slice(0, i).filter((one) => one === name);
+    return `${name} ${earlier.length}`;
   });
 }
 
@@ -98,7 +98,7 @@ export class Figure {
     this.#context = context;
     this.#look = look;
     this.#scope = new Scope(parent);
-    // An embed is named by its element; a host's page may have several of one view.
+    // The element labels an embed; a host's page may have several of one view.
     this.root = part(place, `figure view-${view.name}`, look.isEmbed ? 'div' : 'section');
     this.root.dataset.view = view.name;
     if (!look.isEmbed) this.root.setAttribute('aria-label', view.title);
@@ -132,8 +132,10 @@ export class Figure {
     const isSame =
       shown.length === this.#shown.length &&
       shown.every(({ subject, frame, isStale }, i) => {
-        const old = this.#shown[i]!;
-        return old.subject === subject && old.frame === frame && old.isStale === isStale;
+        const previous = this.#shown[i]!;
+        return (
+          previous.subject === subject && previous.frame === frame && previous.isStale === isStale
+        );
       });
     this.#shown = shown;
     // Typing changes no picture before the text is parsed.
@@ -201,13 +203,13 @@ export class Figure {
         const queue = this.#context.engine.peek()!.queue;
         const frames = framesOf(this.#shown);
         const source = INPUTS[this.#context.state.peek().input];
-        const made = [];
+        const files = [];
         for (const frame of frames)
-          made.push({
+          files.push({
             name: `${fileName({ name: 'recording', numbers: [{ frame, quantities: [] }] }, '')}safetensors`,
             bytes: await queue.record(frame.subject, source),
           });
-        return made;
+        return files;
       },
       this.#context.fail,
     );
@@ -229,7 +231,7 @@ export class Figure {
 
   /** The figure's own subjects, and the head if they share it. */
   #pinned(): Partial<State> {
-    // Settings of a model may differ in their question alone.
+    // Settings of a model may differ only in their question.
     const shown = [...new Set(this.#shown.map(({ subject }) => subject))];
     const [first, ...rest] = framesOf(this.#shown).map((frame) => this.#at(frame));
     const isOne = first && rest.every((at) => at.layer === first.layer && at.head === first.head);
@@ -288,7 +290,7 @@ export class Figure {
       const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#cell() : undefined);
       if (!cell) return;
       this.#cells.set(keys[i]!, cell);
-      // A cell in its place is not moved, for it may hold the focus.
+      // A cell that is in its place must not move, since it may hold the focus.
       const before = this.#grid.children[place++] ?? null;
       if (before !== cell.root) this.#grid.insertBefore(cell.root, before);
       cell.root.classList.toggle('stale', one.isStale || !isReady);
@@ -334,8 +336,8 @@ export class Figure {
     const { extra } = this.#look;
     root.dataset.subject = frame.subject;
     say(title, group.length > 1 ? frame.model.title : frame.title);
-    const own = this.#ownConditions(frame);
-    const classes = [...group.map((one) => one.class), own.class];
+    const ownWords = this.#ownConditions(frame);
+    const classes = [...group.map((one) => one.class), ownWords.class];
     const kind =
       (['counterfactual', 'approximate', 'relaxed'] as const).find((one) =>
         classes.includes(one),
@@ -353,11 +355,11 @@ export class Figure {
     update(frame, { ...options, ...extra?.(frame, i) });
     // One of them may end at its context while others continue.
     const T = Math.max(...group.map((one) => one.T));
-    // A picture with the lines of all names all of them.
+    // A picture that combines all subjects names all of them.
     const all = this.#view.isOfAll
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};
-    const conditions = { ...this.#conditionsOf(frame), T, ...all, ...own, class: kind };
+    const conditions = { ...this.#conditionsOf(frame), T, ...all, ...ownWords, class: kind };
     cell.conditions = stampWords(conditions);
     this.#stamp(cell);
     if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');

@@ -4,7 +4,7 @@
  */
 interface Term {
   readonly term: string;
-  /** The term as sentences write it. Of two that match, the first one is taken. */
+  /** The term as it occurs in sentences. If two terms match, the first one counts. */
   readonly pattern: RegExp;
   readonly meaning: string;
   /** Explained in lessons only, since the page's sentences contain it too often. */

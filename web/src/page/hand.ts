@@ -7,8 +7,12 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
 import type { Context } from './context';
 import {
+  groupOf,
   hiddenLayer,
+  layerIndex,
+  layerNumber,
   massiveOf,
+  numbered,
   selectedHead,
   superWeightOf,
   type Frame,
@@ -31,22 +35,23 @@ function edit(name: string, ...values: readonly (number | string)[]): SubjectEdi
   return { name, values: values.map(String) };
 }
 
-/** The [layer, head] of an edit; those that are left out mean all. */
+/** Returns the [layer, head] of an edit; missing numbers mean all. */
 function places(grip: Grip, { layer, head }: Head): number[] {
   return { all: [], layer: [layer], head: [layer, head] }[grip];
 }
 
-/** The number of the residual stream to intervene on: the selected one, else the largest. */
+/** Returns the number of the residual stream to intervene on: the selected one, else the largest. */
 function chosenValue(frame: Frame, state: State) {
   const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
     place: [channel, layer, token],
     where: `${stateWords(layer)}, token ${token}`,
   });
   const { channel, query } = state;
-  const most = massiveOf(frame);
+  const massive = massiveOf(frame);
   if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
-    return most && { ...at(most), name: `${most.channel} (the largest)` };
-  const layer = most && hiddenLayer(frame, state.layer);
+    return massive && { ...at(massive), name: `${massive.channel} (the largest)` };
+  const layer =
+    massive && hiddenLayer(frame, state.layer < 0 ? -1 : layerIndex(frame, state.layer));
   return layer === undefined
     ? undefined
     : { ...at({ layer, channel, token: query }), name: String(channel) };
@@ -54,19 +59,18 @@ function chosenValue(frame: Frame, state: State) {
 
 /** Returns the interventions on the selection. */
 export function movesOf(frame: Frame, state: State): Move[] {
-  const at = selectedHead(frame, state);
-  const { H, G } = frame.architecture;
-  const where = places(state.grip, at);
+  const at = numbered(frame, selectedHead(frame, state));
+  const scope = places(state.grip, at);
   const moves: Move[] = [];
   // Without a selection it is the first token that is acted on.
   const key = Math.max(0, state.key >= 0 ? state.key : state.query);
   if (key < frame.T) {
     const name = `${key ? `token ${key}` : 'the first token'} ${quote(frame, key)}`;
-    const [layer, head] = where;
-    const group = head === undefined ? [] : [Math.floor(head / (H / G))];
+    const [layer, head] = scope;
+    const group = head === undefined ? [] : [groupOf(frame, selectedHead(frame, state))];
     const values = layer === undefined ? [] : [layer, ...group];
     moves.push(
-      { says: `Hide ${name}`, edit: edit('hide_key', key, ...where) },
+      { says: `Hide ${name}`, edit: edit('hide_key', key, ...scope) },
       { says: `Zero the value of ${name}`, edit: edit('scale_value', key, 0, ...values) },
     );
   }
@@ -87,7 +91,8 @@ export function movesOf(frame: Frame, state: State): Move[] {
   }
   const heavy = superWeightOf(frame);
   if (heavy) {
-    const { layer, row, column } = heavy;
+    const { row, column } = heavy;
+    const layer = layerNumber(frame, heavy.layer);
     moves.push({
       says: `Zero weight (${row}, ${column}) of down in layer ${layer}, which writes the largest value`,
       edit: edit('scale_weight', 'down', layer, row, column, 0),
@@ -110,11 +115,11 @@ export function moved(subject: string, wanted: SubjectEdit): string {
 export function handControls(context: Context, frame: Frame): TemplateResult | typeof nothing {
   const state = context.state.value;
   if (state.hide.includes('hand')) return nothing;
-  const { layer, head } = selectedHead(frame, state);
+  const { layer, head } = numbered(frame, selectedHead(frame, state));
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);
-  /** A link to the state after an intervention; no link can name a model from disk, so a click sets the state. */
+  /** Returns a link to the state after an intervention; no link can name a local model, so a click sets the state. */
   const link = (wanted: SubjectEdit, says: string, isDone: boolean) => {
     const next = moved(frame.subject, wanted);
     const list = state.shown.map((one) => (one === frame.subject ? next : one));

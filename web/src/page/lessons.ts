@@ -7,10 +7,10 @@ const KEY = 'sinkscope:lessons';
 
 export function readLessons(): readonly string[] {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(kept) ? kept.filter((one) => typeof one === 'string') : [];
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
+    return Array.isArray(stored) ? stored.filter((one) => typeof one === 'string') : [];
   } catch {
-    // Storage may be forbidden, or hold what another program wrote.
+    // Browsers may forbid storage, or another program may have written the value.
     return [];
   }
 }
@@ -19,6 +19,6 @@ export function markRead(slug: string): void {
   try {
     localStorage.setItem(KEY, JSON.stringify([...new Set([...readLessons(), slug])]));
   } catch {
-    // A lesson can be read without storage.
+    // Without storage the lesson still works.
   }
 }

@@ -64,9 +64,9 @@ export function drawMessages(
   progress.setAttribute('role', 'status');
   let waiting = 0;
   effect(() => {
-    const said = [...new Set([failure.value, ...notices.value].filter(Boolean))].join('\n');
-    text.hidden = !said;
-    say(text, said);
+    const combined = [...new Set([failure.value, ...notices.value].filter(Boolean))].join('\n');
+    text.hidden = !combined;
+    say(text, combined);
     text.classList.toggle('error', failure.value !== '');
   });
   effect(() => {

@@ -38,8 +38,8 @@ async function start(offer: (take: () => void) => void): Promise<void> {
   };
   look(registration.waiting);
   registration.addEventListener('updatefound', () => {
-    const coming = registration.installing;
-    coming?.addEventListener('statechange', () => look(coming));
+    const installing = registration.installing;
+    installing?.addEventListener('statechange', () => look(installing));
   });
   const { active } = await serviceWorker.ready;
   const urlsToCache = performance

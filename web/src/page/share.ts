@@ -1,4 +1,4 @@
-/** A link to the page in its state, what such a link cannot carry, and a picture to send with it. */
+/** A link to the page in its state, the names that it leaves out, and a picture to send with it. */
 import { effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { fingerprintOf, isOfDisk, nameOfId } from '../ask/ids';
@@ -21,7 +21,7 @@ async function copied(text: string): Promise<string> {
   }
 }
 
-/** Models of the disk that the link which was just copied leaves out. */
+/** Models of the disk that the copied link leaves out. */
 const leftOut = signal<readonly string[]>([]);
 
 /** Whether the page offers a picture of the sentence after copying the link. */
@@ -29,11 +29,11 @@ const isOffered = signal(false);
 
 export async function copyLink(): Promise<void> {
   const { shown, input } = state.peek();
-  const said = [await copied(shared(linkTo(state.peek())))];
-  if (input === 'file') said.push('It does not contain your file of prompts.');
+  const notices = [await copied(shared(linkTo(state.peek())))];
+  if (input === 'file') notices.push('It does not contain your file of prompts.');
   leftOut.value = shown.filter((one) => isOfDisk(one));
   isOffered.value = true;
-  notify(said.join(' '));
+  notify(notices.join(' '));
 }
 
 /** Returns the frame of the offered picture: the selected subject's, once it has a map. */
@@ -45,17 +45,17 @@ function picturedFrame({ engine }: Context): Frame | undefined {
   return entry?.isStale || !entry?.frame?.tensors.alpha ? undefined : entry.frame;
 }
 
-/** Hands the picture to what shares pictures on this device, else as a file. */
+/** Shares the picture through the device's own dialog, else saves it as a file. */
 async function sharePicture(frame: Frame, context: Context): Promise<void> {
   isOffered.value = false;
   const link = shared(linkTo(state.peek()));
   const { pictureOf } = await import('../save/card');
   const { version } = context.facts();
   const picture = await pictureOf(frame, selectedHead(frame, state.peek()), { version, link });
-  const given = { files: [picture], text: link };
-  if (!navigator.canShare?.(given)) return hand(picture, picture.name);
-  await navigator.share(given).catch((error: unknown) => {
-    // The reader changed their mind.
+  const data = { files: [picture], text: link };
+  if (!navigator.canShare?.(data)) return hand(picture, picture.name);
+  await navigator.share(data).catch((error: unknown) => {
+    // The reader cancelled the dialog.
     if (!(error instanceof DOMException && error.name === 'AbortError')) throw error;
   });
 }
@@ -65,9 +65,9 @@ async function copyNames(): Promise<void> {
   const ids = [...new Set(leftOut.value.map((one) => parseSubject(one)!.id))];
   leftOut.value = [];
   const hash = `#${printHash(linkable(state.peek(), true))}`;
-  const said = await copied(shared(hash));
+  const notice = await copied(shared(hash));
   const names = ids.map((id) => `${nameOfId(id)} (fingerprint ${fingerprintOf(id)})`);
-  notify(`${said} Whoever opens it is asked for the files of ${names.join(', ')}.`);
+  notify(`${notice} Whoever opens it is asked for the files of ${names.join(', ')}.`);
 }
 
 /** Offers to add what the copied link leaves out. */

@@ -39,13 +39,13 @@ function move(event: KeyboardEvent): void {
  */
 export function explained(said: string, isOneStop = false): TemplateResult {
   const parts: unknown[] = [];
-  const seen = new Set<string>();
+  const explainedTerms = new Set<string>();
   let from = 0;
   for (const match of said.matchAll(ANY)) {
     const { meaning } = OF_PAGE[match.slice(1).findIndex((group) => group !== undefined)]!;
-    if (seen.has(meaning)) continue;
-    const isStop = !isOneStop || !seen.size;
-    seen.add(meaning);
+    if (explainedTerms.has(meaning)) continue;
+    const isStop = !isOneStop || !explainedTerms.size;
+    explainedTerms.add(meaning);
     const word = html`<button
       type="button"
       class="term"

@@ -17,6 +17,6 @@ export function trustOwnScripts(): void {
       },
     });
   } catch {
-    // The host page has a default policy of its own, which decides.
+    // The host page has a default policy of its own, which applies.
   }
 }

@@ -116,15 +116,15 @@ export function lackWords({ title, reads, headReads = [], fits }: View, frame: F
   const { recording, lacks } = frame;
   const reasons = [...reads, ...headReads].flatMap((name) => lacks?.[name] ?? []);
   if (!reasons.length || (fits && !fits(frame))) return '';
-  const where = recording ? `Not in the recording of ${frame.title}: ` : '';
-  return `${where}“${title}” ${reasons[0]}.`;
+  const prefix = recording ? `Not in the recording of ${frame.title}: ` : '';
+  return `${prefix}“${title}” ${reasons[0]}.`;
 }
 
 export function part(root: Element, name: string, tag = 'div'): HTMLElement {
-  const made = document.createElement(tag);
-  if (name) made.className = name;
-  root.append(made);
-  return made;
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  root.append(element);
+  return element;
 }
 
 /** Sets a text only if it changes, so that a screen reader does not read it twice. */

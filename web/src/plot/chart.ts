@@ -10,11 +10,11 @@ export interface Series {
   /** A CSS variable's name, "--sink". */
   readonly color: string;
   readonly values: ArrayLike<number>;
-  /** Their places on the x axis; absent: one after the other. */
+  /** Places on the x axis; absent: consecutive. */
   readonly places?: ArrayLike<number>;
   /** Lengths in pixels: "3,3". */
   readonly dash?: string;
-  /** Drawn weaker than the others. */
+  /** Whether the line is drawn weaker than the others. */
   readonly faint?: boolean;
   /** Half of the error bar of each value. */
   readonly spread?: ArrayLike<number>;
@@ -35,7 +35,7 @@ export interface ChartData {
   /** One sentence that describes the picture. */
   readonly label: string;
   readonly log?: boolean;
-  /** Steps of training: even up to 100, logarithmic above, so that there is a place for 0. */
+  /** Whether places are steps of training: linear up to 100, logarithmic above, so that 0 has a place. */
   readonly steps?: boolean;
   /** The smallest range of the axis; values may extend it. */
   readonly domain?: readonly [number, number];
@@ -51,7 +51,7 @@ export interface ChartData {
   readonly height?: number;
   /** Whether few values have a dot each; absent: they have. */
   readonly dots?: boolean;
-  /** The reader pointed at a place. */
+  /** Called when the reader points at a place. */
   readonly onChoose?: (place: number) => void;
 }
 
@@ -62,7 +62,7 @@ const [LEFT, RIGHT, TOP, BOTTOM] = [42, 10, 22, 32];
 const WIDTHS = new WeakMap<Element, number>();
 const SHOWN = new WeakMap<Element, ChartData>();
 
-/** Charts follow their places' widths without asking for the layout at every drawing. */
+/** Charts follow the widths of their places through an observer, without a layout at every drawing. */
 const watcher =
   typeof ResizeObserver === 'undefined'
     ? undefined
@@ -76,7 +76,7 @@ const watcher =
         }
       });
 
-/** A tick is a round number but for what its sum rounds, however near the next one is. */
+/** Rounds a tick to remove the rounding error of its sum. */
 const round = (x: number) => Number(x.toPrecision(7));
 const sign = (text: string) => text.replace(/^-/, '−');
 const short = (x: number) => (x >= 1000 ? `${round(x / 1000)}k` : sign(String(round(x))));
@@ -92,10 +92,10 @@ export function apart(ticks: readonly number[], y: (value: number) => number): n
     const lead = Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9));
     return lead === 1 ? 0 : lead === 2 || lead === 5 ? 1 : 2;
   };
-  const kept: number[] = [];
+  const spaced: number[] = [];
   for (const tick of [...ticks].sort((a, b) => roundness(a) - roundness(b)))
-    if (kept.every((one) => Math.abs(y(one) - y(tick)) >= TICK_ROOM)) kept.push(tick);
-  return kept;
+    if (spaced.every((one) => Math.abs(y(one) - y(tick)) >= TICK_ROOM)) spaced.push(tick);
+  return spaced;
 }
 
 const isAlike = (a: Series) => (b: Series) => a.name === b.name && a.color === b.color;
@@ -107,19 +107,19 @@ const SHAPES = [
   'M0,-4l4,7h-8z',
   'M0,4l4,-7h-8z',
 ];
-/** Between series at one place, so that error bars do not cover each other. */
+/** Distance between series at one place, so that error bars do not overlap. */
 const BESIDE = 0.08;
 
 /** Returns the drawable places and values, split at gaps. */
 function pieces(series: Series, from: number, isLog: boolean): [number, number][][] {
-  const found: [number, number][][] = [[]];
+  const runs: [number, number][][] = [[]];
   for (let i = 0; i < series.values.length; i++) {
     const y = series.values[i]!;
     if (Number.isFinite(y) && (!isLog || y > 0))
-      found.at(-1)!.push([series.places?.[i] ?? from + i, y]);
-    else if (found.at(-1)!.length) found.push([]);
+      runs.at(-1)!.push([series.places?.[i] ?? from + i, y]);
+    else if (runs.at(-1)!.length) runs.push([]);
   }
-  return found;
+  return runs;
 }
 
 function pointOf(color: string, i: number, at?: readonly [number, number]) {
@@ -147,7 +147,7 @@ function pointSample({ color }: Series, i: number) {
   </svg>`;
 }
 
-/** The same chart in the same place is updated. */
+/** Draws a chart; one that is already in the place is updated. */
 export function drawChart(root: HTMLElement, data: ChartData): void {
   if (!SHOWN.has(root)) watcher?.observe(root);
   SHOWN.set(root, data);
@@ -242,10 +242,10 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           : nothing
       }`;
   });
-  const beside = x(cursor ?? NaN) > width / 2 ? -5 : 5;
+  const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
   const isSampled = kind === 'lines' && series.some(({ dash }) => dash);
   // Lines that are drawn on top come first; lines of one name and color have one entry.
-  const named = series
+  const legend = series
     .filter((one, i) => series.findIndex(isAlike(one)) === i)
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
   render(
@@ -271,8 +271,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           cursor === undefined || !Number.isFinite(cursor)
             ? nothing
             : svg`<line class="cursor" x1=${x(cursor)} x2=${x(cursor)} y1=${TOP - 4} y2=${height - bottom}></line>
-                <text x=${x(cursor) + beside} y=${TOP + 4}
-                  text-anchor=${beside < 0 ? 'end' : 'start'}>${data.cursorWords ?? ''}</text>`
+                <text x=${x(cursor) + labelOffset} y=${TOP + 4}
+                  text-anchor=${labelOffset < 0 ? 'end' : 'start'}>${data.cursorWords ?? ''}</text>`
         }
         <text class="axis" x=${LEFT - 38} y="11">${data.yLabel}</text>
         <text class="axis" x=${width - RIGHT} y=${height - 3} text-anchor="end">
@@ -280,7 +280,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         </text>
       </svg>
       <p class="chart-key">
-        ${named.map(
+        ${legend.map(
           (one) =>
             html`<span style="--swatch: var(${one.color})"
               >${isOfPoints ? pointSample(one, series.indexOf(one)) : isSampled ? sample(one) : nothing}${one.name}</span

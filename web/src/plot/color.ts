@@ -1,7 +1,7 @@
 /**
- * Colour scales. Both begin at the paper's colour, so that nothing is drawn where nothing is; their
- * lightness changes in one direction, so that order survives in grey and for every kind of colour
- * vision. A scale is a table of colours: a map is painted by looking up.
+ * Colour scales. Both begin at the paper's colour, so that zero is invisible; their lightness is monotonic, so that
+ * order survives in grey and for every kind of colour vision. A scale is a table of colours: a map is painted by
+ * lookup.
  */
 
 export type Theme = 'light' | 'dark';
@@ -9,7 +9,7 @@ export type Theme = 'light' | 'dark';
 export interface Scale {
   readonly low: number;
   readonly high: number;
-  /** Small values show. */
+  /** Whether the scale is a square root, on which small values are visible. */
   readonly root: boolean;
   /** Colors from low to high, as the bytes of a pixel: [STEPS]. */
   readonly colors: Uint32Array;
@@ -20,12 +20,12 @@ const SEQUENTIAL = {
   light: ['#fbfaf7', '#fde3b4', '#f8b26a', '#e7714f', '#bb3a63', '#7a1f6c', '#38124f', '#12061f'],
   dark: ['#1b1a21', '#3b1b52', '#742468', '#b3375f', '#e0644a', '#f5a45b', '#fbdc9c', '#fffdf2'],
 };
-/** Negative, none, positive. */
+/** Colors for negative, zero and positive values. */
 const DIVERGING = {
   light: ['#123f73', '#3f7cb8', '#a5c6e0', '#fbfaf7', '#f2bd93', '#cf6a2e', '#7c2e07'],
   dark: ['#a9d4ff', '#5d9fdd', '#2c5680', '#1b1a21', '#7d4a26', '#d98449', '#ffd2a8'],
 };
-/** Cells that the mask hides. */
+/** The color of masked cells. */
 const HIDDEN = { light: '#eeece6', dark: '#26252d' };
 
 function rgb(hex: string): number[] {
@@ -33,7 +33,7 @@ function rgb(hex: string): number[] {
   return [bits >> 16, (bits >> 8) & 255, bits & 255];
 }
 
-/** Colors as ImageData has them in memory on little-endian machines, which all are. */
+/** Packs a color as ImageData stores it on little-endian machines, which all are. */
 function pixel([r, g, b]: readonly number[]): number {
   return ((255 << 24) | (b! << 16) | (g! << 8) | r!) >>> 0;
 }
@@ -41,7 +41,7 @@ function pixel([r, g, b]: readonly number[]): number {
 /** An odd number, so that one color is in the middle. */
 export const STEPS = 257;
 
-/** Steps between evenly spaced stops, mixed in light rather than in code values. */
+/** Interpolates between evenly spaced stops, in linear light instead of code values. */
 function ramp(stops: readonly string[]): Uint32Array {
   const colors = stops.map(rgb);
   return Uint32Array.from({ length: STEPS }, (_, i) => {
@@ -55,7 +55,7 @@ function ramp(stops: readonly string[]): Uint32Array {
   });
 }
 
-const known = new Map<string, Scale>();
+const scaleCache = new Map<string, Scale>();
 /** The number of cached scales: a figure whose range changes all the time would fill the memory. */
 const MOST_LOOKS = 200;
 
@@ -66,19 +66,19 @@ function scale(
   ends: Omit<Scale, 'colors' | 'hidden'>,
 ) {
   const key = [stops === SEQUENTIAL, theme, ends.low, ends.high, ends.root].join();
-  const kept = known.get(key);
-  if (kept) return kept;
-  if (known.size === MOST_LOOKS) known.clear();
-  const made = { ...ends, colors: ramp(stops[theme]), hidden: pixel(rgb(HIDDEN[theme])) };
-  known.set(key, made);
-  return made;
+  const cached = scaleCache.get(key);
+  if (cached) return cached;
+  if (scaleCache.size === MOST_LOOKS) scaleCache.clear();
+  const result = { ...ends, colors: ramp(stops[theme]), hidden: pixel(rgb(HIDDEN[theme])) };
+  scaleCache.set(key, result);
+  return result;
 }
 
 export function sequential(theme: Theme, high = 1, root = false): Scale {
   return scale(SEQUENTIAL, theme, { low: 0, high, root });
 }
 
-/** Zero in the middle, whatever the values. */
+/** Returns a scale with zero in the middle. */
 export function diverging(theme: Theme, size: number): Scale {
   return scale(DIVERGING, theme, { low: -size, high: size, root: false });
 }
@@ -87,25 +87,25 @@ export function diverging(theme: Theme, size: number): Scale {
 export function stepOf({ low, high, root }: Scale, value: number): number {
   if (value !== value) return -1;
   const share = (value - low) / (high - low || 1);
-  const seen = root ? Math.sqrt(share > 0 ? share : 0) : share;
-  return seen <= 0 ? 0 : seen >= 1 ? STEPS - 1 : Math.round((STEPS - 1) * seen);
+  const fraction = root ? Math.sqrt(share > 0 ? share : 0) : share;
+  return fraction <= 0 ? 0 : fraction >= 1 ? STEPS - 1 : Math.round((STEPS - 1) * fraction);
 }
 
-/** The bytes of a value's color. */
+/** Returns the bytes of a value's color. */
 function bytesOf(scale: Scale, value: number): readonly [number, number, number] {
   const step = stepOf(scale, value);
   const bits = step < 0 ? scale.hidden : scale.colors[step]!;
   return [bits & 255, (bits >> 8) & 255, (bits >> 16) & 255];
 }
 
-/** The colour of a value as style sheets write it. */
+/** Returns a value's color for style sheets. */
 export const css = (scale: Scale, value: number): string =>
   `rgb(${bytesOf(scale, value).join(' ')})`;
 
-/** Black or white, whichever has more contrast on the color of a value. */
+/** Returns black or white, whichever has more contrast with a value's color. */
 export function inkOn(scale: Scale, value: number): '#000' | '#fff' {
   const [r, g, b] = bytesOf(scale, value).map((byte) => (byte / 255) ** 2.2);
   const luminance = 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
-  // (luminance + 0.05) / 0.05 = 1.05 / (luminance + 0.05)
+  // Contrast is equal at (luminance + 0.05) / 0.05 = 1.05 / (luminance + 0.05).
   return luminance > 0.179 ? '#000' : '#fff';
 }

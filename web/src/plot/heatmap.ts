@@ -1,9 +1,7 @@
 /**
- * A matrix as colours: one pixel a cell, scaled up without smoothing. It knows no attention: arrays
- * in, picture and events out.
- *
- * The cell under the pointer, or the one that the arrow keys move, is marked and named; a click or
- * Enter chooses it. Rows and columns may be named by words, as far as there is room for them.
+ * A matrix as colours: one pixel per cell, scaled up without smoothing. It knows nothing about attention: arrays in,
+ * picture and events out. The cell under the pointer, or the one that the arrow keys move, is marked and named; a click
+ * or Enter chooses it. Rows and columns are labelled by words, as far as these fit.
  */
 import { stepOf, type Scale } from './color';
 
@@ -29,7 +27,7 @@ interface HeatmapData {
   readonly colWords?: readonly string[];
   /** A remark beside the column that it describes. */
   readonly remark?: { readonly text: string; readonly kind: string };
-  /** Width of a cell over its height; 1 if absent. */
+  /** Ratio of a cell's width to its height; default 1. */
   readonly cellShape?: number;
   /** The readout of a cell under the pointer. */
   readonly describe: (cell: Cell) => string;
@@ -39,7 +37,7 @@ interface HeatmapEvents {
   /** undefined when the pointer leaves. */
   readonly onPoint?: (cell: Cell | undefined) => void;
   readonly onChoose?: (cell: Cell) => void;
-  /** An arrow key leads out of the picture: rows down, and columns to the right. */
+  /** Called when an arrow key leaves the picture: rows down, and columns to the right. */
   readonly onBeyond?: (step: readonly [number, number]) => void;
 }
 
@@ -61,10 +59,10 @@ const [MOST_WORDS, SOME_WORDS] = [44, 30];
 const WORD_PX = 12;
 
 function element(name: string, parent: Element): HTMLElement {
-  const made = document.createElement('div');
-  made.className = name;
-  parent.append(made);
-  return made;
+  const node = document.createElement('div');
+  node.className = name;
+  parent.append(node);
+  return node;
 }
 
 /** Draws a matrix into a canvas of one pixel a cell. */
@@ -118,10 +116,10 @@ export function distinct(words: readonly string[]): string[] {
   for (const one of words)
     groups.set(startOf(one), (groups.get(startOf(one)) ?? new Set()).add(one));
   return words.map((one) => {
-    const alike = [...groups.get(startOf(one))!];
-    if (one.length <= ROOM || alike.length < 2) return one;
+    const sameStart = [...groups.get(startOf(one))!];
+    if (one.length <= ROOM || sameStart.length < 2) return one;
     let common = ROOM;
-    while (alike.every((other) => other.slice(0, common + 1) === one.slice(0, common + 1)))
+    while (sameStart.every((other) => other.slice(0, common + 1) === one.slice(0, common + 1)))
       common++;
     return `…${one.slice(Math.min(common, one.length - 1))}`;
   });
@@ -189,7 +187,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   plot.addEventListener('click', (event) => {
     const cell = under(event);
     if (!cell) return;
-    // A finger points by touching.
+    // Touching a cell points at it.
     point(cell);
     events.onChoose?.(cell);
   });
@@ -221,8 +219,8 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     const cell = Math.min(size.height / rows, size.width / cols);
     const room = cell ? WORD_PX / cell : side > MOST_WORDS ? side / SOME_WORDS : 1;
     const every = Math.max(1, Math.ceil(room));
-    const some = (words: readonly string[]) => words.map((one, i) => (i % every ? '' : one));
-    const [rowNames, colNames] = down.length ? [some(down), some(across)] : [[], []];
+    const thinned = (words: readonly string[]) => words.map((one, i) => (i % every ? '' : one));
+    const [rowNames, colNames] = down.length ? [thinned(down), thinned(across)] : [[], []];
     const longest = Math.max(0, ...colNames.map(({ length }) => length));
     inner.style.setProperty('--longest', String(longest));
     inner.style.setProperty('--every', String(every));

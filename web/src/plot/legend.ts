@@ -4,7 +4,7 @@ import { css, inkOn, type Scale } from './color';
 const STEPS = 24;
 const drawn = new WeakMap<HTMLElement, { scale: Scale; ticks: string }>();
 
-/** The value at a place of the bar, from 0 to 1. */
+/** Returns the value at a place of the bar, from 0 to 1. */
 const valueAt = ({ low, high, root }: Scale, place: number): number =>
   low + (high - low) * (root ? place ** 2 : place);
 

@@ -6,14 +6,14 @@
 interface RoseSet {
   /** Radians, 0 .. pi. */
   readonly angles: readonly number[];
-  /** A CSS class that gives the colour. */
+  /** A CSS class for the colour. */
   readonly name: string;
 }
 
 const BINS = 36;
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** Shares of the angles that fall into each of BINS equal parts. */
+/** Returns the shares of the angles in each of BINS equal bins. */
 export function shares(angles: readonly number[]): Float64Array {
   const counts = new Float64Array(BINS);
   for (const angle of angles)
@@ -22,10 +22,10 @@ export function shares(angles: readonly number[]): Float64Array {
 }
 
 function add(parent: Element, name: string, attributes: Record<string, string | number>): Element {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  parent.append(made);
-  return made;
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
+  parent.append(node);
+  return node;
 }
 
 function at(angle: number, radius: number): string {
@@ -35,7 +35,7 @@ function at(angle: number, radius: number): string {
 function petals(set: RoseSet, most: number): string {
   return Array.from(shares(set.angles), (share, i) => {
     const [from, to] = [(i * Math.PI) / BINS, ((i + 1) * Math.PI) / BINS];
-    // The area, not the length, shows the count: the eye compares areas.
+    // The area, not the radius, shows the share, since the eye compares areas.
     const radius = 100 * Math.sqrt(share / most);
     return `M0,0L${at(from, radius)}A${radius},${radius} 0 0 0 ${at(to, radius)}Z`;
   }).join('');
@@ -46,7 +46,7 @@ export function drawRose(root: Element, sets: readonly RoseSet[], label: string)
   svg.setAttribute('viewBox', '-122 -116 244 134');
   svg.setAttribute('role', 'img');
   svg.setAttribute('aria-label', label);
-  const most = Math.max(1e-9, ...sets.flatMap((set) => [...shares(set.angles)]));
+  const largest = Math.max(1e-9, ...sets.flatMap((set) => [...shares(set.angles)]));
   add(svg, 'path', { d: 'M-100,0A100,100 0 0 1 100,0Z', class: 'rose-ground' });
   for (const degrees of [0, 45, 90, 135, 180]) {
     const angle = (degrees * Math.PI) / 180;
@@ -59,7 +59,7 @@ export function drawRose(root: Element, sets: readonly RoseSet[], label: string)
     text.textContent = `${degrees}°`;
   }
   for (const set of sets) {
-    add(svg, 'path', { d: petals(set, most), class: `rose-set ${set.name}` });
+    add(svg, 'path', { d: petals(set, largest), class: `rose-set ${set.name}` });
     const mean = set.angles.reduce((a, b) => a + b, 0) / set.angles.length;
     if (Number.isFinite(mean))
       add(svg, 'path', { d: `M0,0L${at(mean, 100)}`, class: `rose-mean ${set.name}` });

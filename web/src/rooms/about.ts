@@ -20,7 +20,7 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
   const { sink_1, sink_bias, eps, T, sequences, loss } = card.measured;
   const front = card.training?.front?.join(' ');
   const starts = front ? `starting with ${front}` : 'no start token';
-  const where = isBidirectional(frame) ? ' at masked positions' : '';
+  const suffix = isBidirectional(frame) ? ' at masked positions' : '';
   const bias = sink_bias === undefined ? '' : `, on the bias key ${show(Number(sink_bias), 1)}%`;
   const { own, all } = seedsOf(card);
   const others = all.slice(1).map((one) => `seed ${one.seed}: ${show(one.sink_1, 1)}%`);
@@ -28,7 +28,7 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
   return html`<p>${card.what}</p>
     <p>
       Over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, ${starts}): Sink₁
-      ${show(Number(sink_1), 1)}% (${seeds})${bias}, loss${where} ${show(Number(loss))}.
+      ${show(Number(sink_1), 1)}% (${seeds})${bias}, loss${suffix} ${show(Number(loss))}.
       ${card.paper ? reportedWords(card.paper) : nothing}
     </p>`;
 }
@@ -45,7 +45,7 @@ function stepWords({ model: { step } }: Frame): TemplateResult | typeof nothing 
   </p>`;
 }
 
-/** The formula of the operation, and the paper that it is from. */
+/** The formula of the operation, and its paper. */
 async function formulaWords(
   { operation }: Frame,
   context: Context,
@@ -57,7 +57,7 @@ async function formulaWords(
   return html`<code title=${source ?? nothing}>${formula ?? operation.label}${parameters}</code>`;
 }
 
-/** The card of the zoo's model, whatever step of its training is shown. */
+/** Returns the zoo's card of a model, at any step of its training. */
 export function cardOf({ model }: Frame, context: Context): Card | undefined {
   const { weights } = arithmeticOf(model.id);
   const id = stepOf(weights)?.id ?? weights;
@@ -67,8 +67,12 @@ export function cardOf({ model }: Frame, context: Context): Card | undefined {
 export function about(frame: Frame, context: Context): TemplateResult {
   const card = cardOf(frame, context);
   const edit = operationOf(frame.edits);
-  const given = edit ? (edit.parameters ?? {}) : frame.architecture.attention.parameters;
-  const parameters = Object.entries(given).map(([name, value]) => `, ${name} = ${show(value)}`);
+  const operationParameters = edit
+    ? (edit.parameters ?? {})
+    : frame.architecture.attention.parameters;
+  const parameters = Object.entries(operationParameters).map(
+    ([name, value]) => `, ${name} = ${show(value)}`,
+  );
   const isAsTrained = frame.class === 'measured' && !frame.model.step;
   return html`<details class="more about ${frame.class}">
     <summary>

@@ -73,9 +73,9 @@ function reportedOf(frames: readonly Frame[], context: Context, open?: OpenModel
     const card = cards.find(({ id, title }) => id === name || (recording && title === name));
     return card?.paper ? [{ ...card.paper, title: `${card.title}’s counterpart` }] : [];
   });
-  const said = rows.map((row) => JSON.stringify(row));
+  const keys = rows.map((row) => JSON.stringify(row));
   return [
-    ...rows.filter((_, i) => said.indexOf(said[i]!) === i),
+    ...rows.filter((_, i) => keys.indexOf(keys[i]!) === i),
     ...(open ? openRows(open, context.state.peek().input) : []),
   ];
 }
@@ -114,7 +114,7 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
     return training && step !== undefined ? { ...training, steps: step } : training;
   });
   const areKnown = !trainings.includes(undefined);
-  const found = differencesOf(
+  const result = differencesOf(
     frames.map((frame, i) => ({
       ...(frame.recording ? recordedArchitecture(frame) : frame.architecture),
       ...(areKnown ? { training: trainings[i] } : {}),
@@ -124,10 +124,10 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
     })),
   );
   // Two subjects fit on a line; more need columns.
-  if (frames.length === 2 || !found.differences.length)
+  if (frames.length === 2 || !result.differences.length)
     return html`<div class="differs">
       <h2>What differs</h2>
-      <p>${differenceLine(found, describe.letters)}</p>
+      <p>${differenceLine(result, describe.letters)}</p>
     </div>`;
   return html`<div class="differs">
     <h2>What differs</h2>
@@ -141,7 +141,7 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
           </tr>
         </thead>
         <tbody>
-          ${found.differences.map(
+          ${result.differences.map(
             ({ path, values }) =>
               html`<tr>
                 <th scope="row">${placeWords(path, describe.letters)}</th>
@@ -151,11 +151,11 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
         </tbody>
       </table>`,
     )}
-    <p class="hint">${found.alike} other settings identical.</p>
+    <p class="hint">${result.alike} other settings identical.</p>
   </div>`;
 }
 
-/** The picture, chosen from the tabs of the questions. */
+/** The control that chooses the picture from the tabs of the questions. */
 function pictureField(
   { tab }: Choice,
   frames: readonly Frame[],
@@ -223,8 +223,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const bar = part(root, 'bar');
   const head = part(root, 'room-head');
   const pictures = part(root, 'pictures');
-  let said: readonly string[] = [];
-  const look = { stated: () => said };
+  let stated: readonly string[] = [];
+  const look = { stated: () => stated };
   const stage = new Stage(part(pictures, 'stage'), context, scope, look, look);
   const sinkMap = new Figure(pictures, sinks, context, scope, look);
   const numbers = part(root, 'figure numbers-of-all', 'section');
@@ -272,11 +272,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void context.theme.value;
     const all = shown();
     const frames = framesOf(all);
-    const fresh = framesOf(all.filter(({ isStale }) => !isStale));
+    const current = framesOf(all.filter(({ isStale }) => !isStale));
     const isFailed = all.some(({ error }) => error);
     const choice = stage.choiceFor(frames);
     const below = belowOf(state);
-    const isAllFresh = fresh.length === all.length;
+    const isAllFresh = current.length === all.length;
     render(
       askBar(
         context,
@@ -286,11 +286,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ),
       bar,
     );
-    const answer = isAllFresh ? comparedAnswer(fresh) : '';
+    const answer = isAllFresh ? comparedAnswer(current) : '';
     render(
       html`${opening(
         answer || 'Compare',
-        comparison(fresh) ||
+        comparison(current) ||
           (all.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'),
         context,
         pictureField(choice, frames, stage.select),
@@ -298,31 +298,31 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${troubles(all, context)}`,
       head,
     );
-    // The name of a model is over its picture.
-    said = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
+    // The model's name is above its picture.
+    stated = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
     const [view] = choice.views;
     pictures.dataset.count = view === sinks ? '6' : String(all.length);
     stage.update(all);
     sinkMap.root.hidden = choice.views.includes(sinks);
     sinkMap.update(sinkMap.root.hidden ? [] : all);
     render(differs(frames, context), different);
-    menu.hidden = !allows(state, 'save') || !fresh.length;
+    menu.hidden = !allows(state, 'save') || !current.length;
     // The table's own code may still be loading.
     const engine = context.engine.value;
     const columns = engine ? tableFor(engine, texts.value) : [];
     const needed = readsOf(columns.filter(({ isRare }) => !isRare));
-    const whole = all.flatMap(({ frame, isStale }) =>
+    const complete = all.flatMap(({ frame, isStale }) =>
       frame && needed.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))
         ? [{ frame, isStale }]
         : [],
     );
     const filled = metricsOf(
-      whole.map(({ frame }) => frame),
+      complete.map(({ frame }) => frame),
       columns,
     );
     const usual = shownColumns(filled, state.columns);
-    render(whole.length ? columnsField(filled, usual, context) : nothing, columnsPlace);
-    const stale = whole.some(({ isStale }) => isStale)
+    render(complete.length ? columnsField(filled, usual, context) : nothing, columnsPlace);
+    const stale = complete.some(({ isStale }) => isStale)
       ? ' Grey rows still show the previous conditions.'
       : '';
     const each = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
@@ -335,13 +335,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const caption = `ε = ${each(frames.map(({ eps }) => eps))} · T = ${each(frames.map(({ T }) => T))} · ${each(frames.map(firstWords))} · ${each(inputs)}.${stale}`;
     const reported =
-      whole.length && below === 'reported' ? reportedOf(frames, context, open.value) : [];
+      complete.length && below === 'reported' ? reportedOf(frames, context, open.value) : [];
     const hasSpread = frames.some(({ sequences }) => sequences > 1);
     const raw = filled.find(({ name }) => name === 'sink_1_raw')?.title;
     const hasShares = frames.some(({ operation }) => !operation.normalises);
     render(
-      whole.length
-        ? html`${metricsTable({ shown: whole, table: usual, reported, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
+      complete.length
+        ? html`${metricsTable({ shown: complete, table: usual, reported, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
             <p class="hint">
               ${hasSpread ? '± is the standard deviation over the prompts.' : ''}
               ${hasShares ? `* marks shares of rows that need not sum to 1: read them with “${raw}” and “row sum”.` : ''}
@@ -350,7 +350,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       table,
     );
     render(
-      whole.length
+      complete.length
         ? segmented('Below the table', BELOW, below, (name) =>
             context.set({
               ...{ against: defaults.against, checkpoints: defaults.checkpoints },
@@ -360,11 +360,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       tabs,
     );
-    // The table is fetched when a reader opens it.
+    // The table's code is fetched when a reader opens it.
     if (below === 'remedies' && !remedies.value)
       import('./remedies').then((found) => (remedies.value = found), context.fail);
     render(
-      !whole.length
+      !complete.length
         ? nothing
         : below === 'seeds'
           ? seedsTable(cardsOf(frames, context))

@@ -32,7 +32,7 @@ function number(value: number): string {
   return String(Number(value.toPrecision(6)));
 }
 
-/** Equal neighbours are written once, with their number. */
+/** Writes equal neighbours once, with their number. */
 function list(values: readonly unknown[]): string {
   const runs: { said: string; count: number }[] = [];
   for (const said of values.map(words)) {
@@ -54,26 +54,26 @@ export function words(value: unknown): string {
 
 /** @param descriptions at least one; JSON values */
 export function differencesOf(descriptions: readonly object[]): Differences {
-  const each = descriptions.map(
+  const leafMaps = descriptions.map(
     (one) => new Map(leaves(one).map(([path, value]) => [path.join('.'), { path, value }])),
   );
-  const keys = [...new Set(each.flatMap((one) => [...one.keys()]))];
+  const keys = [...new Set(leafMaps.flatMap((one) => [...one.keys()]))];
   const differences: Difference[] = [];
   for (const key of keys) {
-    const values = each.map((one) => {
+    const values = leafMaps.map((one) => {
       const leaf = one.get(key);
       return leaf && words(leaf.value);
     });
     if (values.every((value) => value === values[0])) continue;
-    const { path } = each.find((one) => one.has(key))!.get(key)!;
+    const { path } = leafMaps.find((one) => one.has(key))!.get(key)!;
     differences.push({ path, values });
   }
   return { differences, alike: keys.length - differences.length };
 }
 
 /**
- * A place in words. The letters of shapes are spelled out, inner keys follow the outer ones.
- * @param letters their meanings, of describe
+ * Names a key. The letters of shapes are spelled out, inner keys follow the outer ones.
+ * @param letters their meanings, from describe
  */
 export function placeWords(
   path: readonly string[],
@@ -91,9 +91,9 @@ export function differenceLine(
   letters: Readonly<Record<string, string>>,
 ): string {
   if (!differences.length) return `The architectures are identical in all ${alike} settings.`;
-  const said = differences.map(
+  const phrases = differences.map(
     ({ path, values }) =>
       `${placeWords(path, letters)}: ${values.map((value) => value ?? '–').join(' | ')}`,
   );
-  return `${said.join('; ')}. ${alike} other settings identical.`;
+  return `${phrases.join('; ')}. ${alike} other settings identical.`;
 }

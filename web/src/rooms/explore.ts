@@ -87,7 +87,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const rail = part(root, 'rail');
   const middle = part(root, 'middle');
   const side = part(root, 'inspector');
-  // The keyboard goes as the eye does: left to right, and on a phone the picture first.
+  // The tab order follows the eye: left to right, and on a phone the picture first.
   const isWide = matchMedia('(width >= 820px)');
   const arrange = () => (isWide.matches ? middle.before(rail) : side.after(rail));
   arrange();
@@ -97,13 +97,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(middle, 'room-head');
   const hand = part(middle, '');
   // The picture on the stage states all conditions; the others state only theirs that differ.
-  let said: readonly string[] = [];
-  const look = { stated: () => said };
+  let stated: readonly string[] = [];
+  const look = { stated: () => stated };
   const main = { extra: () => ({ isAnswered: true }) };
   const stage = new Stage(part(middle, 'stage'), context, scope, main, look);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
-  /** The selected subject. */
+  /** Returns the selected subject. */
   const subject = () => {
     const { shown, at } = context.state.value;
     return shown[Math.min(at, shown.length - 1)]!;
@@ -195,7 +195,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${troubles(all, context)}`,
       head,
     );
-    said = frame ? stampWords(frame).split(' · ') : [];
+    stated = frame ? stampWords(frame).split(' · ') : [];
     const view = navigatorOf(subject(), frame);
     if (navigator?.view !== view) {
       navigator?.figure.end();
@@ -212,10 +212,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   lightsChips(bar, context, scope, shown);
 }
 
-/** The maps are those of the first prompt. */
+/** The maps show the first prompt. */
 const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
-  const over = sequences > 1 ? `, on average over ${sequences} prompts` : '';
-  return `${L * H} heads: how much each gives the first token${over}. A row is a layer.`;
+  const average = sequences > 1 ? `, on average over ${sequences} prompts` : '';
+  return `${L * H} heads: how much each gives the first token${average}. A row is a layer.`;
 };
 
 /** Explains ablation, which leaves the first token visible. */
@@ -235,15 +235,15 @@ function ablatedWords(
   return `${first} ${togetherWords(frame, ablations.length, rise)} ${ABLATED}`.trim();
 }
 
-/** The loss with the first token hidden, before the reader changes anything. */
+/** States the loss with the first token hidden, before the reader changes anything. */
 function hiddenWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
-  const from = Number.isFinite(loss) ? `, from ${show(loss)}` : '';
-  const why = frame.operation.normalises
+  const baselineLoss = Number.isFinite(loss) ? `, from ${show(loss)}` : '';
+  const reason = frame.operation.normalises
     ? 'rows still sum to 100%, so this attention is forced onto other tokens'
     : 'heads that attended to it now write something else';
-  return `With the first token hidden from all later ones, in all heads, the loss changes by ${signed(rise!)} nats per token${from}, ${choiceWords(rise!)}: ${why}.`;
+  return `With the first token hidden from all later ones, in all heads, the loss changes by ${signed(rise!)} nats per token${baselineLoss}, ${choiceWords(rise!)}: ${reason}.`;
 }
 
 /** Returns the numbers after the plain answer, unless the view states them itself. */
@@ -290,19 +290,19 @@ function questions(
   const research = tabsOf(RESEARCH, frames);
   return html`<nav class="questions" aria-label="Questions">
     ${QUESTIONS.map((one) => {
-      const own = tabsOf(one, frames, view!.name);
-      if (!own.length) return nothing;
+      const questionTabs = tabsOf(one, frames, view!.name);
+      if (!questionTabs.length) return nothing;
       const isSelected = one === question;
       return html`<div class=${isSelected ? 'asks selected' : 'asks'}>
         <button
           type="button"
           class="ask"
           aria-current=${isSelected ? 'true' : 'false'}
-          @click=${() => select(own[0]!.views[0]!.name)}
+          @click=${() => select(questionTabs[0]!.views[0]!.name)}
         >
           ${one.title}<small>${one.hint}</small>
         </button>
-        ${isSelected && own.length > 1 ? tabs(own) : nothing}
+        ${isSelected && questionTabs.length > 1 ? tabs(questionTabs) : nothing}
       </div>`;
     })}
     ${

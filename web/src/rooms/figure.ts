@@ -23,7 +23,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   if (isWholeRoom(context.state.peek().view)) return void buildWhole(root, context, scope);
   const view = viewNamed(context.state.peek().view);
   const head = part(root, 'room-head');
-  const asked = part(root, 'figure-controls');
+  const controls = part(root, 'figure-controls');
   const figure = new Figure(root, view, context, scope, { isEmbed: true });
   const foot = part(root, 'figure-foot', 'p');
   const steps = part(root, 'figure-steps');
@@ -57,21 +57,21 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(
       html`${has('question') ? askBar(context, frames) : has('text') ? textField(context, 2) : nothing}
       ${has('generate') ? generateControls(context, frames) : nothing}`,
-      asked,
+      controls,
     );
     figure.update(all);
-    const coming = all.map((one) => `Loading ${nameOf(one, context)} …`);
-    const says = all.flatMap(({ frame }, i) => {
+    const placeholders = all.map((one) => `Loading ${nameOf(one, context)} …`);
+    const sentences = all.flatMap(({ frame }, i) => {
       if (!frame) return [];
       if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${frame.title}.`;
       const { describe } = context.engine.value!.models;
       return isRead(view, frame, describe)
         ? view.says(frame, selectedHead(frame, state), state)
-        : lackWords(view, frame) || coming[i]!;
+        : lackWords(view, frame) || placeholders[i]!;
     });
     render(
       html`<span data-finding
-          >${sentencesOf(says.length ? says : coming).map((one) => html`<span>${one}</span> `)}</span
+          >${sentencesOf(sentences.length ? sentences : placeholders).map((one) => html`<span>${one}</span> `)}</span
         >
         <span class="foot-tools"
           ><button type="button" class="info" aria-label="About this figure" aria-expanded="false">
@@ -98,20 +98,20 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       const sentence = plain(one.textContent!).replace(/\.$/, '');
       // Another sentence may already contain the conditions.
       const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
-      const own = sentence.slice(0, sentence.length - aside.length);
-      // A view of several settings prints one sentence of all: a label, and what holds for each.
-      const [label, ...rest] = own.split(': ');
+      const main = sentence.slice(0, sentence.length - aside.length);
+      // A view of several settings prints one sentence for all: a label, and what holds for each.
+      const [label, ...rest] = main.split(': ');
       const isPrinted = [label!, rest.join(': '), aside].every((words) => printed.includes(words));
       one.classList.toggle('unseen', isPrinted);
     }
   }
-  // A figure is drawn when the reader scrolls to it, which may be later than its sentence.
+  // A figure is drawn when the reader scrolls to it, possibly later than its sentence.
   const watcher = new MutationObserver(showOnce);
   watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
   scope.onEnd(() => watcher.disconnect());
 }
 
-/** Their code is fetched by figures that show them. */
+/** Figures of these kinds fetch their code on demand. */
 const wholes: Readonly<Record<string, () => Promise<{ build: Build }>>> = {
   [LAB]: () => import('../lab/embedded'),
   [EXPERIMENT]: () => import('../experiments/bench'),
@@ -122,9 +122,9 @@ async function buildWhole(root: HTMLElement, context: Context, scope: Scope): Pr
   let isOver = false;
   scope.onEnd(() => (isOver = true));
   try {
-    const whole = await wholes[context.state.peek().view]!();
+    const module = await wholes[context.state.peek().view]!();
     if (isOver) return;
-    whole.build(root, context, scope, true);
+    module.build(root, context, scope, true);
     root.dispatchEvent(new CustomEvent('built', { bubbles: true }));
   } catch (error) {
     context.fail(error);

@@ -32,8 +32,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const foot = part(root, 'lab-foot');
   const pair = new Pair(context, scope);
   // Retries a failed download.
-  const again = () => (pair.isReady ? void pair.again() : open());
-  const controls = new Controls(context, pair, again);
+  const retry = () => (pair.isReady ? void pair.again() : open());
+  const controls = new Controls(context, pair, retry);
   const acts: Acts = {
     inside: (named) =>
       void pair
@@ -41,7 +41,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         .then(() => openInside(named, context))
         .catch(context.fail),
     saveModel: (named) => void saveModel(named).catch(context.fail),
-    again,
+    again: retry,
     change: (side, more) => pair.change(side, more),
   };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, acts));
@@ -56,15 +56,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   place.addEventListener('keydown', (event) => {
     const isTyped = (event.target as Element).closest('input, select, textarea, summary');
     if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
-    const act = { t: () => pair.toggle(), s: () => pair.oneStep(), r: again }[event.key];
+    const act = { t: () => pair.toggle(), s: () => pair.oneStep(), r: retry }[event.key];
     if (!act) return;
     event.preventDefault();
     act();
   });
 
   function drawSettings(): void {
-    const wanted = pair.given();
-    const problems = wanted.flatMap(({ problems: own }, i) =>
+    const requested = pair.given();
+    const problems = requested.flatMap(({ problems: own }, i) =>
       own.map((why) => `Lab ${i + 1}: ${why}.`),
     );
     render(
@@ -75,7 +75,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       trouble,
     );
-    const names = namesOf([wanted[0]!.settings, wanted[1]!.settings], pair.tables);
+    const names = namesOf([requested[0]!.settings, requested[1]!.settings], pair.tables);
     render(controls.sets(names), fields);
   }
 
@@ -84,8 +84,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const preset = [...fromScratch, ...fineTune].find(
       (one) => one.left === left && one.right === right,
     );
-    const said = pair.isRunning ? '' : verdict(pair.named());
-    const begin =
+    const sentence = pair.isRunning ? '' : verdict(pair.named());
+    const opening =
       preset?.claim ??
       'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
     render(
@@ -99,16 +99,16 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           role="status"
           ?hidden=${!allows(context.state.value, 'finding')}
         >
-          ${said || begin}
+          ${sentence || opening}
         </p>`,
       head,
     );
   }
 
   const drawMaps = (theme = context.theme.peek()) => {
-    const named = pair.named();
-    named.forEach((one, i) => maps[i]!(one, theme));
-    drawCharts(named);
+    const labs = pair.named();
+    labs.forEach((one, i) => maps[i]!(one, theme));
+    drawCharts(labs);
   };
   let drawn = 0;
   let due = 0;
@@ -184,13 +184,13 @@ function ofText(
 ): string {
   const tokens = text?.tokens ?? NaN;
   const times = (Number(steps) * Number(batch) * Number(length)) / tokens;
-  const what =
+  const description =
     text?.name === undefined || text.name === 'the passages'
       ? 'passages of children’s books in the public domain that ship with this page; no model of this page ' +
         'was trained on them'
       : `your text ${text.name}`;
   return (
-    `Fine-tuning starts from the trained weights with a new AdamW state, on ${what}: ` +
+    `Fine-tuning starts from the trained weights with a new AdamW state, on ${description}: ` +
     `${tokens.toLocaleString('en')} tokens. ${steps} steps read each token about ` +
     `${times.toFixed(1)} times, so the model memorizes the text: the training loss falls below what it ` +
     'would be on new text. Both models read the same batches. The maps show one piece of the text.'

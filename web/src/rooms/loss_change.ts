@@ -8,7 +8,7 @@ export const ablation = ({ layer, head }: Head): SubjectEdit => ({
   name: 'silence',
   values: [String(layer), String(head)],
 });
-/** No query sees the first key, in no head. */
+/** Hides the first key from all queries, in all heads. */
 export const WITHOUT_FIRST: SubjectEdit = { name: 'hide_key', values: ['0'] };
 
 /** Whether the model can be run again, and its loss is that of a next token. */

@@ -27,29 +27,29 @@ export interface Cell {
 export interface TableMetric {
   readonly name: string;
   readonly title: string;
-  /** The definition, in a sentence; it may be on its way. */
+  /** The definition in a sentence; undefined while it is loading. */
   readonly meaning: string | undefined;
   /** The names in describe that it reads. */
   readonly reads: readonly string[];
   readonly digits: number;
   readonly percent?: boolean;
-  /** Few models have it; a table of others has no such column. */
+  /** Whether few models have it; tables of other models omit the column. */
   readonly isRare?: boolean;
   readonly of: (frame: Frame) => Cell;
 }
 
-/** The mean over prompts of a metric that is one number. */
+/** Returns the mean over prompts of a scalar metric. */
 const perPrompt = (name: string) => (frame: Frame) => overPrompts(frame, name);
 
-/** An element of an averaged tensor. */
+/** Returns an element of an averaged tensor. */
 function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
   return { mean: tensors[name]?.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
 }
 
-/** Keys that are searched in a text of any length. */
+/** The number of keys that are searched, in a text of any length. */
 const KEYS = 10;
 
-/** The largest Sink_k, k > 1, among the keys that enough queries can see. */
+/** Returns the largest Sink_k, k > 1, among the keys that enough queries see. */
 function sinkElsewhere(frame: Frame): Cell {
   const last = Math.max(KEYS, keysOf(frame));
   const others = Array.from(frame.tensors.sink_ratio!.data).slice(0, last);
@@ -60,7 +60,7 @@ function sinkElsewhere(frame: Frame): Cell {
   return { ...cell, ...(cell.mean ? { where: { key: at } } : {}) };
 }
 
-/** The head of element `at` of a metric [L, n], by the model's own number of its layer. */
+/** Returns the head of element `at` of a metric [L, n], with the model's own layer number. */
 function whereOf(frame: Frame, at: number, n: number): Head {
   const { layer, head } = headAt(at, n);
   return { layer: layerNumber(frame, layer), head };
@@ -74,7 +74,7 @@ function alphaMost(frame: Frame): Cell {
   return { ...cellAt(frame, 'alpha', at * frame.T + key), where: whereOf(frame, at, H) };
 }
 
-/** The layer after which the first token's hidden norm is largest, relative to the mean of the others. */
+/** Returns the layer after which the first token's hidden norm is largest, relative to the mean of the others. */
 function hiddenMost(frame: Frame): Cell {
   const ratios = frame.tensors.hidden_ratio?.data;
   // A recording may lack it.
@@ -83,7 +83,7 @@ function hiddenMost(frame: Frame): Cell {
   return { ...cellAt(frame, 'hidden_ratio', at), where: { layer: at - 1 } };
 }
 
-/** The key/value head with the smallest value of a metric [L, G]. */
+/** Returns the key/value head with the smallest value of a metric [L, G]. */
 const leastOf =
   (name: string) =>
   (frame: Frame): Cell => {
@@ -247,22 +247,22 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
   };
 }
 
-/** The columns: those above, and the other summaries of describe that need no baseline. */
+/** Returns the columns: those above, and the other summaries of describe that need no baseline. */
 export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableMetric[] {
-  const known = OWN.flatMap(({ reads }) => reads);
+  const covered = OWN.flatMap(({ reads }) => reads);
   const others = metrics.filter(
     ({ name, summary, averaged, arguments: needs }) =>
-      summary && averaged && !needs.includes('base') && !known.includes(name),
+      summary && averaged && !needs.includes('base') && !covered.includes(name),
   );
   const unitOf = (name = '') => {
     const unit = metrics.find((one) => one.name === name)?.unit ?? '';
     return UNITS[unit] ?? unit;
   };
-  const own = OWN.map(({ meaning, ...row }) => ({
+  const columns = OWN.map(({ meaning, ...row }) => ({
     ...row,
     meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(row.reads[0])),
   }));
-  return [...own, ...others.map(summaryColumn)];
+  return [...columns, ...others.map(summaryColumn)];
 }
 
 export function readsOf(table: readonly TableMetric[]): string[] {
@@ -280,7 +280,7 @@ export function metricsOf(
   const has = (metric: TableMetric) => frames.some((one) => Number.isFinite(metric.of(one).mean));
   const [place, ...others] = new Set(frames.map(firstPlace));
   const key = firstKey(frames[0] ?? {}) + 1;
-  const named = (words: string) =>
+  const indexed = (words: string) =>
     words.replaceAll('₁', place ?? '₁').replace('k > 1', `k ≠ ${key}`);
   return table
     .filter((metric) => !metric.isRare || has(metric))
@@ -289,8 +289,8 @@ export function metricsOf(
         ? metric
         : {
             ...metric,
-            title: named(metric.title),
-            meaning: metric.meaning && named(metric.meaning),
+            title: indexed(metric.title),
+            meaning: metric.meaning && indexed(metric.meaning),
           },
     );
 }
@@ -303,19 +303,19 @@ const USUAL = ['sink_1', 'sink_bias', 'sink_1_raw', 'alpha_max', 'loss', 'hidden
   'row_mass',
 ]);
 
-/** The columns that are shown: the chosen ones, else the usual ones, as many as fit. */
+/** Returns the shown columns: the chosen ones, else the usual ones, as many as fit. */
 export function shownColumns(
   table: readonly TableMetric[],
   chosen: readonly string[],
 ): readonly TableMetric[] {
-  const known = chosen.filter((name) => table.some((one) => one.name === name));
-  const names = known.length ? known : USUAL;
+  const valid = chosen.filter((name) => table.some((one) => one.name === name));
+  const names = valid.length ? valid : USUAL;
   return table.filter(({ name }) => names.includes(name)).slice(0, MOST_COLUMNS);
 }
 
 /* Files have no date, so that the same measurement gives the same bytes. */
 
-/** Means and standard deviations, one metric per line. */
+/** Writes means and standard deviations, one metric per line. */
 export function tableCsv(
   frames: readonly Frame[],
   table: readonly TableMetric[],
@@ -351,7 +351,7 @@ export function tableCsv(
   return csv(notes(frames, facts), head, records);
 }
 
-/** The numbers of each prompt, one prompt per line. */
+/** Writes the numbers of each prompt, one prompt per line. */
 export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
   const names = [...new Set(frames.flatMap(({ perPrompt: each }) => Object.keys(each)))];
   const records = frames.flatMap(({ subject, class: kind, perPrompt: each, sequences }) =>
@@ -368,7 +368,7 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
 /** Numbers that papers report of their own models, separate from measurements. */
 export type ReportedRow = Reported & { readonly title: string };
 
-/** Everything that was measured. */
+/** Writes all measurements. */
 export function tableJson(
   frames: readonly Frame[],
   table: readonly TableMetric[],
@@ -389,14 +389,14 @@ export function tableJson(
       Object.entries(frame.perPrompt).map(([name, values]) => [name, plain(values)]),
     ),
   }));
-  const whole = {
+  const report = {
     corpus,
     indices: 'counted from 0',
     measured_by: `Sinkscope ${version}`,
     link,
     subjects,
   };
-  return `${JSON.stringify(reported.length ? { ...whole, reported } : whole, null, 1)}\n`;
+  return `${JSON.stringify(reported.length ? { ...report, reported } : report, null, 1)}\n`;
 }
 
 export interface Sorting {

@@ -42,7 +42,7 @@ interface TableParts {
 /** The column of names. */
 const NAME = 'model';
 
-/** A first click on numbers brings the largest to the top. */
+/** The first click on a column of numbers sorts the largest first. */
 function next(name: string, { name: now, descending }: Sorting): Sorting {
   return { name, descending: now === name ? !descending : name !== NAME };
 }
@@ -74,7 +74,7 @@ function spreadWords(deviation: number, least: number, say: (x: number) => strin
   return deviation < least ? `± <${say(least)}` : `± ${say(deviation)}`;
 }
 
-/** The place of a value: a head, a layer, or a key, which is another token in every prompt. */
+/** Names the place of a value: a head, a layer, or a key, which is another token in every prompt. */
 function placeWords({ layer, head, key }: NonNullable<Cell['where']>, frame: Frame): string {
   if (key !== undefined)
     return `position\u00a0${key}${frame.sequences === 1 ? ` ${quote(frame, key)}` : ''}`;

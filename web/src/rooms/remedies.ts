@@ -1,9 +1,9 @@
 /** Remedies of production models for their sinks, below the table of Compare; lesson 5 has the same rows. */
-import { html, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
 import type { Context } from '../page/context';
 import { tablePlace } from '../page/controls';
 import type { Card } from '../ask/zoo';
-import { COMPARED, HEADS, hubAddress, NOT_HERE, REMEDIES, twinWords } from '../remedies';
+import { COMPARED, HEADS, hubAddress, NOT_HERE, OPEN_HERE, REMEDIES, twinWords } from '../remedies';
 
 export function remediesTable(cards: readonly Card[], link: Context['link']): TemplateResult {
   return html`${tablePlace(
@@ -28,13 +28,14 @@ export function remediesTable(cards: readonly Card[], link: Context['link']): Te
                 </th>
               </tr>
               ${remedy.families.map(
-                ({ name, where, checkpoint, source }) =>
+                ({ name, where, checkpoint, opens, source }) =>
                   html`<tr>
                     <th scope="row">${name}<span class="row-class">${where}</span></th>
                     <td>
                       ${
                         typeof checkpoint === 'string'
-                          ? html`<a href=${hubAddress(checkpoint)}>${checkpoint}</a>`
+                          ? html`<a href=${hubAddress(checkpoint)}>${checkpoint}</a
+                              >${opens ? html` (<a href=${link({ shown: [`hub:${checkpoint}`] })}>${OPEN_HERE}</a>)` : nothing}`
                           : html`– (${checkpoint.none})`
                       }
                     </td>

@@ -23,9 +23,9 @@ export interface Point {
   readonly alpha: number;
   /** ‖h₁‖ divided by the mean of the other norms, at the layer where this is largest. */
   readonly ratio: number;
-  /** Nats per token. */
+  /** Loss in nats per token. */
   readonly loss: number;
-  /** Parameters. */
+  /** Number of parameters. */
   readonly size: number;
   /** The color of a shown model. */
   readonly color?: string;
@@ -68,9 +68,9 @@ export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 /** The definition in the logs of the long runs (models/README.md, "Seeds"), with raw weights. */
 function aboveEven(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
-  const even = Array.from(data, (sum, i) => sum / seenBy(frame, i % frame.T));
+  const uniform = Array.from(data, (sum, i) => sum / seenBy(frame, i % frame.T));
   return (
-    mean(alphaOfKey(frame, firstKey(frame), RAW in frame.tensors ? RAW : 'alpha')) - mean(even)
+    mean(alphaOfKey(frame, firstKey(frame), RAW in frame.tensors ? RAW : 'alpha')) - mean(uniform)
   );
 }
 
@@ -79,17 +79,17 @@ export function pointOf(frame: Frame): Point {
   return {
     title,
     alpha: aboveEven(frame),
-    // The embedding is no layer's.
+    // The embedding does not count as a layer.
     ratio: Math.max(...(tensors.hidden_ratio?.data.subarray(1) ?? [NaN])),
     loss: tensors.loss_mean?.data[0] ?? NaN,
     size: architecture.parameters,
   };
 }
 
-/** The long runs of a recipe, by the title and the parameters of its model. */
+/** The long runs of a recipe, with the title and the parameters of its model. */
 type Runs = readonly [title: string, size: number, all: readonly SeedRun[]];
 
-/** Every measured step of every run. */
+/** Returns every measured step of every run. */
 export function pointsOfRuns(runs: readonly Runs[]): Point[] {
   return runs.flatMap(([name, size, all]) =>
     all.flatMap(({ seed, points }) =>
@@ -101,7 +101,7 @@ export function pointsOfRuns(runs: readonly Runs[]): Point[] {
   );
 }
 
-/** Points that have both numbers; a logarithm needs more than 0. */
+/** Returns the points that have both numbers; a logarithmic axis needs positive ones. */
 export const drawable = (points: readonly Point[], against: Against): Point[] =>
   points.filter(
     (point) =>
@@ -110,7 +110,7 @@ export const drawable = (points: readonly Point[], against: Against): Point[] =>
       (!AXES[against].isLog || point[against] > 0),
   );
 
-/** Ranks from 1 on; equal values share the mean of theirs. */
+/** Ranks values from 1 on; equal values share the mean of their ranks. */
 function ranksOf(values: readonly number[]): number[] {
   const order = values.map((_, i) => i).sort((a, b) => values[a]! - values[b]!);
   const ranks = values.map(() => 0);
@@ -123,7 +123,7 @@ function ranksOf(values: readonly number[]): number[] {
   return ranks;
 }
 
-/** Spearman's rank correlation; NaN where one of them is constant. */
+/** Spearman's rank correlation; NaN if one variable is constant. */
 export function rankCorrelation(xs: readonly number[], ys: readonly number[]): number {
   const [a, b] = [ranksOf(xs), ranksOf(ys)];
   const middle = (xs.length + 1) / 2;
@@ -136,13 +136,13 @@ export function rankCorrelation(xs: readonly number[], ys: readonly number[]): n
 const SINK = 0.1;
 /** Norm ratios: below the first, the first token is like the others; above the second, it is massive. */
 const [EVEN, SPIKE] = [2, 5];
-/** Fewer points show no relation. */
+/** Fewer points support no correlation. */
 const ENOUGH = 4;
 
 /** Counts the models with and without a property, and names them if they are few. */
 function counted(points: readonly Point[]): string {
-  const which = points.length && points.length < ENOUGH ? points.map(({ title }) => title) : [];
-  const names = which.length ? ` (${which.join(', ')})` : '';
+  const titles = points.length && points.length < ENOUGH ? points.map(({ title }) => title) : [];
+  const names = titles.length ? ` (${titles.join(', ')})` : '';
   return `${points.length || 'none'}${names} ${points.length > 1 ? 'have' : 'has'}`;
 }
 
@@ -156,16 +156,16 @@ export function scatterWords(
 ): string {
   const all = drawable(points, against);
   if (!all.length) return '';
-  const said: string[] = [];
+  const sentences: string[] = [];
   const isOther = against === 'loss' && !isOneVocabulary;
-  if (isOther) said.push(OTHER_VOCABULARIES);
+  if (isOther) sentences.push(OTHER_VOCABULARIES);
   if (all.length >= ENOUGH && !isOther) {
     const rho = rankCorrelation(
       all.map((one) => one[against]),
       all.map(({ alpha }) => alpha),
     );
     if (Number.isFinite(rho))
-      said.push(
+      sentences.push(
         `Over ${all.length} points, the rank correlation of α₁ and ${AXES[against].title} is ${fixed(rho)}.`,
       );
   }
@@ -178,22 +178,22 @@ export function scatterWords(
     const ofSinks = `Of ${sinks.length} with a sink ${sink}, ${counted(without)} a hidden ratio below ${EVEN}`;
     const end = alone.length ? `${counted(alone)} no sink` : 'each has a sink';
     const ofSpikes = `of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${end}`;
-    said.push(
+    sentences.push(
       `${sinks.length ? ofSinks : `None has a sink ${sink}`}; ` +
         `${spikes.length ? ofSpikes : `none has a hidden ratio of ${SPIKE} or more`}.`,
     );
   }
   if (all.length < ENOUGH)
-    said.push(
+    sentences.push(
       `${all.map((one) => `${one.title}: α₁ ${fixed(one.alpha)} above uniform attention at ${AXES[against].title} ${show(one[against])}`).join('; ')}.`,
     );
-  return said.join(' ');
+  return sentences.join(' ');
 }
 
 const colorAt = ({ color }: Point, i: number) => color ?? `--run-${i + 1}`;
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [300, 48, 12, 24, 36];
-/** Letters have one size: the picture is as wide as its place, up to this. */
+/** The largest width of the picture: its letters have a fixed size. */
 const MOST_WIDTH = 720;
 
 /** Draws the scatter plot: shown models in the colors of their maps, checkpoints as small dots behind. */
@@ -256,12 +256,12 @@ export function drawScatter(
   );
 }
 
-/** The logs of every long run that the page has, by the titles of their models. */
+/** Loads the logs of every long run of the page, by the titles of their models. */
 async function runsOf(context: Context): Promise<Runs[]> {
   const { cards } = context.engine.peek()!.models.zoo;
-  const named = cards.filter(({ id }) => SEEDS[id]);
+  const measured = cards.filter(({ id }) => SEEDS[id]);
   return Promise.all(
-    named.map(
+    measured.map(
       async ({ id, title, parameters }) => [title, parameters, await seedRuns(id)] as const,
     ),
   );

@@ -1,7 +1,7 @@
 /**
- * How far numbers depend on the seed: a dot for each seed, and the 95% interval of their mean where there
- * are enough seeds and the interval fits the scale. A table has a row for the recipe whose weights are
- * shown, one for its long runs, and one for the difference from the baseline, in pairs of seeds.
+ * The spread over seeds: a dot for each seed, and the 95% interval of their mean if there are enough seeds and the
+ * interval fits the scale. A table has a row for the recipe whose weights are shown, one for its long runs, and one for
+ * the difference from the baseline, in pairs of seeds.
  */
 import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
@@ -34,12 +34,12 @@ interface Strip {
   readonly shown?: number;
 }
 
-/** The words of a row, and its strips in the order of OUTCOMES. */
+/** The label of a row, and its strips in the order of OUTCOMES. */
 interface Line {
   readonly title: string;
   readonly more: string;
   readonly strips: readonly (Strip | undefined)[];
-  /** Differences have a place for none. */
+  /** Whether the axis of differences marks zero. */
   readonly isDifference?: boolean;
 }
 
@@ -121,7 +121,7 @@ function shownLine(card: Card): Line {
   const steps = Number(card.training?.steps);
   const trained = steps ? `${steps.toLocaleString('en')} steps, as shown: ` : '';
   const names = all.map(({ seed }) => seed);
-  const known = { 'sink_0.3': 'sink_1', value_ratio: 'value_ratio', loss: 'loss' } as const;
+  const columns = { 'sink_0.3': 'sink_1', value_ratio: 'value_ratio', loss: 'loss' } as const;
   return {
     title: card.title,
     more:
@@ -130,9 +130,9 @@ function shownLine(card: Card): Line {
         ? `${all.length} seeds (${names.join(', ')}); the weights here are seed ${own}’s`
         : `one seed (${own}): how far another would differ is not known`),
     strips: OUTCOMES.map(({ name, within }) =>
-      name in known
+      name in columns
         ? stripOf(
-            all.map((one) => one[known[name as keyof typeof known]]).filter(Number.isFinite),
+            all.map((one) => one[columns[name as keyof typeof columns]]).filter(Number.isFinite),
             within,
             shown,
           )
@@ -270,16 +270,16 @@ function narrow(kinds: readonly (readonly Line[])[]): TemplateResult {
 /** Replaces hyphens by minus signs. */
 const signs = (says: string) => says.replace(/(?<=[ (])-(?=\d)/g, '−');
 
-const known = new Map<string, Promise<TemplateResult | typeof nothing>>();
+const tables = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
 /** Renders the table once the logs have loaded. @param isNarrow for one model, in a column */
 export function seedsTable(cards: readonly Card[], isNarrow = false): unknown {
   const key = `${isNarrow} ${cards.map(({ id }) => id).join(' ')}`;
-  const coming =
-    known.get(key) ??
+  const loadingTable =
+    tables.get(key) ??
     Promise.all(cards.map(({ id }) => seedRuns(id))).then(
       (runs) => {
-        // Models are compared at the same step: the last one that all of them reached.
+        // Models are compared at the same step: the last one that all reached.
         const last = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
         const spreads = runs.map((one) => spreadOf(one, OUTCOMES, last));
         const kinds = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));
@@ -289,6 +289,6 @@ export function seedsTable(cards: readonly Card[], isNarrow = false): unknown {
       // Without a network the logs are missing, and the rest of the room works.
       () => nothing,
     );
-  known.set(key, coming);
-  return until(coming, nothing);
+  tables.set(key, loadingTable);
+  return until(loadingTable, nothing);
 }

@@ -37,10 +37,10 @@ export class Stage {
     const { view } = this.#context.state.value;
     const choice = choiceOf(view, frames);
     const recorded = frames.filter((frame) => frame.recording);
-    const lacks = (one: View) => recorded.some((frame) => lackWords(one, frame));
-    if (this.#isSelected || view !== defaults.view || !lacks(choice.views[0]!)) return choice;
+    const isLacking = (one: View) => recorded.some((frame) => lackWords(one, frame));
+    if (this.#isSelected || view !== defaults.view || !isLacking(choice.views[0]!)) return choice;
     const others = ALL.flatMap((question) => tabsOf(question, frames)).flatMap((tab) => tab.views);
-    const instead = others.find((one) => !lacks(one) && (!one.fits || frames.some(one.fits)));
+    const instead = others.find((one) => !isLacking(one) && (!one.fits || frames.some(one.fits)));
     return instead ? choiceOf(instead.name, frames) : choice;
   }
 
@@ -55,13 +55,13 @@ export class Stage {
   update(shown: readonly Shown[], without: readonly View[] = []): void {
     this.#shown = shown;
     const { views } = this.choiceFor(framesOf(shown));
-    const wanted = views.filter((view, i) => !i || !without.includes(view));
+    const shownViews = views.filter((view, i) => !i || !without.includes(view));
     for (const [view, { figure, isMain }] of this.#figures) {
-      if (wanted.includes(view) && isMain === (view === wanted[0])) continue;
+      if (shownViews.includes(view) && isMain === (view === shownViews[0])) continue;
       figure.end();
       this.#figures.delete(view);
     }
-    wanted.forEach((view, i) => {
+    shownViews.forEach((view, i) => {
       const isMain = i === 0;
       const { figure } = this.#figures.get(view) ?? {
         figure: new Figure(this.#place, view, this.#context, this.#scope, {
@@ -70,7 +70,7 @@ export class Stage {
         }),
       };
       this.#figures.set(view, { figure, isMain });
-      // A figure in its place is not moved, for it may hold the focus.
+      // A figure that is in its place must not move, since it may hold the focus.
       const before = this.#place.children[i] ?? null;
       if (before !== figure.root) this.#place.insertBefore(figure.root, before);
       figure.update(shown);

@@ -77,11 +77,13 @@ const answerOf = (kind: Kind, frame: Frame) =>
 function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[]): string {
   const [own, other] = frames;
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
-  const where = isTwin(own, other) ? 'a model trained alike with sigmoid' : nameOf(other);
+  const isFree = isTwin(own, other) && own.operation.normalises;
+  if (isFree && second.kind === 'none')
+    return ' Softmax makes each row sum to 100%, so attention must go somewhere; in a sigmoid model trained alike, it need not.';
+  const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
-  const free = isTwin(own, other) ? ': rows need not sum to 100%' : '';
-  if (second.kind === 'none') return ` In ${where}, ${who} ${does} not${free}.`;
+  if (second.kind === 'none') return ` In ${where}, ${who} ${does} not.`;
   return second.kind === first.kind ? ` In ${where}, ${who} ${does}, too.` : '';
 }
 
@@ -103,10 +105,10 @@ function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number}. Shown: ${head}, the most.`;
+    return html`No head gives ${first} more than ${number} on average. Shown: ${head}, the highest.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
-  return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)}; spread
-  evenly over what each row sees, ${percent(claim.even, 0)}.`;
+  return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)}; an even
+  spread would give ${percent(claim.even, 0)}.`;
 }
 
 /** Everything else that is known of a side. */
@@ -313,7 +315,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       all.map(({ frame, subject }, i) => {
         const claim = frame && claims[frames.findIndex((one) => one.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capital(nameOf(frame))}</strong> <small>${rowsWords(claim!)}</small> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capital(nameOf(frame))}</strong> ${frame.operation.normalises ? nothing : html`<small>${rowsWords(claim!)}</small>`} <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,

@@ -7,7 +7,14 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
 import { stepWords } from '../ask/steps';
 import { claimOf } from '../claims';
-import { isBidirectional, layerNumber, selectedHead, type Frame, type Head } from '../frame';
+import {
+  isBidirectional,
+  layerNumber,
+  numbered,
+  selectedHead,
+  type Frame,
+  type Head,
+} from '../frame';
 import { fromScratch } from '../lab/presets';
 import { framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
@@ -76,11 +83,11 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [part(place, 'step-words'), part(place, 'step-picture')];
 }
 
-/** How to read a row, and why it is the first token that wins it. */
+/** How to read a row, and why the first token wins it. */
 const ROW =
-  'A score says how well a token’s key fits the query. The head turns scores into weights, and adds up each value times its weight. Values are vectors: the table gives their lengths.';
+  'A score says how well a token’s key fits the query. The head turns scores into weights, and adds up each value times its weight. Values are vectors: the table gives lengths, which do not add up where vectors point different ways.';
 const FIRST =
-  'Why the first token? Only it is visible to all others, and training often makes it the place for attention that is not needed.';
+  'Softmax makes a head give away 100% of its attention, even for a token that needs nothing from it. Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.';
 
 const ALONE = 'A single token has no other to compare with: type more.';
 
@@ -236,7 +243,6 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
 const oneRow: Build = (place, { context, scope }) => {
   const words = part(place, 'step-words');
   const figure = new Figure(place, row, context, scope, { isBare: true });
-  const last = part(place, '');
   const scores = part(place, 'more', 'details');
   part(scores, '', 'summary').textContent = 'Where do the scores come from?';
   const from = part(scores, '', 'p');
@@ -254,10 +260,9 @@ const oneRow: Build = (place, { context, scope }) => {
       const said = first?.T === 1 ? ALONE : worked && rowAnswer(worked, first);
       render(
         html`<p class="answer">${said}</p>
-          ${worked ? html`${paragraphs(ROW)} ${queryRange(first, state, context.set, 'Row')}` : nothing}`,
+          ${worked ? html`${paragraphs(...(first.operation.normalises ? [FIRST] : []), ROW)} ${queryRange(first, state, context.set, 'Row')}` : nothing}`,
         words,
       );
-      render(worked ? paragraphs(FIRST) : nothing, last);
       scores.hidden = !worked;
       if (worked) render(explained(arrows.says(first, selectedHead(first, state))), from);
       figure.update(shown);
@@ -269,14 +274,19 @@ const oneRow: Build = (place, { context, scope }) => {
 /** What the model's prediction loses without the head. */
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
   if (!isChangeable(frame)) return '';
-  const change = lossChangeOf(frame, [ablation(at)], context);
+  const change = lossChangeOf(frame, [ablation(numbered(frame, at))], context);
   if (change === undefined) return 'Does the model use this head? Ablating it …';
   if (!Number.isFinite(change)) return '';
   const uses =
     Math.abs(change) < 0.01 ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
+  const hidden = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
+  const more =
+    hidden > 0.01 && hidden > 2 * Math.abs(change)
+      ? ' Hiding the first token (step 2) costs more, because all heads must then attend to other tokens and write what these bring along.'
+      : '';
   return (
     `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${signed(change)} nats per token: on this ` +
-    `text the model ${uses} what the head writes.`
+    `text the model ${uses} what the head writes.${more}`
   );
 }
 
@@ -296,7 +306,7 @@ const output: Build = (place, { context, scope }) => {
     wants: (frame, state) => ({
       views: [outputs],
       studies: isChangeable(frame)
-        ? lossStudies(frame, [ablation(selectedHead(frame, state))])
+        ? lossStudies(frame, [ablation(numbered(frame, selectedHead(frame, state)))])
         : [],
     }),
     draw: (shown) => {

@@ -16,7 +16,7 @@ import './panes.css';
 import './training.css';
 
 /** States whether training creates the sink, for the loaded courses. */
-function comes(frames: readonly Frame[]): string {
+function emergenceSentence(frames: readonly Frame[]): string {
   const all = frames.flatMap((frame) => emergence(frame) ?? []);
   const forms = all.filter(({ isNone, from }) => !isNone && from === 0);
   if (!all.length || forms.length < all.filter(({ isNone }) => !isNone).length) return '';
@@ -31,8 +31,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const left = part(grid, 'middle');
   const right = part(grid, 'inspector');
   // Conditions that all models share appear once, under the maps.
-  let said: readonly string[] = [];
-  const look = { stated: () => said };
+  let stated: readonly string[] = [];
+  const look = { stated: () => stated };
   const map = new Figure(left, attention, context, scope, { isMain: true, ...look });
   const shared = part(left, 'stamp', 'p');
   const course = new Figure(right, training, context, scope);
@@ -48,25 +48,27 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const state = context.state.value;
     void context.theme.value;
     const all = shown();
-    const fresh = framesOf(all.filter(({ isStale }) => !isStale));
-    const counts = fresh.map((frame, i) => {
+    const current = framesOf(all.filter(({ isStale }) => !isStale));
+    const counts = current.map((frame, i) => {
       const verdict = judged(frame);
-      // A clause here, and a sentence elsewhere.
+      // Lower case, since it is a clause here, and a sentence elsewhere.
       if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps).slice(0, -1);
-      const many = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
-      if (i && judged(fresh[0]!).conclusive) return many;
-      return `${many} give the first token more than ${percent(frame.eps, 0)} of their attention`;
+      const counted = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
+      if (i && judged(current[0]!).conclusive) return counted;
+      return `${counted} give the first token more than ${percent(frame.eps, 0)} of their attention`;
     });
     const isFailed = all.some(({ error }) => error);
-    const evens = fresh.map(judged).flatMap((one) => (one.conclusive ? percent(one.even, 0) : []));
-    const even = evens.length
+    const evens = current
+      .map(judged)
+      .flatMap((one) => (one.conclusive ? percent(one.even, 0) : []));
+    const uniformNote = evens.length
       ? `; uniform attention would give it ${[...new Set(evens)].join(' / ')}`
       : '';
     render(
       html`${opening(
-        comes(fresh) || 'Training',
+        emergenceSentence(current) || 'Training',
         counts.length
-          ? `${[...new Set(counts)].join('; ')}${even}.`
+          ? `${[...new Set(counts)].join('; ')}${uniformNote}.`
           : isFailed
             ? ''
             : 'Loading the models …',
@@ -84,7 +86,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       head,
     );
     const common = sharedConditions(framesOf(all));
-    said = [...common, ...framesOf(all).map(({ title }) => title)];
+    stated = [...common, ...framesOf(all).map(({ title }) => title)];
     render(explained(common.join(' · '), true), shared);
     map.update(all);
     sinkMap.update(all);

@@ -20,11 +20,11 @@ function isOfZoo(models: Models, { id }: Subject): boolean {
 /** Returns the steps at which any subject has a checkpoint, in rising order; empty if none has any. */
 async function stepsOf(models: Models, shown: readonly string[]): Promise<number[]> {
   const all = shown.flatMap((text) => parseSubject(text) ?? []);
-  const own = all.filter((subject) => isOfZoo(models, subject));
-  const timelines = own.length ? await models.timelines() : undefined;
-  const kept = await Promise.all(own.map(({ id }) => timelines!.steps(id)));
+  const zooSubjects = all.filter((subject) => isOfZoo(models, subject));
+  const timelines = zooSubjects.length ? await models.timelines() : undefined;
+  const stored = await Promise.all(zooSubjects.map(({ id }) => timelines!.steps(id)));
   const hub = all.some(({ id }) => checkpointOf(id)) ? PYTHIA_STEPS : [];
-  return [...new Set([...kept.flat(), ...hub])].sort((a, b) => a - b);
+  return [...new Set([...stored.flat(), ...hub])].sort((a, b) => a - b);
 }
 
 /** Returns the same subjects at a step; the last step is the trained weights. */
@@ -53,7 +53,7 @@ export function trained(shown: readonly string[]): string[] {
   });
 }
 
-/** The step that is shown; undefined: the trained weights. */
+/** Returns the shown step; undefined: the trained weights. */
 function stepOfShown(shown: readonly string[]): number | undefined {
   const all = shown.flatMap((text) => parseSubject(text) ?? []);
   const hub = all.map(({ id }) => checkpointOf(id)).find((one) => one);
@@ -74,12 +74,12 @@ export class Walk {
     this.#root = root;
     this.#root.classList.add('walk');
     this.#trust = (repository) => context.trust(repository);
-    let asked = '';
+    let requested = '';
     scope.effect(() => {
       const models = context.engine.value?.models;
       const key = context.state.value.shown.map((text) => text.replace(/@(step)?\d+/, '')).join();
-      if (!models || key === asked) return;
-      asked = key;
+      if (!models || key === requested) return;
+      requested = key;
       void stepsOf(models, context.state.peek().shown).then(
         (steps) => (this.#steps.value = steps),
         context.fail,
@@ -107,8 +107,8 @@ export class Walk {
       const hub = checkpointOf(text);
       if (hub) this.#trust(hub.repository);
     }
-    const near = nearestStep(steps, step);
-    this.#context.set({ shown: shownAt(models, shown, near, steps.at(-1)!) });
+    const nearest = nearestStep(steps, step);
+    this.#context.set({ shown: shownAt(models, shown, nearest, steps.at(-1)!) });
   }
 
   #index(): number {
@@ -149,7 +149,7 @@ export class Walk {
     clearTimeout(this.#timer);
     if (!this.#isPlaying.value || !steps) return;
     const entries = this.#context.engine.value?.queue.entries.value;
-    // The next checkpoint would fail again.
+    // The next checkpoint would fail as well.
     const isFailed = this.#context.state.value.shown.some((text) => entries?.get(text)?.error);
     if (index >= steps.length - 1 || isFailed) {
       this.#isPlaying.value = false;
@@ -163,8 +163,8 @@ export class Walk {
 
   async #preload(step: number): Promise<void> {
     const models = this.#context.engine.peek()!.models;
-    const own = this.#context.state.peek().shown.flatMap((text) => parseSubject(text) ?? []);
-    for (const subject of own.filter((one) => isOfZoo(models, one)))
+    const subjects = this.#context.state.peek().shown.flatMap((text) => parseSubject(text) ?? []);
+    for (const subject of subjects.filter((one) => isOfZoo(models, one)))
       await (await models.timelines()).preload(subject.id, step);
   }
 
@@ -182,7 +182,7 @@ export class Walk {
     const last = steps.length - 1;
     const step = steps[index]!;
     const all = steps[last]!.toLocaleString('en');
-    const said = index === last ? `trained: all ${all} steps` : stepWords(step, steps[last]!);
+    const label = index === last ? `trained: all ${all} steps` : stepWords(step, steps[last]!);
     const move = (event: Event) =>
       this.go(steps[Number((event.target as HTMLInputElement).value)]!);
     const button = (name: string, to: number, sign: string) =>
@@ -202,14 +202,14 @@ export class Walk {
         ${button('Next checkpoint', index + 1, '▶')}
       </div>
       <label class="range"
-        ><span>${said}</span>
+        ><span>${label}</span>
         <input
           type="range"
           min="0"
           max=${last}
           .value=${live(String(index))}
           aria-label="Training step"
-          aria-valuetext=${said}
+          aria-valuetext=${label}
           @input=${move}
       /></label>`;
   }

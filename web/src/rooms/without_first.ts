@@ -17,7 +17,7 @@ import './without_first.css';
 
 /** The number of seeds over which the texts are compared; the page shows those of the first. */
 const SEEDS = 8;
-/** Tokens of each text, and the fewest that decide anything. */
+/** Tokens of each text, and the fewest on which a verdict rests. */
 const [COUNT, LEAST] = [64, 16];
 /** Above these the page calls a text broken: half of it repeats itself, or its tokens are e times less likely. */
 const [REPEATED, RISE] = [0.5, 1];
@@ -74,11 +74,11 @@ export function verdictOf(trials: readonly Numbers[], count: number): Verdict | 
   const late = difference(trials, ['deleted', 'restored'], 'late');
   const isBack = late.isAbove && of('restored', 'late') - of('kept', 'late') < late.mean;
   const half = Math.floor(count / 2);
-  const put =
+  const restored =
     `Put back after ${half} tokens, the second half of the text ` +
     `${isBack ? 'recovers' : 'does not clearly recover'}: ${share('restored', 'late')} of it repeats, against ${share('deleted', 'late')} without ` +
     `the first token and ${share('kept', 'late')} with it.`;
-  return { kind, heading: HEADINGS[isStuck ? 'repeats' : kind], text: `${measured} ${put}` };
+  return { kind, heading: HEADINGS[isStuck ? 'repeats' : kind], text: `${measured} ${restored}` };
 }
 
 function table(
@@ -154,7 +154,7 @@ export class Recorded {
       name === 'deleted'
         ? texts.deleted
         : html`${before}<strong class="back">[first token shown again]</strong>${after}`;
-    const begun = html`<span class="hint">${prompt}</span>`;
+    const opening = html`<span class="hint">${prompt}</span>`;
     // The template's spaces would be part of the texts, which keep their line breaks.
     render(
       html`<p class="answer">${heading}.</p>
@@ -167,7 +167,7 @@ export class Recorded {
           <div>
             <p class="which">With the first token</p>
             <p class="recorded" data-text="kept">
-              <span class="written">${begun}${texts.kept}</span>
+              <span class="written">${opening}${texts.kept}</span>
             </p>
           </div>
           <div>
@@ -178,7 +178,7 @@ export class Recorded {
               (to) => (this.#shown.value = to),
             )}
             <p class="recorded" role="status" data-text=${name}>
-              <span class="written">${begun}${written}</span>
+              <span class="written">${opening}${written}</span>
             </p>
           </div>
         </div>
@@ -201,7 +201,7 @@ interface Trying {
   readonly isDone: boolean;
 }
 
-/** The part of Start; `start` fills it, `stop` empties it. */
+/** The part of Start that deletes the first token; `start` fills it, `stop` empties it. */
 export class WithoutFirst {
   readonly #context: Context;
   readonly #shown = signal<Trying | undefined>(undefined);

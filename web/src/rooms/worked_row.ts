@@ -1,6 +1,6 @@
 /**
  * One row of a map, worked out: the scores of one query, the weights that the operation makes of them, and what each
- * token adds to the head's output. Values are vectors, of which the table gives the lengths.
+ * token adds to the head's output. Values are vectors; the table gives their lengths.
  */
 import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';
@@ -31,12 +31,21 @@ export interface Worked {
   /** Sum of the weights, and length of the head's output. */
   readonly sum: number;
   readonly output: number;
+  /** The row with the smallest sum of weights. */
+  readonly least: { readonly query: number; readonly sum: number };
   /** The same output if softmax shared the row among the other tokens; NaN of other operations. */
   readonly without: number;
 }
 
 /** Tokens of a row that have a line each beside the first one. */
 const NAMED = 3;
+
+/** The number that the model's sigmoid adds to each score. */
+export function biasOf({ operation, architecture: { attention } }: Frame): number {
+  const isOwn = operation.name === 'sigmoid' && attention.operation === 'sigmoid';
+  const bias = Number(isOwn && attention.parameters?.bias);
+  return Number.isFinite(bias) ? bias : 0;
+}
 
 /** @param given the query that is asked for, -1: the one in the middle */
 export function workedRow(frame: Frame, given: number): Worked | undefined {
@@ -60,10 +69,15 @@ export function workedRow(frame: Frame, given: number): Worked | undefined {
       ),
     );
   const weight = (key: number) => maps.weights[at + key]!;
+  const bias = biasOf(frame);
+  const sums = Array.from({ length: T }, (_, q) =>
+    sumOf(Array.from(maps.weights.subarray(q * T, (q + 1) * T)).filter(Number.isFinite)),
+  );
+  const least = Math.min(...sums);
   const all = Array.from({ length: T }, (_, key) => key)
     .filter((key) => Number.isFinite(weight(key)))
     .map((key): Entry => ({
-      ...{ key, score: scores.data[at + key]!, weight: weight(key) },
+      ...{ key, score: scores.data[at + key]! + bias, weight: weight(key) },
       ...{ value: lengthOf([key], () => 1), adds: lengthOf([key], weight) },
     }));
   const rest = all
@@ -85,6 +99,7 @@ export function workedRow(frame: Frame, given: number): Worked | undefined {
     othersAdd: lengthOf(keysOf(others), weight),
     sum: all.reduce((sum, one) => sum + one.weight, 0),
     output: lengthOf(keysOf(all), weight),
+    least: { query: sums.indexOf(least), sum: least },
     without: isShared ? lengthOf(keysOf(rest), (key) => powers.get(key)! / shared) : NaN,
   };
 }
@@ -112,11 +127,14 @@ export function answerOf(worked: Worked, { operation, ...frame }: Frame): string
 /** What the operation makes of scores, and what that means for this row. */
 export function sharesWords(worked: Worked, frame: Frame): string {
   const { name, normalises } = frame.operation;
-  const { sum, output, without } = worked;
+  const { sum, output, without, least } = worked;
   const count = restOf(worked).length;
   const others = count === 1 ? 'the other token' : `the other ${count} tokens`;
-  if (name === 'sigmoid')
-    return `Sigmoid weighs each token by its own score. This row sums to ${sumWords(sum)}, and no row has to reach 100%.`;
+  if (name === 'sigmoid') {
+    const [own, low] = [sumWords(sum), sumWords(least.sum)];
+    const other = low === own ? '' : `, that of ${quote(frame, least.query)} to ${low}`;
+    return `Sigmoid weighs each token by its own score. This row sums to ${own}${other}: no row has to reach 100%.`;
+  }
   const must = normalises
     ? 'The weights must sum to 100%: what the first token does not take, '
     : '';
@@ -143,6 +161,7 @@ function tableOf({ query, named, others, othersAdd, sum, output }: Worked, frame
   const scores = others.map(({ score }) => score);
   const weight = sumOf(others.map((one) => one.weight));
   const value = mean(others.map((one) => one.value));
+  const bias = biasOf(frame);
   return html`<table class="metrics">
     <caption>
       ${frame.title}, head ${headName(frame.head ?? at, frame)}, row of ${quote(frame, query)}
@@ -150,7 +169,9 @@ function tableOf({ query, named, others, othersAdd, sum, output }: Worked, frame
     <thead>
       <tr>
         <th scope="col">token</th>
-        <th scope="col">score</th>
+        <th scope="col">
+          score ${bias ? html`<small>with bias ${fixed(bias, 2)}</small>` : nothing}
+        </th>
         <th scope="col">weight <small>by ${frame.operation.label}</small></th>
         <th scope="col">× value</th>
         <th scope="col">= adds</th>

@@ -1,6 +1,6 @@
 /** Means and standard deviations over the prompts of a question, and one number per prompt. */
 import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
-import { deviation, mean, type Frame } from '../frame';
+import { deviation, mean, present, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
 
@@ -16,7 +16,7 @@ export const ALWAYS = [
 
 type Averaged = Pick<Frame, 'tensors' | 'spread' | 'perPrompt'>;
 
-/** Means, standard deviations and the numbers of each prompt, for each list of edits. */
+/** Returns means, standard deviations and the numbers of each prompt, for each list of edits. */
 export async function averages(
   { model }: OpenModel,
   { ids }: Prompts,
@@ -28,14 +28,14 @@ export async function averages(
   },
   { signal, onProgress }: Watch,
 ): Promise<Averaged[]> {
-  const each = cases.map((): Record<string, number[]> => ({}));
+  const perCase = cases.map((): Record<string, number[]> => ({}));
   const measured = await sweep(model, ids, cases, {
     ...options,
     signal,
     onProgress: (p) => onProgress('', p.done, p.total, p),
-    onSequence: (measured, _, at) => notePrompt(each[at]!, measured),
+    onSequence: (measured, _, at) => notePrompt(perCase[at]!, measured),
   });
-  return measured.map(({ metrics }, at) => ({ ...averagesOf(metrics), perPrompt: each[at]! }));
+  return measured.map(({ metrics }, at) => ({ ...averagesOf(metrics), perPrompt: perCase[at]! }));
 }
 
 function averagesOf(
@@ -76,25 +76,25 @@ export async function recomputed(
     signal,
     onProgress: ({ done, total }) => onProgress('', done, total),
     onSequence: ({ loss_at: measured }, i) => {
-      const own = losses[Math.floor(i / places)]!;
-      const from = i % places;
-      if (from === 0) own.set(measured!.data);
-      else own[from + size - 1] = measured!.data[size - 1]!;
+      const windowLosses = losses[Math.floor(i / places)]!;
+      const offset = i % places;
+      if (offset === 0) windowLosses.set(measured!.data);
+      else windowLosses[offset + size - 1] = measured!.data[size - 1]!;
     },
   });
-  const each = losses.map((own) => mean(own, 1));
+  const promptMeans = losses.map((own) => mean(own, 1));
   const at = (t: number) => losses.map((own) => own[t]!);
   const positions = Array.from({ length: T }, (_, t) => t);
   return {
     tensors: {
       loss_at: { shape: [T], data: Float32Array.from(positions, (t) => mean(at(t))) },
-      loss_mean: { shape: [1], data: Float32Array.of(mean(each)) },
+      loss_mean: { shape: [1], data: Float32Array.of(mean(promptMeans)) },
     },
     spread: {
       loss_at: Float32Array.from(positions, (t) => deviation(at(t))),
-      loss_mean: Float32Array.of(deviation(each)),
+      loss_mean: Float32Array.of(deviation(promptMeans)),
     },
-    perPrompt: { loss_mean: each },
+    perPrompt: { loss_mean: promptMeans },
   };
 }
 
@@ -110,7 +110,7 @@ export function notePrompt(
   // A row of the summary is the mean, the minimum and the maximum of a head.
   const masses = measured.row_mass_summary;
   note('row_mass_summary', masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)));
-  note('value_ratio', measured.value_ratio && mean(measured.value_ratio.data));
+  note('value_ratio', measured.value_ratio && mean(present(measured.value_ratio.data)));
   return each;
 }
 

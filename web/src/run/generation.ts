@@ -83,18 +83,18 @@ export class Generation {
     const frame = this.#answers.entry(subject)?.frame;
     if (!cached || !frame || isBidirectional(frame) || signal.aborted) return;
     const { model, tokenizer } = cached.opened;
-    const most = Math.min(count, model.architecture.context - frame.T);
+    const limit = Math.min(count, model.architecture.context - frame.T);
     try {
-      if (most < 1) throw new InputError(`${frame.title} has no room for more tokens.`);
-      const open = await this.#withRoom(frame, cached, most, signal);
+      if (limit < 1) throw new InputError(`${frame.title} has no room for more tokens.`);
+      const open = await this.#withRoom(frame, cached, limit, signal);
       if (!open) return;
-      for await (const { token } of open.run.generate({ ...options, count: most, signal })) {
+      for await (const { token } of open.run.generate({ ...options, count: limit, signal })) {
         const { frame: now } = this.#answers.entry(subject)!;
         if (!now || signal.aborted) return;
         const next = longer(now, token, tokenizer.piece(token));
-        const whole = await this.#answers.complete(next, open);
+        const complete = await this.#answers.complete(next, open);
         if (signal.aborted) return;
-        this.#answers.set(subject, { frame: whole });
+        this.#answers.set(subject, { frame: complete });
       }
     } catch (error) {
       if (!signal.aborted) this.#answers.set(subject, { error: sentence(error) });
@@ -111,7 +111,7 @@ export class Generation {
     more: number,
     signal: AbortSignal,
   ): Promise<OpenRun | undefined> {
-    // A token that was drawn when generation stopped is in the run but not shown.
+    // A token that was drawn at the moment of stopping is in the run but not shown.
     if (isOpen(cached) && T + more <= cached.capacity) {
       if (cached.run.tokens.length > T) await cached.run.update(idsOf(tokens), { signal });
       return cached;
@@ -125,8 +125,8 @@ export class Generation {
       capacity,
       signal,
     });
-    const now = this.#runs.get(subject);
-    if (now?.key !== cached.key || now.run) {
+    const current = this.#runs.get(subject);
+    if (current?.key !== cached.key || current.run) {
       void run.close().catch(() => {});
       return undefined;
     }

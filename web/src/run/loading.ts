@@ -25,7 +25,7 @@ export interface Dependencies {
 
 export class Loading {
   readonly #dependencies: Dependencies;
-  /** The prompts that were cut last: many studies share them. */
+  /** The prompts that were cut last, which many studies share. */
   #cut:
     | {
         readonly key: string;

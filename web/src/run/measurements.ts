@@ -16,13 +16,13 @@ import type { OpenModel } from './opened';
 
 interface Measured {
   readonly tensors: Readonly<Record<string, Tensor>>;
-  /** Standard deviations over the prompts; of one prompt, NaN. */
+  /** Standard deviations over the prompts; NaN for one prompt. */
   readonly spread: Readonly<Record<string, Float32Array>>;
 }
 
 interface Given {
   readonly opened: OpenModel;
-  /** Prompts of one length. */
+  /** Prompts of equal length. */
   readonly ids: readonly (readonly number[])[];
   readonly edits: readonly Edit[];
   readonly signal: AbortSignal;
@@ -43,15 +43,15 @@ const effects: Measurement = {
   steps: 'heads ablated',
   fits: (model) => !isBidirectional(model),
   measure: async ({ opened, ids, onProgress, ...options }) => {
-    const found = await headEffects(opened.model, ids, {
+    const effects = await headEffects(opened.model, ids, {
       ...options,
       onProgress: ({ done, total }) => onProgress(done, total),
     });
     const array = (values: readonly (number | null)[]) =>
       Float32Array.from(values, (x) => x ?? NaN);
     return {
-      tensors: { effect: { shape: found.shape, data: array(found.mean) } },
-      spread: { effect: array(found.deviation) },
+      tensors: { effect: { shape: effects.shape, data: array(effects.mean) } },
+      spread: { effect: array(effects.deviation) },
     };
   },
 };
@@ -61,7 +61,7 @@ const CHANGED = 4;
 
 /** A token of a text, and its replacement: the text's last token that differs. */
 interface Exchange {
-  /** Among all tokens of the prompt. */
+  /** The position among all tokens of the prompt. */
   readonly at: number;
   readonly token: number;
 }
@@ -82,7 +82,7 @@ function firstsOf(ids: readonly number[], special: readonly number[]): number {
   return end < 0 ? ids.length : end;
 }
 
-/** The change of the residual stream when one token of a prompt is exchanged. */
+/** Measures the change of the residual stream when one token of a prompt is exchanged. */
 async function apart(
   replica: Replica,
   ids: readonly number[],
@@ -110,24 +110,24 @@ const reach: Measurement = {
   measure: async ({ opened, ids, edits, signal, onProgress }) => {
     const { model, tokenizer } = opened;
     const options = { edits, signal, fields: ['hidden'], capacity: ids[0]!.length };
-    const found: Record<string, Tensor[]> = Object.fromEntries(reach.names.map((n) => [n, []]));
-    let done = 0;
+    const tensors: Record<string, Tensor[]> = Object.fromEntries(reach.names.map((n) => [n, []]));
+    let count = 0;
     const work = async (replica: Replica, one: readonly number[]) => {
       const firsts = firstsOf(one, tokenizer.special);
       const exchange = exchangeOf(one, firsts);
-      const whole = exchange && (await apart(replica, one, exchange, options));
+      const change = exchange && (await apart(replica, one, exchange, options));
       const { at, token } = exchange ?? { at: 0, token: 0 };
       const rest = { at: at - firsts, token };
-      const bare = whole && firsts && (await apart(replica, one.slice(firsts), rest, options));
-      onProgress(++done, ids.length);
+      const bare = change && firsts && (await apart(replica, one.slice(firsts), rest, options));
+      onProgress(++count, ids.length);
       return {
-        ...(whole ? { reach: whole.reach! } : {}),
+        ...(change ? { reach: change.reach! } : {}),
         ...(bare ? { reach_bare: bare.reach!, mixing_bare: bare.mixing! } : {}),
       };
     };
     for await (const own of spread(model, ids, work, { signal }))
-      for (const [name, tensor] of Object.entries(own)) found[name]!.push(tensor);
-    return averaged(found);
+      for (const [name, tensor] of Object.entries(own)) tensors[name]!.push(tensor);
+    return averaged(tensors);
   },
 };
 
@@ -141,7 +141,7 @@ export function lengthsUpTo(T: number): number[] {
   return [...all, T];
 }
 
-/** alpha_1 of every head after ever more tokens of a prompt: the run grows, and nothing is computed twice. */
+/** alpha_1 of every head after more and more tokens of a prompt: the run grows, and nothing is computed twice. */
 const lengths: Measurement = {
   names: ['alpha_by_length', 'lengths'],
   steps: 'lengths',
@@ -149,28 +149,28 @@ const lengths: Measurement = {
   measure: async ({ opened, ids, edits, signal, onProgress }) => {
     const T = ids[0]!.length;
     const all = lengthsUpTo(T);
-    let done = 0;
+    let count = 0;
     const work = async (replica: Replica, one: readonly number[]) => {
       const fields = ['att'];
-      const begun = one.slice(0, all[0]);
-      const run = await replica.run(begun, { edits, signal, fields, capacity: T });
+      const opening = one.slice(0, all[0]);
+      const run = await replica.run(opening, { edits, signal, fields, capacity: T });
       try {
-        const found: number[] = [];
+        const alphas: number[] = [];
         for (const n of all) {
-          if (n > begun.length) await run.update(one.slice(0, n), { signal });
+          if (n > opening.length) await run.update(one.slice(0, n), { signal });
           const { data } = await run.metric('alpha');
-          for (let at = 0; at < data.length; at += n) found.push(data[at]!);
-          onProgress(++done, ids.length * all.length);
+          for (let at = 0; at < data.length; at += n) alphas.push(data[at]!);
+          onProgress(++count, ids.length * all.length);
         }
-        const shape = [all.length, found.length / all.length];
-        return { shape, data: Float32Array.from(found) };
+        const shape = [all.length, alphas.length / all.length];
+        return { shape, data: Float32Array.from(alphas) };
       } finally {
         await run.close();
       }
     };
-    const found: Tensor[] = [];
-    for await (const one of spread(opened.model, ids, work, { signal })) found.push(one);
-    const { tensors, spread: deviations } = averaged({ alpha_by_length: found });
+    const results: Tensor[] = [];
+    for await (const one of spread(opened.model, ids, work, { signal })) results.push(one);
+    const { tensors, spread: deviations } = averaged({ alpha_by_length: results });
     const texts = { shape: [all.length], data: Float32Array.from(all) };
     return { tensors: { ...tensors, lengths: texts }, spread: deviations };
   },
@@ -180,12 +180,12 @@ const lengths: Measurement = {
 function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Measured {
   const over = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
     Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));
-  const each = Object.entries(found);
+  const entries = Object.entries(found);
   return {
     tensors: Object.fromEntries(
-      each.map(([name, all]) => [name, { shape: all[0]?.shape ?? [0], data: over(mean)(all) }]),
+      entries.map(([name, all]) => [name, { shape: all[0]?.shape ?? [0], data: over(mean)(all) }]),
     ),
-    spread: Object.fromEntries(each.map(([name, all]) => [name, over(deviation)(all)])),
+    spread: Object.fromEntries(entries.map(([name, all]) => [name, over(deviation)(all)])),
   };
 }
 

@@ -61,7 +61,7 @@ export class Models {
   readonly zoo: Zoo;
   readonly #open = new Map<string, Opening>();
   readonly #recipes = new Map<string, Recipe>();
-  /** Opened by the reader, but not shown in a room yet. */
+  /** The model that the reader has opened but no room shows yet. */
   #pinned: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
   /** Time limit of a tokenizer's step in milliseconds; doubled whenever the reader agrees to wait longer. */
@@ -87,10 +87,14 @@ export class Models {
   }
 
   get choices(): Choice[] {
-    const own = [...this.#recipes].map(([id, { title, source }]) => ({ id, title, source }));
+    const openedChoices = [...this.#recipes].map(([id, { title, source }]) => ({
+      id,
+      title,
+      source,
+    }));
     return [
       ...this.zoo.cards.map(({ id, title }) => ({ id, title, source: 'zoo' as const })),
-      ...own,
+      ...openedChoices,
       ...this.recordings.choices,
     ];
   }
@@ -123,7 +127,7 @@ export class Models {
     if (this.#pinned === id) this.#pinned = undefined;
   }
 
-  /** Takes back what could not be opened. */
+  /** Forgets a model that could not be opened. */
   forget(id: string): void {
     this.#recipes.delete(id);
   }
@@ -168,8 +172,8 @@ export class Models {
   }
 
   #share(id: string, job: AbortController, open: () => Promise<OpenModel>): Promise<OpenModel> {
-    const known = this.#open.get(id);
-    if (known) return known.model;
+    const existing = this.#open.get(id);
+    if (existing) return existing.model;
     const model = open();
     const opening: Opening = { job, model, isDone: false };
     this.#open.set(id, opening);
@@ -200,17 +204,17 @@ export class Models {
       const isOther = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
       return isOther || this.#recipes.has(id);
     };
-    const seen = new Set([...shown].map((id) => arithmeticOf(id).weights));
-    const gone = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
+    const shownWeights = new Set([...shown].map((id) => arithmeticOf(id).weights));
+    const hidden = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
     // All of them leave the map first, so that no caller gets a model that is about to close.
-    for (const [id, { job }] of gone) {
+    for (const [id, { job }] of hidden) {
       this.#open.delete(id);
       job.abort(new DOMException('', 'AbortError'));
     }
     for (const [id, { isPassing }] of this.#recipes)
-      if (isPassing && !seen.has(id)) this.#recipes.delete(id);
-    for (const [, { model }] of gone) await model.then(end).catch(() => {});
-    const walked = new Set([...seen].flatMap((id) => stepOf(id)?.id ?? []));
+      if (isPassing && !shownWeights.has(id)) this.#recipes.delete(id);
+    for (const [, { model }] of hidden) await model.then(end).catch(() => {});
+    const walked = new Set([...shownWeights].flatMap((id) => stepOf(id)?.id ?? []));
     await (await this.#timelines)?.keep(walked);
   }
 
@@ -252,16 +256,16 @@ export class Models {
 
   async #ofZoo(id: string, how: How): Promise<OpenModel> {
     const { tokenizer, preview } = this.#card(id);
-    const whole = ['config.json', 'model.safetensors'];
+    const exact = ['config.json', 'model.safetensors'];
     const refined = preview?.refinement && [preview.file, preview.refinement.file];
-    const own = preview && how.isPreview ? [preview.file] : (refined ?? whole);
+    const names = preview && how.isPreview ? [preview.file] : (refined ?? exact);
     const isDamaged = (error: unknown) => {
       const isUnread = error instanceof SinkscopeError && error.code === 'read';
       if (!isBroken(error) && !isUnread) return false;
       this.zoo.forget(id);
       return true;
     };
-    const paths = [...own.map((name) => `${id}/${name}`), `${tokenizer}/tokenizer.json`];
+    const paths = [...names.map((name) => `${id}/${name}`), `${tokenizer}/tokenizer.json`];
     return readRenewing(paths, () => this.#openZoo(id, how), isDamaged);
   }
 
@@ -298,7 +302,7 @@ export class Models {
     if (!card.timeline) throw new InputError(`“${at.id}” has no stored checkpoints.`);
     const timelines = await this.timelines();
     const steps = await timelines.steps(at.id);
-    // The last stop is the trained weights themselves.
+    // The last stop is the trained weights.
     if (nearestStep(steps, at.step) === steps.at(-1))
       return { ...(await this.#ofZoo(at.id, { watch, arithmetic })), id };
     const options = {
@@ -323,8 +327,8 @@ export class Models {
   /** Returns the tokenizer of a model; checkpoints and models with the same tokenizer share it. */
   #tokenizerOf(model: string): Promise<Tokenizer> {
     const { tokenizer: id, tokenizer_config: config } = this.#card(model);
-    const known = this.#tokenizers.get(id);
-    if (known) return known;
+    const cached = this.#tokenizers.get(id);
+    if (cached) return cached;
     const tokenizer = textOf(`${id}/tokenizer.json`).then((json) =>
       openTokenizer(json, JSON.stringify(config)),
     );

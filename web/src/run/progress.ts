@@ -16,7 +16,7 @@ function duration(seconds: number): string {
 
 export interface Loaded {
   readonly done: number;
-  /** NaN when unknown. */
+  /** The size; NaN if unknown. */
   readonly total: number;
   /** Bytes per second; NaN until known. */
   readonly rate?: number;
@@ -31,8 +31,8 @@ export function runWords(
   bytes: number,
   { done, total, since }: { readonly done: number; readonly total: number; readonly since: number },
 ): string {
-  const left = ((performance.now() - since) / 1000) * ((total - done) / done);
-  const time = done > 0 && left >= 1 ? `, about ${duration(left)} left` : '';
+  const remaining = ((performance.now() - since) / 1000) * ((total - done) / done);
+  const time = done > 0 && remaining >= 1 ? `, about ${duration(remaining)} left` : '';
   return `Running ${T.toLocaleString('en')} tokens in ${size(bytes)} of memory${time}`;
 }
 

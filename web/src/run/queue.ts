@@ -1,10 +1,8 @@
 /**
- * The one way from subjects to frames. A room asks for subjects, a question and the names of metrics and
- * fields; the queue opens the models, runs one subject after the other, and publishes a frame of each.
- * Cached results are reused.
- *
- * A new request waits for a quick run and stops a long one. The queue closes models that no room shows, and
- * runs a subject once more when the engine was lost.
+ * The queue turns subjects into frames. A room requests subjects, a question and the names of metrics and fields; the
+ * queue opens the models, runs one subject after the other, and publishes a frame of each. Cached results are reused. A
+ * new request waits for a quick run and stops a long one. The queue closes models that no room shows, and runs a
+ * subject once more if the engine is lost.
  */
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
@@ -69,7 +67,7 @@ export class Queue {
   readonly #work = signal<Work | undefined>(undefined);
   /** The errors of subjects, by question. */
   readonly #failed = new Map<string, string>();
-  /** The questions that the queue worked on when the engine was lost. */
+  /** The questions that were in progress when the engine was lost. */
   readonly #lost = new Set<string>();
   #request: Request | undefined;
   #job: Job | undefined;
@@ -108,12 +106,12 @@ export class Queue {
   }
 
   ask(request: Request): void {
-    const before = this.#request;
+    const lastRequest = this.#request;
     this.#request = request;
-    const isNew = before && keyOf(before.question) !== keyOf(request.question);
+    const isNew = lastRequest && keyOf(lastRequest.question) !== keyOf(request.question);
     if (isNew) this.stopGenerating();
     // If the run is still open, only a name of one view failed, and other names may succeed.
-    if (before?.reads.join() !== request.reads.join())
+    if (lastRequest?.reads.join() !== request.reads.join())
       for (const subject of request.subjects)
         if (this.#runs.get(subject)?.key === this.#key(subject))
           this.#failed.delete(this.#key(subject));
@@ -150,8 +148,8 @@ export class Queue {
     if (!request) return;
     for (const subject of request.subjects)
       if (!this.#isDone(subject)) this.#failed.set(this.#key(subject), 'Stopped.');
-    const left = (request.studies ?? []).filter((study) => !this.#studies.isDone(study));
-    this.#studies.note(left.map((study) => [studyKey(study), { error: 'Stopped.' }]));
+    const remaining = (request.studies ?? []).filter((study) => !this.#studies.isDone(study));
+    this.#studies.note(remaining.map((study) => [studyKey(study), { error: 'Stopped.' }]));
     this.#job?.abort.abort(stopped());
     this.#mark();
   }
@@ -181,7 +179,7 @@ export class Queue {
     }
   }
 
-  /** Takes a measurement that a reader starts, of a model that is shown; its view shows its progress. */
+  /** Takes a measurement that a reader starts, on a shown model; its view shows the progress. */
   readonly measure: Measure<{ frame: Frame; signal: AbortSignal }> = (name, of, options) => {
     const { opened } = this.#runs.get(of.frame.subject) ?? {};
     if (!opened) throw new InputError('The model is no longer open.');
@@ -210,8 +208,8 @@ export class Queue {
       this.#next !== undefined &&
       [...before.keys()].join() === [...this.#entries.keys()].join() &&
       [...this.#entries].every(([subject, { frame, error }]) => {
-        const old = before.get(subject)!;
-        return old.error === error && (old.frame || !frame);
+        const previous = before.get(subject)!;
+        return previous.error === error && (previous.frame || !frame);
       });
     const publish = () => {
       clearTimeout(this.#publishing);
@@ -235,11 +233,11 @@ export class Queue {
     const isSame =
       all.length === before.size &&
       all.every(([subject, entry], i) => {
-        const old = before.get(subject);
+        const previous = before.get(subject);
         return (
           [...before.keys()][i] === subject &&
-          Boolean(old?.isStale) === Boolean(entry.isStale) &&
-          old?.error === entry.error
+          Boolean(previous?.isStale) === Boolean(entry.isStale) &&
+          previous?.error === entry.error
         );
       });
     if (isSame) return;
@@ -258,9 +256,9 @@ export class Queue {
     );
   }
 
-  /** The head that the page shows of a frame. */
+  /** Returns the head that the page shows of a frame. */
   #headOf(frame: Frame, { head, heads }: Request): Head {
-    return selectedHead(frame, heads?.[frame.subject] ?? head);
+    return heads?.[frame.subject] ?? selectedHead(frame, head);
   }
 
   /** Whether exact weights can replace the preview; generated tokens are not thrown away for them. */
@@ -273,7 +271,7 @@ export class Queue {
     );
   }
 
-  /** The first measurement that the frame lacks; none while tokens are generated. */
+  /** Returns the first measurement that the frame lacks; none during generation. */
   #measurementFor(frame: Frame): Measurement | undefined {
     const isMissing = (name: string) =>
       this.#request!.reads.includes(name) && !(name in frame.tensors);
@@ -363,17 +361,17 @@ export class Queue {
     signal: AbortSignal,
   ): Promise<void> {
     const watch = this.#watch(signal);
-    const known = this.#runs.get(subject);
+    const cached = this.#runs.get(subject);
     const frame = this.#entries.get(subject)?.frame;
     const isRecorded =
-      isOpen(known) &&
+      isOpen(cached) &&
       frame &&
-      recordedFor(this.#models.describe, request, frame).every((name) => known.fields.has(name));
-    if (isRecorded && known.key === key && !this.#isToBeExact(frame, known))
-      return this.#readOn(subject, frame, known, request, watch);
-    const named = parseSubject(subject);
-    if (named && isOfRecording(named.id))
-      return this.#answerRecording(subject, key, named, request, watch);
+      recordedFor(this.#models.describe, request, frame).every((name) => cached.fields.has(name));
+    if (isRecorded && cached.key === key && !this.#isToBeExact(frame, cached))
+      return this.#readOn(subject, frame, cached, request, watch);
+    const parsedSubject = parseSubject(subject);
+    if (parsedSubject && isOfRecording(parsedSubject.id))
+      return this.#answerRecording(subject, key, parsedSubject, request, watch);
     const { parsed, opened } = await this.#loading.open(subject, request, watch);
     // The other models are fetched while this one runs.
     const unbound = this.#watch(new AbortController().signal);
@@ -383,36 +381,36 @@ export class Queue {
     const context = contextOf(architecture, editsOf(parsed, describe));
     const prompts = await this.#loading.prompts(opened, request.question, context);
     if (isOpen(this.#runs.get(subject))) this.stopGenerating();
-    const before = this.#entries.get(subject)?.frame;
+    const lastFrame = this.#entries.get(subject)?.frame;
     const T = prompts.tokens.length;
     const names = recordedFor(describe, request, { architecture, T });
     const last = this.#runs.take(subject, (run) => canFollow(run, opened, T, names));
     const base = this.#runs.baseOf(opened, prompts.ids[0]!);
-    const given = {
+    const args = {
       subject: parsed,
       text: subject,
       key,
       opened,
       prompts,
       request,
-      before,
+      before: lastFrame,
       last,
       base,
     };
-    const made = await runSubject(given, watch).catch((error: unknown) => {
+    const result = await runSubject(args, watch).catch((error: unknown) => {
       // A stopped run belongs to the text before, or answers no question; both are passed to the next one.
-      const isAsBefore = before && last && isOf(last.run, idsOf(before.tokens));
+      const isAsBefore = lastFrame && last && isOf(last.run, idsOf(lastFrame.tokens));
       if (signal.aborted && last) this.#runs.set(subject, isAsBefore ? last : { ...last, key: '' });
       throw error;
     });
     try {
-      const whole = await this.#complete(made.frame, made.cached, request);
+      const complete = await this.#complete(result.frame, result.cached, request);
       signal.throwIfAborted();
-      this.#runs.set(subject, made.cached);
-      this.#settle(subject, whole);
+      this.#runs.set(subject, result.cached);
+      this.#settle(subject, complete);
     } catch (error) {
-      if (signal.aborted) this.#runs.set(subject, { ...made.cached, key: '' });
-      else await made.cached.run?.close().catch(() => {});
+      if (signal.aborted) this.#runs.set(subject, { ...result.cached, key: '' });
+      else await result.cached.run?.close().catch(() => {});
       throw error;
     }
   }
@@ -437,10 +435,10 @@ export class Queue {
     const { describe } = this.#models;
     const frame = await recordedFrame(describe, subject, parsed.id, recording, request.question);
     const cached = recordedRun(key, parsed.id, recording, describe);
-    const whole = await this.#complete(frame, cached, request);
+    const complete = await this.#complete(frame, cached, request);
     watch.signal.throwIfAborted();
     this.#runs.set(subject, cached);
-    this.#settle(subject, whole);
+    this.#settle(subject, complete);
   }
 
   /** Reads missing numbers from the open run, and takes the measurements with runs of their own. */
@@ -462,40 +460,40 @@ export class Queue {
     const ids = frame.generated
       ? [idsOf(frame.tokens)]
       : (await this.#loading.prompts(opened, frame.question, context)).ids;
-    const more = await measureBeside(measurement, frame, opened, ids, watch);
+    const extended = await measureBeside(measurement, frame, opened, ids, watch);
     // Tokens may have been added meanwhile.
     if (this.#entries.get(subject)?.frame === frame)
-      this.#set(subject, { frame: { ...frame, ...more } });
+      this.#set(subject, { frame: { ...frame, ...extended } });
   }
 
-  /** The frame with every number that the request names. */
+  /** Returns the frame with all requested numbers. */
   async #complete(frame: Frame, cached: CachedRun, request: Request): Promise<Frame> {
-    const before = this.#entries.get(frame.subject)?.frame;
+    const lastFrame = this.#entries.get(frame.subject)?.frame;
     const headOf = (one: Frame) => this.#headOf(one, request);
-    const whole = await completed(this.#models.describe, frame, cached, request, {
-      ...(before ? { before } : {}),
+    const complete = await completed(this.#models.describe, frame, cached, request, {
+      ...(lastFrame ? { before: lastFrame } : {}),
       headOf,
     });
-    return cached.lacks ? { ...whole, lacks: { ...cached.lacks } } : whole;
+    return cached.lacks ? { ...complete, lacks: { ...cached.lacks } } : complete;
   }
 
   /** Closes runs and models that no room requests; a large model once its measurements are done. */
   #forget(): void {
-    const wanted = new Set(this.#request?.subjects);
+    const requested = new Set(this.#request?.subjects);
     const studied = (this.#request?.studies ?? []).map(({ subject }) => subject);
     const idOf = (subject: string) => modelIdOf(parseSubject(subject)!);
-    const ids = new Set([...wanted, ...studied].filter(parseSubject).map(idOf));
+    const ids = new Set([...requested, ...studied].filter(parseSubject).map(idOf));
     const sizes = [...ids].flatMap((id) => this.#models.bytesOf(id) ?? []);
     const isFull = sizes.reduce((a, b) => a + b, 0) > KEPT_BYTES && ids.size > 1;
-    const what = this.#next;
-    const next = typeof what === 'object' ? what.subject : what;
-    const kept = new Set(isFull ? [...ids].filter((id) => !this.#models.bytesOf(id)) : ids);
-    if (next !== undefined && parseSubject(next)) kept.add(idOf(next));
+    const job = this.#next;
+    const next = typeof job === 'object' ? job.subject : job;
+    const remaining = new Set(isFull ? [...ids].filter((id) => !this.#models.bytesOf(id)) : ids);
+    if (next !== undefined && parseSubject(next)) remaining.add(idOf(next));
     const previews = this.#runs.previews;
     for (const id of ids)
       if (previews.includes(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))
-        kept.add(previewId(id));
-    this.#runs.keepOnly(wanted);
-    void this.#release(kept).catch(() => {});
+        remaining.add(previewId(id));
+    this.#runs.keepOnly(requested);
+    void this.#release(remaining).catch(() => {});
   }
 }

@@ -64,14 +64,16 @@ export function isStreamed(
   measures: readonly string[],
   T: number,
 ): boolean {
-  const kept = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
+  const streamedNames = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
   const isOfKept = (measure: string) =>
-    metrics.find(({ name }) => name === measure)!.fields.every((field) => kept.includes(field));
+    metrics
+      .find(({ name }) => name === measure)!
+      .fields.every((field) => streamedNames.includes(field));
   const isAlone = edits.length === 1 && evictionOf(edits) !== undefined;
   return T > Math.min(context, LONG) && isAlone && measures.every(isOfKept);
 }
 
-/** The names that this model has. */
+/** Returns the requested names that this model has. */
 export function namesFor(
   { fields, metrics, edits: kinds }: Describe,
   { architecture, edits }: Pick<Frame, 'architecture' | 'edits'>,
@@ -115,14 +117,15 @@ function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
 export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?: Head): boolean {
   const { tensors, head, lacks = {} } = frame;
   const ofHead = wanted.headReads.filter((name) => !(name in lacks));
-  const own = head && at && head.layer === at.layer && head.head === at.head ? head : undefined;
+  const headFrame =
+    head && at && head.layer === at.layer && head.head === at.head ? head : undefined;
   const zoom = at && zoomOf(frame, wanted);
-  const { query, key } = own?.rows ?? {};
+  const { query, key } = headFrame?.rows ?? {};
   return (
     frame.pooled === sideOf(frame, wanted) &&
     (!zoom || (zoom.query === query && zoom.key === key)) &&
     namesFor(describe, frame, wanted.reads).every((name) => name in tensors || name in lacks) &&
-    ofHead.every((name) => name in (own?.tensors ?? {}))
+    ofHead.every((name) => name in (headFrame?.tensors ?? {}))
   );
 }
 
@@ -131,10 +134,8 @@ const STANDARD_BYTES = 2 ** 28;
 
 /** Whether a run can record what views that are opened later may read; maps are computed when they are read. */
 function hasRoom({ fields }: Describe, architecture: Frame['architecture'], T: number): boolean {
-  const sizes = { ...architecture, T, 'L+1': architecture.L + 1 } as unknown as Record<
-    string,
-    number
-  >;
+  const { L, blocks = L } = architecture;
+  const sizes = { ...architecture, T, 'L+1': blocks + 1 } as unknown as Record<string, number>;
   const bytes = fields
     .filter(({ standard, shape }) => standard && !isOfPairs(shape))
     .map(({ shape }) => shape.reduce((product, letter) => product * (sizes[letter] ?? 1), 4));
@@ -155,13 +156,13 @@ export function recordedFor(
   run: { readonly architecture: Frame['architecture']; readonly T: number },
 ): string[] {
   const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
-  const own = [...reads, ...headReads].filter((name) => !isMeasurement(name));
-  const asked = own.map((name): Read =>
+  const names = [...reads, ...headReads].filter((name) => !isMeasurement(name));
+  const requests = names.map((name): Read =>
     describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
   );
   const isRoomy = run.T <= LONG || hasRoom(describe, run.architecture, run.T);
   const standard = describe.fields.filter((one) => one.standard && isRoomy).map(({ name }) => name);
-  return [...new Set([...standard, ...fieldsFor(describe, asked)])].filter(
+  return [...new Set([...standard, ...fieldsFor(describe, requests)])].filter(
     (name) => !isOfEdit(name),
   );
 }
@@ -172,8 +173,8 @@ function isNoEdit(
   { attention: { operation } }: Frame['architecture'],
   { operations }: Describe,
 ): boolean {
-  const own = operations.find(({ name }) => name === operation);
-  return edit.kind === 'operation' && edit.operation === operation && !own?.parameters.length;
+  const row = operations.find(({ name }) => name === operation);
+  return edit.kind === 'operation' && edit.operation === operation && !row?.parameters.length;
 }
 
 function classOf(
@@ -186,21 +187,21 @@ function classOf(
 }
 
 function maskTokenOf({ model, tokenizer }: OpenModel): Pick<Frame, 'maskToken'> {
-  const named = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
-  const maskToken = model.architecture.mask_token ?? named;
+  const maskId = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
+  const maskToken = model.architecture.mask_token ?? maskId;
   return maskToken === undefined ? {} : { maskToken };
 }
 
 function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(edit).flatMap(([parameter, value]) => {
-      const known = choicesOf(describe, edit.kind, parameter);
-      return known.filter(([choice]) => choice === value).map(([, label]) => [parameter, label]);
+      const choices = choicesOf(describe, edit.kind, parameter);
+      return choices.filter(([choice]) => choice === value).map(([, label]) => [parameter, label]);
     }),
   );
 }
 
-/** A frame without any measurement. */
+/** Returns a frame without measurements. */
 export async function emptyFrame(
   describe: Describe,
   subject: Subject,
@@ -210,17 +211,17 @@ export async function emptyFrame(
   prompts: Prompts,
 ): Promise<Frame> {
   const { architecture } = opened.model;
-  const given = editsOf(subject, describe);
-  const isPutIn = given.map((edit) => !isNoEdit(edit, architecture, describe));
-  const edits = given.filter((_, i) => isPutIn[i]);
-  const named = { ...subject, edits: subject.edits.filter((_, i) => isPutIn[i]) };
+  const subjectEdits = editsOf(subject, describe);
+  const isPutIn = subjectEdits.map((edit) => !isNoEdit(edit, architecture, describe));
+  const edits = subjectEdits.filter((_, i) => isPutIn[i]);
+  const effective = { ...subject, edits: subject.edits.filter((_, i) => isPutIn[i]) };
   const swapped = operationOf(edits);
   const name = swapped ? swapped.operation : architecture.attention.operation;
   const { id, title, source, commit, sha256, step, bits } = opened;
   return {
     subject: text,
     // The title of a checkpoint holds its step, which may be the nearest stored one.
-    title: titleOf(atStep(named, undefined), title, describe),
+    title: titleOf(atStep(effective, undefined), title, describe),
     model: { id, title, source, commit, sha256, step, bits },
     class: classOf(edits, subject, describe),
     architecture,
@@ -278,31 +279,34 @@ export async function completed(
   const isLacking = (name: string) => name in (frame.lacks ?? {});
   const missing = (had: object) => headReads.filter((name) => !(name in had) && !isLacking(name));
   const early = guess ? missing(hadAt(guess)) : [];
-  const asked = [...names.map((name) => read(name)), ...early.map((name) => read(name, guess))];
-  const found = asked.length ? await run!.read(asked) : [];
+  const requests = [...names.map((name) => read(name)), ...early.map((name) => read(name, guess))];
+  const results = requests.length ? await run!.read(requests) : [];
   // A recording may lack some of them.
-  const named = (own: readonly string[], from: readonly Tensor[]) =>
+  const tensorsByName = (own: readonly string[], from: readonly Tensor[]) =>
     Object.fromEntries(own.flatMap((name, i) => (from[i] ? [[name, from[i]] as const] : [])));
-  const tensors = { ...frame.tensors, ...named(names, found) };
+  const tensors = { ...frame.tensors, ...tensorsByName(names, results) };
   const perPrompt = frame.sequences === 1 ? notePrompt({}, tensors) : frame.perPrompt;
   const next = tensors.next && !frame.next.length ? likeliest(tensors.next, opened) : frame.next;
-  const whole = { ...frame, tensors, perPrompt, next };
-  const at = headOf(whole);
+  const complete = { ...frame, tensors, perPrompt, next };
+  const at = headOf(complete);
   const isAsGuessed = guess?.layer === at.layer && guess.head === at.head;
-  const had = { ...hadAt(at), ...(isAsGuessed ? named(early, found.slice(names.length)) : {}) };
-  const left = missing(had);
+  const earlier = {
+    ...hadAt(at),
+    ...(isAsGuessed ? tensorsByName(early, results.slice(names.length)) : {}),
+  };
+  const remaining = missing(earlier);
   const zoom = zoomOf(frame, wanted);
-  const known = frame.head && frame.head.layer === at.layer && frame.head.head === at.head;
-  const rows = known && isAt(frame.head.rows, zoom) ? frame.head.rows : undefined;
-  const more = zoom && !rows ? [exactRead(frame.T, at, zoom)] : [];
-  const asks = [...left.map((name) => read(name, at)), ...more];
-  const own = asks.length ? await run!.read(asks) : [];
-  const att = more.length ? own.at(-1) : rows?.att;
+  const isSameHead = frame.head && frame.head.layer === at.layer && frame.head.head === at.head;
+  const rows = isSameHead && isAt(frame.head.rows, zoom) ? frame.head.rows : undefined;
+  const exactReads = zoom && !rows ? [exactRead(frame.T, at, zoom)] : [];
+  const asks = [...remaining.map((name) => read(name, at)), ...exactReads];
+  const headTensors = asks.length ? await run!.read(asks) : [];
+  const att = exactReads.length ? headTensors.at(-1) : rows?.att;
   return {
-    ...whole,
+    ...complete,
     head: {
       ...at,
-      tensors: { ...had, ...named(left, own) },
+      tensors: { ...earlier, ...tensorsByName(remaining, headTensors) },
       ...(zoom && att ? { rows: { ...zoom, att } } : {}),
     },
   };
@@ -334,8 +338,8 @@ function asPooled(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
   const { att: ____, ...tensors } = frame.tensors;
   const pairs = metrics.filter(({ shape }) => isOfPairs(shape)).map(({ name }) => name);
   const reason = `is drawn of texts of up to ${wanted.cells} tokens, and this one has ${frame.T}`;
-  const lacks = Object.fromEntries(pairs.map((name) => [name, reason]));
-  return { ...rest, tensors, ...(pooled ? { pooled, lacks } : {}) };
+  const missing = Object.fromEntries(pairs.map((name) => [name, reason]));
+  return { ...rest, tensors, ...(pooled ? { pooled, lacks: missing } : {}) };
 }
 
 const SHOWN = 8;

@@ -1,4 +1,4 @@
-/** A frame of the page as a recording, for others to open. Who saves none does not download this. */
+/** Makes a recording of a frame, for others to open. A separate module, which is fetched on the first save. */
 import { recordStudy } from 'sinkscope';
 import type { Frame } from '../frame';
 import { idsOf } from './runs';
@@ -17,8 +17,8 @@ export async function recordedFrom(
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (frame.recording) return models.recordings.bytes(frame.model.id);
   const { model, tokens, generated, ids, eps, edits } = frame;
-  const own = generated ? [idsOf(tokens)] : ids;
-  return recordStudy(opened.model, own, {
+  const prompts = generated ? [idsOf(tokens)] : ids;
+  return recordStudy(opened.model, prompts, {
     edits,
     eps: [eps],
     // All maps of a long text would take gigabytes, so only the metrics are recorded.

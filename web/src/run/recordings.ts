@@ -1,4 +1,4 @@
-/** Recordings as subjects: opened like models, and answered with what their files hold. */
+/** Recordings as subjects: opened like models, and answered from their files. */
 import {
   SinkscopeError,
   type Architecture,
@@ -61,8 +61,8 @@ export class Recordings {
   }
 
   get(id: string, { signal, onProgress }: Watch): Promise<Recording> {
-    const known = this.#open.get(id);
-    if (known) return known;
+    const opening = this.#open.get(id);
+    if (opening) return opening;
     const source = this.#admitted.get(id) ?? addressOfRecording(id);
     if (!source) throw new InputError(`${nameOfRecording(id)} is not open: choose its file.`);
     const opened = this.#engine
@@ -88,7 +88,7 @@ export class Recordings {
     return length === null ? undefined : Number(length);
   }
 
-  /** The file itself, once more. */
+  /** Returns the bytes of the file, from the disk or the network. */
   async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
     const file = this.#admitted.get(id);
     if (file) return new Uint8Array(await file.arrayBuffer());
@@ -98,9 +98,9 @@ export class Recordings {
 
   /** Closes recordings that are no longer shown. */
   async release(wanted: ReadonlySet<string>): Promise<void> {
-    const gone = [...this.#open].filter(([id]) => !wanted.has(id));
-    for (const [id] of gone) this.#open.delete(id);
-    for (const [, opened] of gone)
+    const hidden = [...this.#open].filter(([id]) => !wanted.has(id));
+    for (const [id] of hidden) this.#open.delete(id);
+    for (const [, opened] of hidden)
       await opened.then((recording) => recording.close()).catch(() => {});
   }
 }
@@ -123,17 +123,17 @@ function architectureOf(
   // The weight of an operation's own sink logit goes to no key.
   const hasSinkLogit = operation?.parameters.some(({ per_head }) => per_head);
   // A recording of maps alone lacks the model's other sizes.
-  const { D, K, V, ...others } = architecture;
-  const known = {
+  const { D, K, U, V, ...others } = architecture;
+  const sizes = {
     ...others,
-    ...(K === 1 ? {} : { D, K, V }),
+    ...(K === 1 ? {} : { D, K, U, V }),
     context: conditions.prompts.T,
     parameters: NaN,
     mask_token: null,
     bias_key: tensors.has('0.att_bias') && !hasSinkLogit ? 'head' : null,
     gate: tensors.has('0.gate') ? 'output_head' : null,
   };
-  return known as unknown as Architecture;
+  return sizes as unknown as Architecture;
 }
 
 function tokensOf({ conditions, tokens }: Recording): Token[] {
@@ -147,7 +147,7 @@ function tokensOf({ conditions, tokens }: Recording): Token[] {
   });
 }
 
-/** Means over all prompts, their deviations, and one number for each prompt, as the file has them. */
+/** Returns the file's means over all prompts, their deviations, and one number per prompt. */
 async function meansOf(describe: Describe, recording: Recording, eps: number) {
   const { tensors: files, conditions } = recording;
   const { count, T, kept } = conditions.prompts;
@@ -172,11 +172,11 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     const measured = await recording.measure({ eps, metrics: [name] }).catch((error: unknown) => {
       if (!(error instanceof SinkscopeError)) throw error;
     });
-    const found = measured?.metrics[name];
-    if (!found) continue;
+    const measurement = measured?.metrics[name];
+    if (!measurement) continue;
     const numbers = (list: readonly (number | null)[]) => Float32Array.from(list, (x) => x ?? NaN);
-    tensors[name] = { shape: found.shape, data: numbers(found.mean) };
-    spread[name] = numbers(found.deviation);
+    tensors[name] = { shape: measurement.shape, data: numbers(measurement.mean) };
+    spread[name] = numbers(measurement.deviation);
   }
   const perPrompt: Record<string, number[]> = {};
   const row = async (name: string) =>
@@ -311,28 +311,28 @@ export function recordedRun(
   recording: Recording,
   describe: Describe,
 ): OpenRun {
-  const lacks: Record<string, string> = Object.fromEntries(
+  const missing: Record<string, string> = Object.fromEntries(
     measurements.flatMap(({ names }) => names).map((name) => [name, NEEDS_RUNS]),
   );
   const isPooled = pooledOf(recording) !== undefined;
   const read = async (reads: readonly Read[]) => {
-    const found: (Tensor | undefined)[] = [];
+    const tensors: (Tensor | undefined)[] = [];
     for (const one of reads) {
       const name = 'field' in one ? one.field : one.metric;
       const { layer, head } = one;
-      found.push(
+      tensors.push(
         isPooled && name === 'att'
           ? await recording.pooled({ layer, head })
           : await recording.read([one]).then(
               ([tensor]) => tensor,
               (error: unknown) => {
-                lacks[name] = reasonOf(one, error);
+                missing[name] = reasonOf(one, error);
                 return undefined;
               },
             ),
       );
     }
-    return found as Tensor[];
+    return tensors as Tensor[];
   };
   const run = {
     tokens: recording.tokens,
@@ -349,5 +349,5 @@ export function recordedRun(
     tokenizer: { piece: String },
   } as unknown as OpenModel;
   const fields = new Set(describe.fields.map(({ name }) => name));
-  return { key, run, capacity: recording.tokens.length, opened, fields, lacks };
+  return { key, run, capacity: recording.tokens.length, opened, fields, lacks: missing };
 }

@@ -2,7 +2,7 @@
 import type { Frame, Head } from '../frame';
 import { keyOf, type Question } from '../ask/question';
 
-/** A setting of which only the means are read: the queue keeps no run of it. */
+/** A setting whose means alone are read: the queue keeps no run of it. */
 export interface Study {
   readonly subject: string;
   readonly question: Question;
@@ -28,7 +28,7 @@ export interface Request {
   readonly cells?: number;
   /** The first query and key of the exact cells of a longer map; negative: none are read. */
   readonly zoom?: { readonly query: number; readonly key: number };
-  /** Heads of single subjects, in place of `head`. */
+  /** Heads of single subjects, instead of `head`. */
   readonly heads?: Readonly<Record<string, Head>>;
   /** Whether a quantized preview may answer while the exact weights are not loaded. */
   readonly isPreview?: boolean;
@@ -40,9 +40,9 @@ export interface Request {
 
 /** The present work. */
 export interface Work {
-  /** An empty text is not shown. */
+  /** The text; an empty one is not shown. */
   readonly text: string;
-  /** 0 to 1; NaN while unknown. */
+  /** The finished share, 0 to 1; NaN while unknown. */
   readonly share: number;
   readonly since: number;
 }

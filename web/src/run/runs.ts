@@ -10,9 +10,9 @@ import { runWords } from './progress';
 import { contextOf, emptyFrame, isAnswered, LONG, recordedFor } from './reading';
 import type { Request } from './request';
 
-/** A shorter run waits for its end, and reports no progress. */
+/** A run shorter than this is not stopped, and reports no progress. */
 export const QUICK_MS = 300;
-/** Tokens for which a run reserves memory beyond its text at once. */
+/** The number of further tokens for which a run reserves memory at once. */
 export const ROOM = 64;
 
 export interface CachedRun {
@@ -59,8 +59,8 @@ export class CachedRuns {
   }
 
   /**
-   * Takes out the run that another one replaces, if it fits; else closes it, since a large model has no memory
-   * for both. The subject has no run until another is set.
+   * Takes the run that another one replaces, if it fits; else closes it, since a large model has no memory for both.
+   * The subject has no run until another is set.
    */
   take(subject: string, fits: (cached: OpenRun) => boolean): OpenRun | undefined {
     const cached = this.#bySubject.get(subject);
@@ -142,9 +142,9 @@ export async function runSubject(
   { subject, text, key, opened, prompts, request, before, last, base }: Given,
   watch: Watch,
 ): Promise<{ readonly frame: Frame; readonly cached: CachedRun }> {
-  const began = performance.now();
+  const startTime = performance.now();
   const { question } = request;
-  const only = request.isFixed ? request.reads : undefined;
+  const averagesOnly = request.isFixed ? request.reads : undefined;
   const { architecture, describe } = opened.model;
   const edits = editsOf(subject, describe);
   const ids = prompts.ids[0]!;
@@ -152,13 +152,13 @@ export async function runSubject(
   const fields = recordedFor(describe, request, { architecture, T });
   // A run that was quick before reports no progress, since each message delays typing.
   const isQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
-  // An edit may name a token beyond the end of this text; and a text that is typed grows.
+  // An edit may name a token beyond the end of this text, and a typed text grows.
   const capacity = last?.capacity ?? Math.min(contextOf(architecture, edits), T + ROOM);
   const options = { edits, fields, capacity };
   const bytes = T > LONG ? await opened.model.runBytes(T, options) : 0;
   const onProgress = ({ done, total }: Progress) =>
     watch.onProgress(
-      bytes ? runWords(T, bytes, { done, total, since: began }) : 'Running',
+      bytes ? runWords(T, bytes, { done, total, since: startTime }) : 'Running',
       done,
       total,
     );
@@ -166,21 +166,27 @@ export async function runSubject(
   try {
     const means =
       prompts.ids.length > 1
-        ? await allAverages(describe, opened, prompts, { edits, eps: question.eps, only }, watch)
+        ? await allAverages(
+            describe,
+            opened,
+            prompts,
+            { edits, eps: question.eps, only: averagesOnly },
+            watch,
+          )
         : {};
     const frame = await emptyFrame(describe, subject, text, opened, question, prompts);
     // Measurements beyond the run need an open run.
     const isMeasured = request.reads.some(isMeasurement);
-    if (only && !isMeasured && isAnswered({ ...frame, ...means }, describe, request)) {
+    if (averagesOnly && !isMeasured && isAnswered({ ...frame, ...means }, describe, request)) {
       close(last);
-      const milliseconds = performance.now() - began;
+      const milliseconds = performance.now() - startTime;
       const cached = { key, capacity: 0, opened, fields: new Set(fields) };
       return { frame: { ...frame, ...means, milliseconds }, cached };
     }
     await last?.run.update(ids, job);
     const from = base && edits.length ? { from: { run: base } } : {};
     const run = last?.run ?? (await opened.model.run(ids, { ...options, ...from, ...job }));
-    const milliseconds = performance.now() - began;
+    const milliseconds = performance.now() - startTime;
     const recorded = last?.fields ?? new Set(fields);
     return {
       frame: { ...frame, ...means, milliseconds },
@@ -200,7 +206,7 @@ export async function measureBeside(
   ids: readonly (readonly number[])[],
   { signal, onProgress }: Watch,
 ): Promise<Pick<Frame, 'tensors' | 'spread'>> {
-  const found = await measurement.measure({
+  const results = await measurement.measure({
     opened,
     ids,
     edits,
@@ -209,5 +215,5 @@ export async function measureBeside(
       onProgress(`${title}, ${done} of ${total} ${measurement.steps}`, done, total),
   });
   signal.throwIfAborted();
-  return { tensors: { ...tensors, ...found.tensors }, spread: { ...spread, ...found.spread } };
+  return { tensors: { ...tensors, ...results.tensors }, spread: { ...spread, ...results.spread } };
 }

@@ -30,7 +30,7 @@ interface Given {
 /** The finished share of the work, from 0 to 1. */
 type OnShare = (share: number) => void;
 
-/** Random tokens that a task copies. */
+/** The number of random tokens that a task copies. */
 const COPIED = 25;
 
 const maskOf = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask: maskToken });
@@ -45,12 +45,12 @@ async function tasks(
 ): Promise<void> {
   const { V, context } = model.architecture;
   const front = frame.tokens.findIndex(({ special }) => !special);
-  const begin = frame.tokens.slice(0, Math.max(0, front));
-  const special = begin.map(({ text }) => text);
+  const opening = frame.tokens.slice(0, Math.max(0, front));
+  const special = opening.map(({ text }) => text);
   const all = [
     await textTask(frame.ids),
     await copyTask(V, {
-      first: begin.map(({ id }) => id),
+      first: opening.map(({ id }) => id),
       never: tokenizer.special,
       length: Math.min(COPIED, Math.floor((context - 2) / 2)),
     }),
@@ -91,7 +91,7 @@ async function maskedLoss(
   const isLike =
     other?.model.architecture.mask.kind === 'causal' &&
     ids.every((id) => other.tokenizer.piece(id) === tokenizer.piece(id));
-  const found = await measureUnmasking(model, frame.ids, {
+  const result = await measureUnmasking(model, frame.ids, {
     ...maskOf(frame),
     never: tokenizer.special,
     edits: frame.edits,
@@ -99,7 +99,7 @@ async function maskedLoss(
     onProgress: ({ done, total }) => onShare(done / total),
     ...(isLike ? { causal: other.model } : {}),
   });
-  return { found, ...(isLike ? { causal: other.title } : {}) };
+  return { found: result, ...(isLike ? { causal: other.title } : {}) };
 }
 
 /** Searches for tokens that raise a score when inserted between two texts; neither text contains special tokens. */
@@ -107,12 +107,12 @@ async function suffix(
   { frame: { edits }, opened: { model, tokenizer }, signal }: Given,
   { pair, ...options }: Omit<SuffixOptions, 'signal'> & { pair: SuffixPair },
 ): Promise<{ found: SuffixFound; text: string }> {
-  const given = { ...options, signal, never: tokenizer.special, edits };
-  const found = await searchSuffix(model, pair, given);
-  return { found, text: found.suffix.map((id) => tokenizer.piece(id)).join('') };
+  const searchOptions = { ...options, signal, never: tokenizer.special, edits };
+  const result = await searchSuffix(model, pair, searchOptions);
+  return { found: result, text: result.suffix.map((id) => tokenizer.piece(id)).join('') };
 }
 
-/** Fills in the mask tokens of a masked model, and reports each step; no text contains special tokens. */
+/** Fills in the mask tokens of a masked model, and reports each step; the text contains no special tokens. */
 async function unmasking(
   { frame, opened, signal }: Given,
   {

@@ -62,7 +62,7 @@ export class Studies {
     } catch (error) {
       const isLost = error instanceof SinkscopeError && error.code === 'lost';
       if (all.length < 2 || watch.signal.aborted || isLost) throw error;
-      // The engine refuses the whole sweep for one setting: alone, the others can be measured.
+      // The engine refuses the whole sweep because of one setting; the others can be measured singly.
       await this.#sweep([study], request, watch);
     }
   }
@@ -71,8 +71,8 @@ export class Studies {
   #sweepWith(study: Study, request: Request): Study[] {
     const like = ({ subject, question, measures, turn }: Study) =>
       [modelIdOf(parseSubject(subject)!), keyOf(question), measures.join(), turn].join();
-    const left = request.studies!.filter((one) => !this.isDone(one));
-    const same = left.filter((one) => parseSubject(one.subject) && like(one) === like(study));
+    const remaining = request.studies!.filter((one) => !this.isDone(one));
+    const same = remaining.filter((one) => parseSubject(one.subject) && like(one) === like(study));
     return study.question.window ? same.slice(0, 1) : same;
   }
 
@@ -80,7 +80,7 @@ export class Studies {
   async #sweep(studies: readonly Study[], request: Request, watch: Watch): Promise<void> {
     const [study] = studies as [Study];
     const { signal } = watch;
-    const began = performance.now();
+    const startTime = performance.now();
     const { describe } = this.#models;
     const all = request.studies!;
     const { opened } = await this.#loading.open(
@@ -90,16 +90,16 @@ export class Studies {
     );
     const { architecture } = opened.model;
     const { eps, window, T } = study.question;
-    const asked = studies.map((one) => {
+    const questions = studies.map((one) => {
       const parsed = parseSubject(one.subject)!;
       const edits = editsOf(parsed, describe);
       const ends = contextOf(architecture, edits, window);
       const streaming = isStreamed(describe, architecture, edits, one.measures, Math.min(T, ends));
       return { one, parsed, edits, ends, streaming };
     });
-    // A run beyond the context has other prompts, and a streamed run is no beginning of another one.
-    const [{ ends, streaming }] = asked as [(typeof asked)[number]];
-    const swept = asked.filter((one) => one.ends === ends && one.streaming === streaming);
+    // A run beyond the context has other prompts, and no run can begin from a streamed one.
+    const [{ ends, streaming }] = questions as [(typeof questions)[number]];
+    const swept = questions.filter((one) => one.ends === ends && one.streaming === streaming);
     const prompts = await this.#loading.prompts(opened, study.question, ends);
     const place = all.filter((one) => this.isDone(one)).length;
     const within: Watch = {
@@ -119,7 +119,7 @@ export class Studies {
       ? await Promise.all(cases.map((edits) => bytesOf(opened, prompts, edits)))
       : [];
     signal.throwIfAborted();
-    const milliseconds = performance.now() - began;
+    const milliseconds = performance.now() - startTime;
     const empty = await Promise.all(
       swept.map(({ one, parsed }) =>
         emptyFrame(describe, parsed, one.subject, opened, one.question, prompts),

@@ -41,12 +41,12 @@ export type Trial = Readonly<Record<Name, Measures & Written>>;
 
 /** @param from the first token of `tokens` that counts */
 export function repeatedIn(tokens: readonly number[], from: number): number {
-  const seen = new Set<string>();
+  const triples = new Set<string>();
   let count = 0;
   for (let t = 2; t < tokens.length; t++) {
-    const three = tokens.slice(t - 2, t + 1).join();
-    if (t >= from && seen.has(three)) count++;
-    seen.add(three);
+    const triple = tokens.slice(t - 2, t + 1).join();
+    if (t >= from && triples.has(triple)) count++;
+    triples.add(triple);
   }
   return count / (tokens.length - from);
 }

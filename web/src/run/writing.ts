@@ -24,7 +24,7 @@ export interface Written {
   readonly tokens: readonly number[];
 }
 
-/** Distinct tokens as a share of all: a text that repeats itself has few. */
+/** The share of distinct tokens: a text that repeats itself has few. */
 export const distinct = ({ tokens }: Pick<Written, 'tokens'>): number =>
   new Set(tokens).size / tokens.length;
 
@@ -39,7 +39,7 @@ export interface Writer {
 }
 
 interface Job {
-  /** Ids of the prompt. */
+  /** The ids of the prompt. */
   readonly prompt: readonly number[];
   readonly count: number;
   readonly seed: number;
@@ -48,7 +48,7 @@ interface Job {
   readonly signal?: AbortSignal;
 }
 
-/** The first `most` ids of a prompt, with the start token that the tokenizer adds. */
+/** Returns the first `most` ids of a prompt, with the start token that the tokenizer adds. */
 export async function promptOf(
   { tokenizer }: Writer,
   text: string,
@@ -57,22 +57,22 @@ export async function promptOf(
   return (await tokenizer.encode(text, { special: 'auto' })).map(({ id }) => id).slice(0, most);
 }
 
-/** Lets the model write `count` tokens after the prompt. */
+/** Generates `count` tokens after the prompt. */
 export async function writeOn(
   { model, tokenizer, edits = [] }: Writer,
   condition: Condition,
   { prompt, count, seed, sampling = SAMPLED, signal }: Job,
 ): Promise<Written> {
-  const given = signal ? { signal } : {};
+  const options = signal ? { signal } : {};
   const run = await model.run(prompt, {
-    ...given,
+    ...options,
     edits: [...edits, ...condition.edits(prompt.length, count)],
     capacity: prompt.length + count,
     fields: [],
   });
   try {
     const tokens: number[] = [];
-    for await (const { token } of run.generate({ ...sampling, ...given, count, seed }))
+    for await (const { token } of run.generate({ ...sampling, ...options, count, seed }))
       tokens.push(token);
     return { text: tokens.map((token) => tokenizer.piece(token)).join(''), tokens };
   } finally {
@@ -89,9 +89,9 @@ export async function lossUnder(
   { prompt, signal }: Pick<Job, 'prompt' | 'signal'>,
   { tokens }: Pick<Written, 'tokens'>,
 ): Promise<number> {
-  const given = signal ? { signal } : {};
+  const options = signal ? { signal } : {};
   const run = await model.run([...prompt, ...tokens], {
-    ...given,
+    ...options,
     edits: [...edits],
     fields: ['loss'],
   });

@@ -1,11 +1,11 @@
-/** A picture to share: the reader's sentence, the number that was measured on it, its map, and the link. */
+/** A picture to share: the reader's sentence, its measured number, its map, and the link. */
 import { claimOf } from '../claims';
 import { drawnMap, type Frame, type Head } from '../frame';
 import { sequential, stepOf } from '../plot/color';
 import type { Facts } from './numbers';
 import { finding, givenWords, headName, stampWords } from '../words';
 
-/** The size that previews of links have. */
+/** The size of a link's preview. */
 const [WIDTH, HEIGHT] = [1200, 630];
 const MARGIN = 48;
 const MAP = 420;
@@ -20,7 +20,7 @@ export function linesOf(
 ): readonly string[] {
   const lines: string[] = [];
   let line = '';
-  // A word without spaces, as in Chinese, may be broken anywhere.
+  // A word without spaces, as in Chinese, may break anywhere.
   for (const part of text
     .replace(/\s+/g, ' ')
     .trim()
@@ -92,7 +92,7 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
     MARGIN + MAP + 10,
     MAP,
   );
-  // A long text is in the link, too; a picture has no room for it.
+  // A long text is part of the link, too, which does not fit into the picture.
   const [site, hash = ''] = link.split('#');
   const shown = hash.length > 70 ? site! : link;
   context.font = `600 20px ${FONT}`;

@@ -7,7 +7,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 const MARGIN = 12;
 /** Common fonts; each text keeps its width on the screen. */
 const FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
-/** Room for the title. */
+/** The height of the title. */
 const HEAD = 34;
 
 /** Styles of a chart's parts that are written into them as attributes. */
@@ -25,9 +25,9 @@ const STYLES = [
 ];
 
 function make(name: string, attributes: Record<string, string | number>): SVGElement {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  return made;
+  const node = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
+  return node;
 }
 
 interface Place {
@@ -40,15 +40,15 @@ function boxOf(element: Element | Range, origin: Place) {
   return { x: left - origin.left, y: top - origin.top, width, height };
 }
 
-/** A chart with its styles inside. */
+/** Returns a chart with its styles as attributes. */
 function chart(svg: SVGSVGElement, origin: Place): SVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
-  // Lit's marks have a number of the session, so a file would differ each time.
+  // Lit's markers contain a random number, so saved files would differ each time.
   const marks = document.createNodeIterator(copy, NodeFilter.SHOW_COMMENT);
   for (let mark = marks.nextNode(); mark; mark = marks.nextNode()) (mark as Comment).remove();
-  const from = [svg, ...svg.querySelectorAll('*')];
+  const sources = [svg, ...svg.querySelectorAll('*')];
   [copy, ...copy.querySelectorAll('*')].forEach((element, i) => {
-    const style = getComputedStyle(from[i]!);
+    const style = getComputedStyle(sources[i]!);
     for (const name of STYLES) element.setAttribute(name, style.getPropertyValue(name));
     element.removeAttribute('class');
     element.removeAttribute('style');
@@ -62,22 +62,22 @@ function chart(svg: SVGSVGElement, origin: Place): SVGElement {
   return copy;
 }
 
-/** More cells than this are pixels in a file, too: as paths they would be larger than the picture is worth. */
+/** A map with more cells than this is saved as pixels: as paths it would be too large. */
 const MOST_PATHS = 40_000;
 /** The size to which pixels are scaled up, so that no program smooths cells into each other. */
 const PIXELS = 2048;
 
-/** A map as one path for each of its colours, a square for each run of cells. */
+/** Returns a map as one path per colour, with a rectangle for each run of cells. */
 function cellsOf({ width, height }: ImageData, data: Uint32Array): SVGElement[] {
   const paths = new Map<number, string>();
   for (let row = 0; row < height; row++)
     for (let col = 0; col < width;) {
       const color = data[row * width + col]!;
-      const from = col;
+      const runStart = col;
       while (col < width && data[row * width + col] === color) col++;
       // The highest byte of a pixel is its alpha.
       if (color >>> 24) {
-        const run = `M${from} ${row}h${col - from}v1h${from - col}z`;
+        const run = `M${runStart} ${row}h${col - runStart}v1h${runStart - col}z`;
         paths.set(color, (paths.get(color) ?? '') + run);
       }
     }
@@ -110,7 +110,7 @@ function map(canvas: HTMLCanvasElement, origin: Place): SVGElement {
   return make('image', { x, y, width, height, href, preserveAspectRatio: 'none' });
 }
 
-/** Mixed colours are written as color(srgb r g b / a), which few programs but browsers know. */
+/** Browsers write mixed colours as color(srgb r g b / a), which few other programs know. */
 function plainColor(color: string): string {
   const [, r, g, b, a = 1] =
     /^color\(srgb ([\d.]+) ([\d.]+) ([\d.]+)(?: \/ ([\d.]+))?/.exec(color) ?? [];
@@ -133,7 +133,7 @@ function bar(element: Element, origin: Place, number: number): SVGElement[] {
   return [gradient, make('rect', { ...box, fill: `url(#scale-${number})` })];
 }
 
-/** The lines into which a text is broken on the screen. */
+/** Yields the lines into which the screen breaks a text. */
 function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   const words = [...node.data.matchAll(/\S+/g)];
   let from = 0;
@@ -180,7 +180,7 @@ function label(span: HTMLElement, origin: Place): SVGElement {
   const room = isUpright ? height - 4 : width - (isRow ? 5 : 0);
   const middle = isUpright ? x + width / 2 : y + height / 2;
   const drop = 0.36 * parseFloat(fontSize);
-  const made = make('text', {
+  const labelText = make('text', {
     fill: color,
     'font-size': fontSize,
     'font-family': FONT,
@@ -189,12 +189,12 @@ function label(span: HTMLElement, origin: Place): SVGElement {
       ? { transform: `translate(${middle - drop} ${y + 4}) rotate(90)` }
       : { x: isRow ? x + width - 5 : x + width / 2, y: middle + drop }),
   });
-  made.textContent = shortened(span.textContent ?? '', room, `${fontSize} ${FONT}`);
-  return made;
+  labelText.textContent = shortened(span.textContent ?? '', room, `${fontSize} ${FONT}`);
+  return labelText;
 }
 
 function texts(cell: Element, origin: Place): SVGElement[] {
-  const found: SVGElement[] = visible<HTMLElement>(cell, ':is(.row-words, .col-words) span')
+  const wordTexts: SVGElement[] = visible<HTMLElement>(cell, ':is(.row-words, .col-words) span')
     .filter(({ textContent }) => textContent)
     .map((span) => label(span, origin));
   const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
@@ -210,23 +210,23 @@ function texts(cell: Element, origin: Place): SVGElement[] {
     const { color } = getComputedStyle(isChosen ? cell : parent);
     for (const { text, range } of linesOf(node)) {
       const { x, y, width, height } = boxOf(range, origin);
-      // The baseline of glyphs is at about four fifths of their box; another font is as wide as this one.
-      const made = make('text', {
+      // The baseline of glyphs is at about four fifths of their box; replacing fonts have about the same width.
+      const textElement = make('text', {
         ...{ x, y: y + 0.78 * height, textLength: width, lengthAdjust: 'spacingAndGlyphs' },
         ...{ fill: color, 'font-size': fontSize, 'font-family': FONT, 'font-weight': fontWeight },
       });
-      made.textContent = text;
-      found.push(made);
+      textElement.textContent = text;
+      wordTexts.push(textElement);
     }
   }
-  return found;
+  return wordTexts;
 }
 
 function visible<E extends Element>(cell: Element, selector: string): E[] {
   return [...cell.querySelectorAll<E>(selector)].filter((element) => element.checkVisibility());
 }
 
-/** Squares before the names of a chart's series. */
+/** Draws the squares before the names of a chart's series. */
 function swatches(cell: Element, origin: Place): SVGElement[] {
   return visible(cell, '.chart-key span:not(:has(svg))').map((span) => {
     const { x, y, height } = boxOf(span, origin);
@@ -272,7 +272,7 @@ function axes(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** A line over or under the figure, as long as the figure is wide. */
+/** Draws a line above or below the figure, as wide as the figure. */
 function caption(
   text: string,
   y: number,
@@ -281,9 +281,9 @@ function caption(
 ) {
   const fill = getComputedStyle(document.body).color;
   const font = { 'font-family': FONT, 'font-size': size, 'font-weight': weight };
-  const made = make('text', { x: MARGIN, y, fill, ...font });
-  made.textContent = shortened(text, width - 2 * MARGIN, `${weight} ${size}px ${FONT}`);
-  return made;
+  const textElement = make('text', { x: MARGIN, y, fill, ...font });
+  textElement.textContent = shortened(text, width - 2 * MARGIN, `${weight} ${size}px ${FONT}`);
+  return textElement;
 }
 
 /** The description of a figure for programs and screen readers. */
@@ -293,14 +293,14 @@ export interface About {
   readonly description: string;
   /** The same facts for a program. */
   readonly facts: object;
-  /** The line under the figure. */
+  /** The line below the figure. */
   readonly note: string;
 }
 
-function named(name: string, text: string): SVGElement {
-  const made = make(name, {});
-  made.textContent = text;
-  return made;
+function textNode(name: string, text: string): SVGElement {
+  const node = make(name, {});
+  node.textContent = text;
+  return node;
 }
 
 /** @param cell a view's drawing, with its conditions @param about its title is written above the figure */
@@ -314,9 +314,9 @@ export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
     ...{ xmlns: SVG, ...size, viewBox: `0 0 ${width} ${height}`, role: 'img' },
   });
   svg.append(
-    named('title', about.title),
-    named('desc', about.description),
-    named('metadata', JSON.stringify(about.facts)),
+    textNode('title', about.title),
+    textNode('desc', about.description),
+    textNode('metadata', JSON.stringify(about.facts)),
     make('rect', { ...size, fill: '#ffffff' }),
     caption(about.title, 22, [15, 600], width),
     ...visible<HTMLCanvasElement>(cell, 'canvas').map((one) => map(one, origin)),

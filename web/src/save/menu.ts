@@ -31,7 +31,7 @@ function isPublic(link: string): boolean {
   return protocol.startsWith('http') && !isOwn;
 }
 
-/** The line under a picture, and its metadata for programs. */
+/** Returns the line below a picture, and its metadata for programs. */
 export function aboutOf({
   name,
   title,
@@ -53,7 +53,7 @@ export function aboutOf({
       corpus,
       subjects: frames.map(factsOf),
     },
-    // A long text is in the link, too; a picture has no room for it.
+    // A long text is part of the link, too, which does not fit into the picture.
     note: [
       'Sinkscope',
       version,
@@ -106,13 +106,13 @@ export function onPaper<T>(element: Element, draw: (theme?: Theme) => void, take
   }
 }
 
-/** Gives the reader a file. */
+/** Downloads a file. */
 export function hand(file: Blob, name: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(file);
   link.download = name;
   link.click();
-  // The browser reads it after the click.
+  // The browser reads the file after the click.
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
@@ -130,8 +130,8 @@ export function asMenu(menu: HTMLDetailsElement): void {
     opened.style.translate = '';
     if (!menu.open) return;
     const { left, right } = opened.getBoundingClientRect();
-    const over = Math.max(0, right - (document.documentElement.clientWidth - EDGE));
-    opened.style.translate = `${Math.max(EDGE - left, -over)}px`;
+    const overflow = Math.max(0, right - (document.documentElement.clientWidth - EDGE));
+    opened.style.translate = `${Math.max(EDGE - left, -overflow)}px`;
   });
   menu.addEventListener('keydown', (event) => {
     if (event.key !== 'Escape' || !menu.open) return;

@@ -22,7 +22,7 @@ export function quantity(name: string, axes: readonly string[], tensor: Tensor):
   return { name, axes, shape: tensor.shape, data: tensor.data };
 }
 
-/** Numbers along one axis that have a label each. */
+/** Returns numbers along one axis, each with a label. */
 export function labelled(
   name: string,
   axis: string,
@@ -79,20 +79,20 @@ export function factsOf(frame: Frame) {
   };
 }
 
-/** NaN, which is undefined, is null. */
+/** Converts undefined numbers, which are NaN, to null. */
 export function plain(data: ArrayLike<number>): (number | null)[] {
   return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 }
 
-/** The indices of element i of an array, by its axes. */
+/** Returns the indices of element i of an array, by its axes. */
 export function placesOf(i: number, { shape, from, places }: Quantity): number[] {
   if (places) return [places[i]!];
-  const found = shape.map(() => 0);
+  const indices = shape.map(() => 0);
   for (let axis = shape.length - 1; axis >= 0; axis--) {
-    found[axis] = (i % shape[axis]!) + (from?.[axis] ?? 0);
+    indices[axis] = (i % shape[axis]!) + (from?.[axis] ?? 0);
     i = Math.floor(i / shape[axis]!);
   }
-  return found;
+  return indices;
 }
 
 /**
@@ -118,11 +118,11 @@ export function csv(
   const line = (cells: readonly (string | number)[]) =>
     [...cells, ...Array.from({ length: width - cells.length }, () => '')].map(field).join();
   // A parser that skips comments skips lines, so a note has no line break.
-  const said = facts.map(([name, value]) => {
+  const comments = facts.map(([name, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     return line([`# ${name}`, text].map((cell) => cell.replace(/[\r\n]+/g, ' ')));
   });
-  return `${[...said, line(head), ...records.map(line)].join('\n')}\n`;
+  return `${[...comments, line(head), ...records.map(line)].join('\n')}\n`;
 }
 
 export function notes(frames: readonly Frame[], { corpus, version, link }: Facts) {
@@ -155,7 +155,7 @@ const OF_TOKENS = ['query', 'key', 'token'];
 export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
   const quantities = numbers.flatMap((one) => one.quantities);
   const axes = [...new Set(quantities.flatMap((one) => one.axes))];
-  const named = axes.filter((axis) => OF_TOKENS.includes(axis));
+  const tokenAxes = axes.filter((axis) => OF_TOKENS.includes(axis));
   const hasLabels = quantities.some(({ labels }) => labels);
   const records: (string | number)[][] = [];
   for (const { frame, quantities: own } of numbers)
@@ -165,15 +165,15 @@ export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
         const places = placesOf(i, one).map((place, axis) =>
           isOfAttention(one, axis, frame) ? layerNumber(frame, place) : place,
         );
-        const where = axes.map((axis) => places[one.axes.indexOf(axis)] ?? '');
-        const texts = named.map((axis) => {
+        const indices = axes.map((axis) => places[one.axes.indexOf(axis)] ?? '');
+        const texts = tokenAxes.map((axis) => {
           const place = frame.sequences === 1 ? places[one.axes.indexOf(axis)] : undefined;
           return frame.tokens[place ?? -1]?.text ?? '';
         });
         const label = hasLabels ? [one.labels?.[i % one.labels.length] ?? ''] : [];
-        records.push([frame.subject, one.name, ...where, ...texts, ...label, one.data[i]!]);
+        records.push([frame.subject, one.name, ...indices, ...texts, ...label, one.data[i]!]);
       }
-  const texts = named.map((axis) => `${axis}_text`);
+  const texts = tokenAxes.map((axis) => `${axis}_text`);
   const head = ['subject', 'quantity', ...axes, ...texts, ...(hasLabels ? ['label'] : []), 'value'];
   const frames = numbers.map(({ frame }) => frame);
   return csv(notes(frames, facts), head, records);
@@ -185,12 +185,12 @@ export function toJson(figure: string, numbers: readonly Numbers[], facts: Facts
     quantities: quantities.map((one) => ({ ...one, data: plain(one.data) })),
   }));
   const { corpus, version, link } = facts;
-  const whole = {
+  const output = {
     figure,
     corpus,
     indices: 'counted from 0',
     measured_by: `Sinkscope ${version}`,
     link,
   };
-  return `${JSON.stringify({ ...whole, subjects }, null, 1)}\n`;
+  return `${JSON.stringify({ ...output, subjects }, null, 1)}\n`;
 }

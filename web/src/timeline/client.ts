@@ -1,4 +1,4 @@
-/** Asks worker.ts for checkpoints. Where no worker can be had, the timeline itself does it here. */
+/** Requests checkpoints from worker.ts. If no worker can start, the timeline decodes them here. */
 import { SinkscopeError, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import type { Answer, Ask } from './worker';
 
@@ -16,7 +16,7 @@ function start(): Worker | undefined {
   try {
     worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
   } catch {
-    // A stranger's page may start none of ours.
+    // Pages of other sites cannot start our worker.
     isRefused = true;
     return undefined;
   }
@@ -60,8 +60,8 @@ function ask(
 export function aside(timeline: Timeline, at: URL): Timeline {
   const address = at.href;
   const via = <Made>(there: (aside: Worker) => Made, here: () => Made) => {
-    const found = start();
-    return found ? there(found) : here();
+    const worker = start();
+    return worker ? there(worker) : here();
   };
   return {
     ...timeline,

@@ -23,7 +23,7 @@ export interface Quantity {
   readonly log?: boolean;
   /** The smallest range of the axis; absent: the range of the values. */
   readonly domain?: readonly [number, number];
-  /** The values that it can have. */
+  /** The range of possible values. */
   readonly within: readonly [number, number];
   readonly digits: number;
 }
@@ -139,11 +139,11 @@ export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
     const { weights } = arithmeticOf(model.id);
     return STYLED.findIndex((id) => id === (stepOf(weights)?.id ?? weights));
   });
-  const own = places.map((place, i) => (places.indexOf(place) === i ? place : -1));
-  const left = STYLES.map((_, i) => i).filter((i) => !own.includes(i));
+  const fixed = places.map((place, i) => (places.indexOf(place) === i ? place : -1));
+  const freeStyles = STYLES.map((_, i) => i).filter((i) => !fixed.includes(i));
   // Another model gets the colors of the twins last.
-  left.sort((a, b) => Number(a < 2) - Number(b < 2));
-  return own.map((place) => styleOf(place < 0 ? (left.shift() ?? 0) : place).color);
+  freeStyles.sort((a, b) => Number(a < 2) - Number(b < 2));
+  return fixed.map((place) => styleOf(place < 0 ? (freeStyles.shift() ?? 0) : place).color);
 }
 
 /** The training of one model. */
@@ -156,12 +156,12 @@ export interface Course {
 
 /** Loads the courses of all models that have one; a failure does not prevent the others from being drawn. */
 export async function coursesOf(timelines: Timelines): Promise<Course[]> {
-  const found = await Promise.allSettled(
+  const settled = await Promise.allSettled(
     timelines.cards.map(async ({ id, title }, i) => {
       return { id, title, style: styleOf(i), timeline: await timelines.get(id) };
     }),
   );
-  return found.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  return settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
 
 function pointsIn(
@@ -190,7 +190,7 @@ export function lineOf(course: Course, quantity: Quantity): Point[] {
 export function valueWords(value: number | undefined, { digits, unit }: Quantity): string {
   if (value === undefined) return '–';
   const isShort = unit === '%' || unit === '×';
-  // A share of nothing is 0.0 %, and no power of ten.
+  // A share of zero is printed as 0.0%, not as a power of ten.
   const number = unit === '%' ? value.toFixed(digits) : show(value, digits);
   return `${number}${unit === '%' ? '%' : isShort ? ` ${unit}` : ''}`;
 }

@@ -23,7 +23,7 @@ export interface Over {
   readonly high: number;
 }
 
-/** The smallest number of seeds that has a range, and the smallest that has an interval of the mean. */
+/** The smallest number of seeds with a range, and with an interval of the mean. */
 const SEEN_FROM = 2;
 const INTERVAL_FROM = 4;
 /** The page makes no claim before this step: TOO_EARLY of models/train/protocol.py. */
@@ -31,20 +31,20 @@ const SAID_FROM = 4000;
 /** The part of the distribution that a 95% interval covers. */
 const COVERED = 0.95;
 
-const coming = new Map<string, Promise<readonly SeedRun[]>>();
+const pending = new Map<string, Promise<readonly SeedRun[]>>();
 
 /** Returns the runs of a model of the zoo; none without logs. */
 export function seedRuns(id: string): Promise<readonly SeedRun[]> {
-  const known =
-    coming.get(id) ??
+  const cached =
+    pending.get(id) ??
     Promise.all(
       (SEEDS[id] ?? []).map(
         async (seed) => JSON.parse(await textOf(`${id}/seeds/${seed}.json`)) as SeedRun,
       ),
     );
-  coming.set(id, known);
-  known.catch(() => coming.delete(id));
-  return known;
+  pending.set(id, cached);
+  cached.catch(() => pending.delete(id));
+  return cached;
 }
 
 /** Returns the statistics at every step that any of the runs was measured at. @param name an outcome of the logs */
@@ -80,7 +80,7 @@ export interface Outcome {
   readonly title: string;
   readonly unit: string;
   readonly digits: number;
-  /** The values that it can have. */
+  /** The range of possible values. */
   readonly within: readonly [number, number];
 }
 
@@ -139,7 +139,7 @@ export function halfOf(values: readonly number[], [low, high]: Outcome['within']
   return at - half < low || at + half > high ? NaN : half;
 }
 
-/** The number after a ±; a value that rounding would hide is not 0. */
+/** Formats the number after a ±; a value that rounding would hide is not 0. */
 export function halfWords(half: number, digits: number): string {
   const least = 10 ** -digits;
   return half > 0 && half < least / 2 ? `<${fixed(least, digits)}` : fixed(half, digits);
@@ -166,17 +166,17 @@ export function spreadOf(
   outcomes = OUTCOMES,
   last = Infinity,
 ): Spread | undefined {
-  const far = runs.filter(({ points }) => Number(points.at(-1)?.step) >= SAID_FROM);
-  const [first] = far;
-  if (!first || far.length < SEEN_FROM) return undefined;
-  const step = Math.min(last, ...far.map(({ points }) => points.at(-1)!.step!));
-  const at = far.map(({ points }) => points.find((point) => point.step === step));
+  const longRuns = runs.filter(({ points }) => Number(points.at(-1)?.step) >= SAID_FROM);
+  const [first] = longRuns;
+  if (!first || longRuns.length < SEEN_FROM) return undefined;
+  const step = Math.min(last, ...longRuns.map(({ points }) => points.at(-1)!.step!));
+  const at = longRuns.map(({ points }) => points.find((point) => point.step === step));
   const values = outcomes.map(({ name }) => {
-    const found = at.map((point) => point?.[name] ?? NaN).filter(Number.isFinite);
-    return [name, found.length < SEEN_FROM ? [] : found] as const;
+    const values = at.map((point) => point?.[name] ?? NaN).filter(Number.isFinite);
+    return [name, values.length < SEEN_FROM ? [] : values] as const;
   });
   return {
-    seeds: far.length,
+    seeds: longRuns.length,
     step,
     steps: first.training.steps,
     tokens: first.sink_tokens,
@@ -192,7 +192,7 @@ export const OTHER_RUNS =
 export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string {
   const spread = spreadOf(runs, outcomes);
   if (!spread) return '';
-  const said = outcomes.flatMap(({ name, title, unit, digits, within }) => {
+  const phrases = outcomes.flatMap(({ name, title, unit, digits, within }) => {
     const values = spread.values[name]!;
     if (!values.length) return [];
     const [low, high] = [Math.min(...values), Math.max(...values)].map((x) => fixed(x, digits));
@@ -202,14 +202,15 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
       : '';
     return `${title} ${low} to ${high}${unit}${interval}`;
   });
-  return said.length ? `Over ${whichWords(spread)}: ${said.join(', ')}.` : '';
+  return phrases.length ? `Over ${whichWords(spread)}: ${phrases.join(', ')}.` : '';
 }
 
 /** States the number of seeds, the step, and the sink's position if it is not token 1. */
 export function whichWords({ seeds, step, steps, tokens }: Spread): string {
   const [at, of] = [step, steps].map((one) => one.toLocaleString('en'));
   const places = tokens.map((token) => token - 1);
-  const which = `${places.length > 1 ? 'positions' : 'position'} ${places.join(' and ')}`;
-  const where = which === 'position 0' ? '' : ` (at ${which}, where this recipe has its sink)`;
-  return `${seeds} seeds, at step ${at} of runs of ${of}${where}`;
+  const positions = `${places.length > 1 ? 'positions' : 'position'} ${places.join(' and ')}`;
+  const place =
+    positions === 'position 0' ? '' : ` (at ${positions}, where this recipe has its sink)`;
+  return `${seeds} seeds, at step ${at} of runs of ${of}${place}`;
 }

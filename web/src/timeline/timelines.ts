@@ -16,8 +16,8 @@ export class Timelines {
 
   /** Fetches the index of a model's timeline, without weights. */
   get(id: string): Promise<Timeline> {
-    const known = this.#open.get(id);
-    if (known) return known;
+    const cached = this.#open.get(id);
+    if (cached) return cached;
     const address = zooAddress(`${id}/timeline/index.json`);
     const timeline = openTimeline(address).then((one) => aside(one, address));
     this.#open.set(id, timeline);
@@ -41,11 +41,14 @@ export class Timelines {
   ): Promise<{ readonly files: ModelFiles; readonly facts: StepFacts }> {
     const timeline = await this.get(id);
     const { checkpoints, parameters } = timeline;
-    const near = nearestStep(await this.steps(id), step);
-    const { bytes, measured, stored } = checkpoints.find((one) => one.step === near)!;
-    const files = await timeline.open(near, options);
+    const nearest = nearestStep(await this.steps(id), step);
+    const { bytes, measured, stored } = checkpoints.find((one) => one.step === nearest)!;
+    const files = await timeline.open(nearest, options);
     const of = checkpoints.at(-1)!.step;
-    return { files, facts: { step: near, of, bits: (8 * bytes) / parameters, measured, stored } };
+    return {
+      files,
+      facts: { step: nearest, of, bits: (8 * bytes) / parameters, measured, stored },
+    };
   }
 
   /** Prefetches the next step; no caller waits for it, so a failure is not reported. */
@@ -56,7 +59,7 @@ export class Timelines {
 
   /** Frees the weights of models that are no longer shown. */
   async keep(shown: ReadonlySet<string>): Promise<void> {
-    const gone = [...this.#open].filter(([id]) => !shown.has(id));
-    for (const [, timeline] of gone) (await timeline.catch(() => undefined))?.forget();
+    const hidden = [...this.#open].filter(([id]) => !shown.has(id));
+    for (const [, timeline] of hidden) (await timeline.catch(() => undefined))?.forget();
   }
 }

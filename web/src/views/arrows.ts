@@ -3,7 +3,7 @@
  * with its measured length. Angles between two keys are not drawn.
  */
 import { svg, render, type TemplateResult } from 'lit';
-import { firstKey, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
+import { firstKey, groupOf, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { headWords, quote, show, withSign, word } from '../words';
 import { part, say, type View } from '../page/view';
@@ -25,20 +25,22 @@ function keysOf(frame: Frame, at: Head): Keys | undefined {
   const norms = frame.tensors.key_norm;
   // A single token has no competitor.
   if (!cos || !norms || frame.T < 2) return undefined;
-  const { H, G } = frame.architecture;
-  const group = { layer: at.layer, head: Math.floor(at.head / (H / G)) };
+  const group = { layer: at.layer, head: groupOf(frame, at) };
   return { T: frame.T, cos: cos.data, norms: ofHead(norms, group) };
 }
 
 export interface Contest {
-  /** Queries after the first one, those in which the first key has the largest score, and the largest cosine. */
+  /**
+   * Number of queries after the first one, of those whose largest score is the first key's, and of those whose largest
+   * cosine is.
+   */
   readonly rows: number;
   readonly wins: number;
   readonly aligned: number;
-  /** Mean cosine of these queries with the first key, and with the others. */
+  /** Mean cosine of these queries with the first key, and with the other keys. */
   readonly first: number;
   readonly others: number;
-  /** Norm of the first key over the mean norm of the others. */
+  /** Norm of the first key divided by the mean norm of the others. */
   readonly ratio: number;
 }
 
@@ -51,33 +53,33 @@ export function contestOf(frame: Frame, at: Head): Contest | undefined {
   let [wins, aligned] = [0, 0];
   const key = firstKey(frame);
   for (let t = key + 1; t < T; t++) {
-    const own = cos[t * T + key]!;
+    const firstCosine = cos[t * T + key]!;
     const rest = Array.from({ length: seenBy(frame, t) }, (_, j) => j).filter((j) => j !== key);
-    first.push(own);
+    first.push(firstCosine);
     others.push(...rest.map((j) => cos[t * T + j]!));
-    if (rest.every((j) => own * norms[key]! > cos[t * T + j]! * norms[j]!)) wins++;
-    if (rest.every((j) => own > cos[t * T + j]!)) aligned++;
+    if (rest.every((j) => firstCosine * norms[key]! > cos[t * T + j]! * norms[j]!)) wins++;
+    if (rest.every((j) => firstCosine > cos[t * T + j]!)) aligned++;
   }
   const ratio = norms[key]! / mean(Array.from(norms).filter((_, j) => j !== key));
   return { rows: T - 1 - key, wins, aligned, first: mean(first), others: mean(others), ratio };
 }
 
-/** The answer in words, as far as the numbers support it. */
+/** Returns the answer in words, as far as the numbers support it. */
 export function answerOf({ rows, wins, aligned, first, others }: Contest): string {
-  const most = 0.75 * rows;
+  const threshold = 0.75 * rows;
   // The first token's own query sees no other key.
-  const which = (count: number) => (count === rows ? 'Every later' : 'Almost every later');
-  if (wins < most)
+  const quantifier = (count: number) => (count === rows ? 'Every later' : 'Almost every later');
+  if (wins < threshold)
     return wins > 0.25 * rows
       ? 'In this head the first key wins for some tokens only.'
       : 'In this head the first key does not win.';
-  if (aligned < most)
-    return `${which(wins)} token’s query scores highest with the first key, which wins by its length.`;
+  if (aligned < threshold)
+    return `${quantifier(wins)} token’s query scores highest with the first key, which wins by its length.`;
   if (first > 0 && others < 0)
     return first < -others
-      ? `${which(aligned)} token’s query points away from the other keys, and a little towards the first.`
-      : `${which(aligned)} token’s query points towards the first key and away from the others.`;
-  return `${which(aligned)} token’s query points more towards the first key than towards any other.`;
+      ? `${quantifier(aligned)} token’s query points away from the other keys, and a little towards the first.`
+      : `${quantifier(aligned)} token’s query points towards the first key and away from the others.`;
+  return `${quantifier(aligned)} token’s query points more towards the first key than towards any other.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
@@ -96,7 +98,7 @@ function sentence(frame: Frame, at: Head): string {
   );
 }
 
-/** A line with a head of two strokes. */
+/** Draws a line with a head of two strokes. */
 function arrow(x: number, y: number, kind: string, title: string): TemplateResult {
   const length = Math.hypot(x, y);
   const size = Math.min(9, length / 2);
@@ -107,20 +109,23 @@ function arrow(x: number, y: number, kind: string, title: string): TemplateResul
 }
 
 function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: string) {
-  const seen = seenBy(frame, query);
-  const most = Math.max(...Array.from(norms));
+  const keyEnd = seenBy(frame, query);
+  const longest = Math.max(...Array.from(norms));
   const { width, height, x, y, radius } = SIZE;
-  const tips = Array.from({ length: seen }, (_, j) => {
+  const tips = Array.from({ length: keyEnd }, (_, j) => {
     const c = Math.max(-1, Math.min(1, cos[query * T + j]!));
-    const size = (radius * norms[j]!) / most;
+    const size = (radius * norms[j]!) / longest;
     return { j, x: size * c, y: -size * Math.sqrt(1 - c * c) };
   }).filter((one) => Number.isFinite(one.x));
   // The first key is drawn on top of the others.
-  const own = firstKey(frame);
-  const order = [...tips.filter(({ j }) => j !== own), ...tips.filter(({ j }) => j === own)];
-  const kind = (j: number) => (j === own ? 'first' : 'other');
-  const first = tips.find(({ j }) => j === own);
-  const others = tips.filter(({ j }) => j !== own);
+  const firstIndex = firstKey(frame);
+  const order = [
+    ...tips.filter(({ j }) => j !== firstIndex),
+    ...tips.filter(({ j }) => j === firstIndex),
+  ];
+  const kind = (j: number) => (j === firstIndex ? 'first' : 'other');
+  const first = tips.find(({ j }) => j === firstIndex);
+  const others = tips.filter(({ j }) => j !== firstIndex);
   // The label of the other keys is above the highest of them, inside the picture.
   const top = others.length ? others.reduce((a, b) => (b.y < a.y ? b : a)) : undefined;
   const [topX, topY] = [
@@ -134,10 +139,10 @@ function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: st
       ${arrow(radius, 0, 'query', `query of ${quote(frame, query)}`)}
       <text class="query" x=${radius} y="-8" text-anchor="end">query of ${quote(frame, query)}</text>
       ${top ? svg`<text x=${topX} y=${topY} text-anchor="middle">${others.length > 1 ? `${others.length} other keys` : `key of ${quote(frame, top.j)}`}</text>` : ''}
-      ${first ? svg`<text class="first" x=${first.x + 8} y=${first.y - 6}>key of ${quote(frame, own)}</text>` : ''}
+      ${first ? svg`<text class="first" x=${first.x + 8} y=${first.y - 6}>key of ${quote(frame, firstIndex)}</text>` : ''}
     </g>
     <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}`}></path>
-    ${order.map((one) => svg`<circle class=${kind(one.j)} cx=${x + one.x} cy=${AXIS} r=${one.j === own ? 7 : 4}></circle>`)}
+    ${order.map((one) => svg`<circle class=${kind(one.j)} cx=${x + one.x} cy=${AXIS} r=${one.j === firstIndex ? 7 : 4}></circle>`)}
     <text class="note" x=${x + radius} y=${AXIS + 24} text-anchor="end">higher score →</text>
     <text class="note" x=${x - radius} y=${AXIS + 24}>← lower score</text>
   </svg>`;
@@ -170,9 +175,9 @@ export const arrows: View = {
       if (!keys) return;
       const query = shownQuery(frame, state.query);
       const text = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
-      const said = sentence(frame, at);
-      say(words, isAnswered ? said.replace(/^.*?\. (?=In head)/, '') : said);
-      render(picture(frame, keys, query, `Arrows for the ${text}. ${said}`), place);
+      const caption = sentence(frame, at);
+      say(words, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
+      render(picture(frame, keys, query, `Arrows for the ${text}. ${caption}`), place);
       render(queryRange(frame, state, set), choice);
     };
   },

@@ -58,9 +58,12 @@ function sayBlock(frame: Frame, { weights, largest: most, side }: Maps, { row, c
   if (col < 0) return `queries ${queries}`;
   if (row < 0) return `keys ${keys}`;
   const mean = weights[row * side + col]!;
-  const said = Number.isNaN(mean) ? 'not visible (later tokens)' : `mean weight ${show(mean, 4)}`;
-  const more = most && !Number.isNaN(mean) ? `, largest ${show(most[row * side + col]!, 4)}` : '';
-  return `queries ${queries} → keys ${keys}: ${said}${more}`;
+  const meanWords = Number.isNaN(mean)
+    ? 'not visible (later tokens)'
+    : `mean weight ${show(mean, 4)}`;
+  const largestWords =
+    most && !Number.isNaN(mean) ? `, largest ${show(most[row * side + col]!, 4)}` : '';
+  return `queries ${queries} → keys ${keys}: ${meanWords}${largestWords}`;
 }
 
 /** The readout of a cell: of a whole map, or of the exact cells of a long one. */
@@ -97,7 +100,7 @@ function sayCell(
 function createLocator(root: HTMLElement, onMove: (row: number, col: number) => void) {
   // It is in the page only beside the exact cells: otherwise the map is the only picture of its figure.
   const place = Object.assign(document.createElement('div'), { className: 'locator' });
-  // The keyboard moves through the exact cells themselves.
+  // The exact cells have keyboard control themselves.
   place.setAttribute('aria-hidden', 'true');
   const canvas = part(place, '', 'canvas') as HTMLCanvasElement;
   const frame = part(place, 'mark');
@@ -198,11 +201,11 @@ export const attention: View = {
   says: (frame, at, state = defaults) => {
     const { T, eps, title, operation } = frame;
     const verdict = judged(frame);
-    const known = claimOf(frame, at, state);
-    const { column } = known;
+    const mapClaim = claimOf(frame, at, state);
+    const { column } = mapClaim;
     // The picture and its number show the first prompt.
     const isOne = frame.sequences > 1 && column !== undefined;
-    const claim = isOne ? { ...known, given: column.given, isMost: false } : known;
+    const claim = isOne ? { ...mapClaim, given: column.given, isMost: false } : mapClaim;
     const short = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
     const number = givenWords(claim);
     const received = claim.isShare
@@ -217,9 +220,9 @@ export const attention: View = {
     const cells = frame.pooled
       ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`
       : '';
-    const where = isOne ? `In the first of ${frame.sequences} prompts the` : 'The';
+    const subject = isOne ? `In the first of ${frame.sequences} prompts the` : 'The';
     return (
-      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. ${where} first token, ` +
+      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. ${subject} first token, ` +
       `${quote(frame, firstKey(frame))}, receives ${received}${sums}.${short}`
     );
   },
@@ -227,7 +230,7 @@ export const attention: View = {
     const head = part(root, 'map-head');
     const title = part(head, 'subtitle', 'p');
     const key = part(head, 'map-key', 'span');
-    const what = part(key, 'scale-name', 'span');
+    const scaleTitle = part(key, 'scale-name', 'span');
     const legend = part(key, 'legend-place', 'span');
     const lens = part(root, 'lens');
     const controls = part(lens, '');
@@ -257,8 +260,8 @@ export const attention: View = {
       onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
       onChoose: (cell) => {
         const { query, key } = tokensOf(cell);
-        const before = (EXACT - grid.block) / 2;
-        set({ query, key, ...(grid.canZoom ? zoom(query - before, key - before) : {}) });
+        const half = (EXACT - grid.block) / 2;
+        set({ query, key, ...(grid.canZoom ? zoom(query - half, key - half) : {}) });
       },
       onBeyond: ([down, right]) => {
         if (grid.isExact) set(zoom(grid.query + down, grid.key + right));
@@ -302,7 +305,7 @@ export const attention: View = {
       say(title, `${headWords(at, frame)} · ${frame.operation.label}${of}`);
       title.hidden = key.hidden = Boolean(isPlain && !frame.pooled);
       say(
-        what,
+        scaleTitle,
         isBlocks && !isMost
           ? ''
           : scaleName(scale, isBlocks ? 'largest weight' : 'attention weight'),
@@ -327,7 +330,7 @@ export const attention: View = {
         colTitle: isQuiet ? '' : axis('attended to (key)'),
         rowWords: wordsFrom(grid.query),
         colWords: wordsFrom(grid.key),
-        // A window far below the diagonal hides nothing.
+        // A window far below the diagonal leaves its corner visible.
         remark: options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER : undefined),
         label: `${attention.says(frame, at, state)}${shown}`,
         chosen: cellOf(state.query, state.key),

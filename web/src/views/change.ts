@@ -43,15 +43,15 @@ function mapChange(frame: Frame, base: Frame): Float32Array | undefined {
 
 function sentence(frame: Frame, base: Frame, at: Head): string {
   const change = lossChange(frame, base);
-  const known = change.filter((x) => Number.isFinite(x));
+  const changes = change.filter((x) => Number.isFinite(x));
   const places = Array.from(change, (x) => (Number.isFinite(x) ? Math.abs(x) : -1));
-  const most = indexOfMost(places);
+  const largest = indexOfMost(places);
   const [before, after] = [base, frame].map(
     (one) => firstWeights(one)[at.layer * one.architecture.H + at.head]!,
   );
-  const loss = known.length
-    ? `The loss changes by ${withSign(mean(known), 3)} nats per token, most at token ${most} ` +
-      `${quote(frame, most)}: ${withSign(change[most]!)}. `
+  const loss = changes.length
+    ? `The loss changes by ${withSign(mean(changes), 3)} nats per token, most at token ${largest} ` +
+      `${quote(frame, largest)}: ${withSign(change[largest]!)}. `
     : '';
   return `${loss}The first token’s mean weight in ${headWords(at, frame)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
 }
@@ -96,11 +96,11 @@ export const change: View = {
     const words = part(root, 'caption', 'p');
     const losses = part(root, 'chart');
     const columns = part(root, 'change-maps');
-    const left = part(columns, 'change-map');
-    const title = part(left, 'subtitle', 'p');
-    const legend = part(left, 'legend-place');
+    const mapColumn = part(columns, 'change-map');
+    const title = part(mapColumn, 'subtitle', 'p');
+    const legend = part(mapColumn, 'legend-place');
     let block = 1;
-    const heatmap = createHeatmap(part(left, 'plot'), {
+    const heatmap = createHeatmap(part(mapColumn, 'plot'), {
       onPoint: (cell) => api.point(cell ? { query: cell.row * block, key: cell.col * block } : {}),
       onChoose: (cell) => api.set({ query: cell.row * block, key: cell.col * block }),
     });
@@ -111,15 +111,15 @@ export const change: View = {
       const base = baseOf(frame);
       if (!base) return;
       const { at, theme } = options;
-      const said = sentence(frame, base, at);
-      say(words, said);
+      const caption = sentence(frame, base, at);
+      say(words, caption);
       const by = lossChange(frame, base);
       losses.hidden = by.every((x) => Number.isNaN(x));
       drawChart(losses, {
         kind: 'lines',
         xLabel: 'token',
         yLabel: 'loss, nat',
-        label: `Loss by token with the intervention and without, ${frame.title}: ${said}`,
+        label: `Loss by token with the intervention and without, ${frame.title}: ${caption}`,
         ...(options.state.query >= 0 ? { cursor: options.state.query } : {}),
         onChoose: (place) => api.set({ query: Math.round(place) - 1, key: -1 }),
         series: [
@@ -129,14 +129,14 @@ export const change: View = {
         ],
       });
       const map = mapChange(frame, base);
-      left.hidden = !map;
+      mapColumn.hidden = !map;
       if (map) {
         const scale = diverging(theme, largest([map], 0.01));
         say(title, `Attention of ${headWords(at, frame)}`);
         drawLegend(legend, scale, [withSign(scale.low), withSign(scale.high)]);
         const { side } = gridOf(frame);
         block = gridOf(frame).block;
-        const named = frame.pooled ? undefined : frame.tokens.map(({ text }) => word(text));
+        const labels = frame.pooled ? undefined : frame.tokens.map(({ text }) => word(text));
         const nameOf = (place: number) =>
           frame.pooled ? blockWords(frame, place) : `${place} ${quote(frame, place)}`;
         heatmap.draw({
@@ -146,9 +146,9 @@ export const change: View = {
           scale,
           rowTitle: 'query',
           colTitle: 'key',
-          rowWords: named,
-          colWords: named,
-          label: `Attention of ${headWords(at, frame)} of ${frame.title} minus baseline: ${said}`,
+          rowWords: labels,
+          colWords: labels,
+          label: `Attention of ${headWords(at, frame)} of ${frame.title} minus baseline: ${caption}`,
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''

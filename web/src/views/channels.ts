@@ -1,6 +1,6 @@
-/** The residual stream, token by channel: the few numbers that dwarf all others. */
+/** The residual stream, token by channel, with its massive activations. */
 import type { Tensor } from 'sinkscope';
-import { hiddenLayer, largest, superWeightOf, type Frame, type Head } from '../frame';
+import { hiddenLayer, largest, layerNumber, superWeightOf, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -53,11 +53,11 @@ function peakAt(hidden: Tensor, layer: number, median: number): Peak {
 }
 
 function saySuperWeight(frame: Frame): string {
-  const found = superWeightOf(frame);
-  if (!found) return frame.lacks?.super_weight ? ' Its super weight is not recorded.' : '';
-  const { layer, row, column, token, share } = found;
+  const candidate = superWeightOf(frame);
+  if (!candidate) return frame.lacks?.super_weight ? ' Its super weight is not recorded.' : '';
+  const { layer, row, column, token, share } = candidate;
   return (
-    ` Layer ${layer} writes the largest activation, into channel ${row} of token ${token}; a single weight ` +
+    ` Layer ${layerNumber(frame, layer)} writes the largest activation, into channel ${row} of token ${token}; a single weight ` +
     `(row ${row}, column ${column} of the down projection) contributes ${percent(share, 0)} of it.`
   );
 }
@@ -129,10 +129,10 @@ export const channels: View = {
       // Interventions act on the stream after this layer; the embedding belongs to no layer.
       chosen = peak.layer ? { layer: peak.layer - 1, head } : undefined;
       const [, T, D] = hidden!.shape as [number, number, number];
-      const most = largest(frames.map((one) => [peakOf(one, state.layer).size]));
-      const scale = sequential(theme, most, true);
+      const maximum = largest(frames.map((one) => [peakOf(one, state.layer).size]));
+      const scale = sequential(theme, maximum, true);
       say(words, sayPeak(frame, peak));
-      drawLegend(legend, scale, ['|h| 0', show(most, 1)]);
+      drawLegend(legend, scale, ['|h| 0', show(maximum, 1)]);
       map.draw({
         rows: T,
         cols: D,

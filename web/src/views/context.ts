@@ -1,4 +1,4 @@
-/** Sink_1 of texts of 16, 23, 32, ... tokens, up to the whole prompt: how far the model's context changes it. */
+/** Sink_1 of texts of 16, 23, 32, ... tokens, up to the whole prompt: its dependence on the length of the context. */
 import { isBidirectional, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
@@ -53,19 +53,19 @@ export const context: View = {
     const { lengths, sink, alpha, uniform } = courseOf(frame);
     const last = lengths.length - 1;
     const places = [...new Set([0, Math.floor(last / 2), last])];
-    const each = places.map(
+    const phrases = places.map(
       (i) =>
         `${percent(sink[i]!, 0)} with ${lengths[i]!.toLocaleString('en')} tokens (mean α₁ ${show(alpha[i]!, 2)}, uniform ${show(uniform[i]!, 2)})`,
     );
-    return `Sink₁ is ${each.join(', ')}.`;
+    return `Sink₁ is ${phrases.join(', ')}.`;
   },
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
     return (frame, { at }) => {
       const { lengths: places, sink, alpha, uniform } = courseOf(frame);
-      const says = context.says(frame, at);
-      say(words, says);
+      const caption = context.says(frame, at);
+      say(words, caption);
       drawChart(place, {
         kind: 'lines',
         doubling: true,
@@ -73,7 +73,7 @@ export const context: View = {
         yLabel: 'share',
         domain: [0, 1],
         percent: true,
-        label: `Sink₁ by length of the text, ${frame.title}. ${says}`,
+        label: `Sink₁ by length of the text, ${frame.title}. ${caption}`,
         series: [
           { name: 'Sink₁', color: '--sink', places, values: sink },
           { name: 'mean α₁', color: '--query', places, values: alpha },

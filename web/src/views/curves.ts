@@ -6,7 +6,7 @@ import { firstPlace, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
 
 const STEPS = 100;
-/** Weights of all heads that a page reads at once. */
+/** The most weights of all heads that the page reads at once. */
 const MOST_WEIGHTS = 2 ** 24;
 
 /** α₁ of each head. */
@@ -82,16 +82,16 @@ interface Lengths {
   readonly uniform: Float32Array;
 }
 
-const known = new WeakMap<Frame, Lengths>();
+const cache = new WeakMap<Frame, Lengths>();
 
 /** Under a causal mask the first n tokens give the same map whatever follows; NaN before the first token itself. */
 function byLength(frame: Frame): Lengths {
-  const found = known.get(frame);
-  if (found) return found;
+  const cached = cache.get(frame);
+  if (cached) return cached;
   const { T, eps, architecture } = frame;
   const key = firstKey(frame);
   const heads = architecture.L * architecture.H;
-  const made = {
+  const result = {
     sink: new Float32Array(T),
     mean: new Float32Array(T),
     uniform: new Float32Array(T),
@@ -103,19 +103,19 @@ function byLength(frame: Frame): Lengths {
     for (let t = key; t < T; t++) {
       sum += shares[t * T + key] || 0;
       const alpha = sum / (t + 1 - key);
-      made.mean[t]! += alpha;
-      if (alpha > eps) made.sink[t]!++;
+      result.mean[t]! += alpha;
+      if (alpha > eps) result.sink[t]!++;
     }
   }
   let sum = 0;
   for (let t = 0; t < T; t++) {
-    made.mean[t]! /= heads;
-    made.sink[t]! /= heads;
-    made.uniform[t] = t < key ? NaN : (sum += 1 / (t + 1)) / (t + 1 - key);
-    if (t < key) made.sink[t] = made.mean[t] = NaN;
+    result.mean[t]! /= heads;
+    result.sink[t]! /= heads;
+    result.uniform[t] = t < key ? NaN : (sum += 1 / (t + 1)) / (t + 1 - key);
+    if (t < key) result.sink[t] = result.mean[t] = NaN;
   }
-  known.set(frame, made);
-  return made;
+  cache.set(frame, result);
+  return result;
 }
 
 export const length: View = {
@@ -157,8 +157,8 @@ export const length: View = {
     const words = part(root, 'caption', 'p');
     return (frame, { at }) => {
       const { sink, mean, uniform } = byLength(frame);
-      const says = length.says(frame, at);
-      say(words, says);
+      const caption = length.says(frame, at);
+      say(words, caption);
       drawChart(place, {
         kind: 'lines',
         from: 1,
@@ -167,7 +167,7 @@ export const length: View = {
         domain: [0, 1],
         percent: true,
         dots: false,
-        label: `Sink₁ by length of the text, ${frame.title}. ${says}`,
+        label: `Sink₁ by length of the text, ${frame.title}. ${caption}`,
         series: [
           { name: `Sink${firstPlace(frame)}`, color: '--sink', values: sink },
           { name: `mean α${firstPlace(frame)}`, color: '--query', values: mean },

@@ -9,7 +9,7 @@ interface Group {
   /** Sink_1 of each prompt. */
   readonly values: readonly number[];
   readonly mean: number;
-  /** Between prompts (n - 1); NaN of one. */
+  /** Deviation between prompts (n - 1); NaN for one. */
   readonly deviation: number;
 }
 
@@ -17,8 +17,8 @@ interface Group {
 export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'perPrompt'>): Group[] {
   const values = perPrompt.sink_ratio ?? [];
   return [...new Set(groups)].map((label) => {
-    const own = values.filter((_, i) => groups[i] === label);
-    return { label, values: own, mean: mean(own), deviation: deviation(own) };
+    const ofLabel = values.filter((_, i) => groups[i] === label);
+    return { label, values: ofLabel, mean: mean(ofLabel), deviation: deviation(ofLabel) };
   });
 }
 

@@ -21,7 +21,7 @@ interface Judged extends Head, Pick<HeadLabel, 'dormant'> {
   readonly share: number;
 }
 
-/** Every head of the model, in the order of the tensors. */
+/** Returns every head of the model, in the order of the tensors. */
 function judgedHeads({ tensors, architecture: { H }, eps }: Frame): Judged[] {
   return Array.from(tensors.effect!.data, (effect, i) => {
     const share = tensors.first_share!.data[i]!;
@@ -50,7 +50,7 @@ const called = (head: Judged) =>
     none: 'has no sink',
   })[kindOf(head)];
 
-/** Heads with a sink that the model does as well without, one at a time. */
+/** Returns the heads with a sink whose ablation, one at a time, hardly changes the loss. */
 export const dormantHeads = (frame: Frame): readonly Head[] =>
   judgedHeads(frame).filter(({ dormant }) => dormant);
 
@@ -60,12 +60,12 @@ const dormantWords = (all: readonly Judged[]): string =>
 
 /** States the effect of ablating the selected head, and the head with the largest effect. */
 function changeWords(all: readonly Judged[], frame: Frame, { layer, head }: Head): string {
-  const own = all[layer * frame.architecture.H + head]!;
-  const most = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
+  const selected = all[layer * frame.architecture.H + head]!;
+  const largest = all.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
-    `${capital(headWords(own))} ${called(own)}: it gives the first token ${percent(own.share, 0)} of its attention, and ` +
-    `ablating it changes the loss by ${signed(own.effect)}. Ablating ${headWords(most)} changes the loss most, by ` +
-    `${signed(most.effect)} nats per token.`
+    `${capital(headWords(selected))} ${called(selected)}: it gives the first token ${percent(selected.share, 0)} of its attention, and ` +
+    `ablating it changes the loss by ${signed(selected.effect)}. Ablating ${headWords(largest)} changes the loss most, by ` +
+    `${signed(largest.effect)} nats per token.`
   );
 }
 
@@ -117,19 +117,19 @@ export const effects: View = {
     return (frame, options) => {
       const all = judgedHeads(frame);
       const change = changeWords(all, frame, options.at);
-      const said = `${dormantWords(all)} ${change}`;
+      const caption = `${dormantWords(all)} ${change}`;
       const size = largest(
         options.frames.map(({ tensors }) => tensors.effect?.data ?? []),
         0.01,
       );
       // The room's answer has covered the dormant heads.
-      say(words, options.isAnswered ? change : said);
+      say(words, options.isAnswered ? change : caption);
       draw(frame, options, {
         data: frame.tensors.effect!.data,
         scale: diverging(options.theme, size),
         symbol: 'loss change',
         print: signed,
-        label: `Change of the loss with each head ablated, ${frame.title}. ${said}`,
+        label: `Change of the loss with each head ablated, ${frame.title}. ${caption}`,
         outlined: {
           cells: all
             .filter((one) => one.dormant)
@@ -150,12 +150,12 @@ export const effects: View = {
           </thead>
           <tbody>
             ${KINDS.map((kind) => {
-              const own = all.filter((one) => kindOf(one) === kind);
+              const ofKind = all.filter((one) => kindOf(one) === kind);
               return html`<tr>
                 <th scope="row">${TITLES[kind]}</th>
-                <td>${own.length}</td>
-                <td>${percent(mean(own.map(({ share }) => share)), 0)}</td>
-                <td>${signed(mean(own.map(({ effect }) => effect)))}</td>
+                <td>${ofKind.length}</td>
+                <td>${percent(mean(ofKind.map(({ share }) => share)), 0)}</td>
+                <td>${signed(mean(ofKind.map(({ effect }) => effect)))}</td>
               </tr>`;
             })}
           </tbody>

@@ -6,10 +6,10 @@ import { settingName } from './settings';
 import { capital, firstPlace, stateWords } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** Norms at half of token 1's and more count as those of a first token. */
+/** A norm of at least half of token 1's resembles a first token's. */
 const LIKE = 0.5;
 
-/** The layer after which the hidden norm of the first token is largest relative to the others. */
+/** Returns the layer after which the hidden norm of the first token is largest relative to the others. */
 function layerOf({ tensors }: Frame): number {
   const ratios = tensors.hidden_ratio!.data as Float32Array;
   return ratios.reduce((best, ratio, l) => (ratio > ratios[best]! ? l : best), 0);
@@ -19,8 +19,8 @@ function layerOf({ tensors }: Frame): number {
 function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
   const { data, shape } = frame.tensors.hidden_norm!;
   const T = shape[1]!;
-  const own = (data as Float32Array).subarray(layer * T, (layer + 1) * T);
-  return own.map((norm) => norm / own[firstKey(frame)]!);
+  const norms = (data as Float32Array).subarray(layer * T, (layer + 1) * T);
+  return norms.map((norm) => norm / norms[firstKey(frame)]!);
 }
 
 /** Counts the positions after the first token that resemble it. */
@@ -29,7 +29,7 @@ export function firstsIn(frame: Frame, layer?: number): number {
   return likeness(frame, layer).reduce((n, x, t) => n + Number(t > key && x >= LIKE), 0);
 }
 
-/** Positions after the first token. */
+/** Returns the number of positions after the first token. */
 const laterIn = (frame: Frame) => frame.T - 1 - firstKey(frame);
 
 export { layerOf as layerOfFirst };
@@ -55,8 +55,8 @@ export const firsts: View = {
     const words = part(root, 'caption', 'p');
     return (frame, { group, frames }) => {
       const all = group.length ? group : [frame];
-      const whole = all.find(({ question }) => question.input !== 'repeat') ?? frame;
-      const layer = layerOf(whole);
+      const baseline = all.find(({ question }) => question.input !== 'repeat') ?? frame;
+      const layer = layerOf(baseline);
       const name = (one: Frame) =>
         one.question.input === 'repeat' ? settingName(one) : 'ordinary text';
       const text = all
@@ -66,7 +66,7 @@ export const firsts: View = {
         words,
         `${capital(stateWords(layer))}, at least half of the first token’s norm: ${text}.`,
       );
-      const most = Math.max(
+      const maximum = Math.max(
         1.2,
         ...frames.flatMap((one) =>
           Math.min(3, Math.max(...likeness(one, Math.min(layer, one.architecture.L)))),
@@ -76,11 +76,11 @@ export const firsts: View = {
         kind: 'lines',
         xLabel: 'token',
         yLabel: `‖h‖ / ‖h${firstPlace(frame)}‖`,
-        domain: [0, most],
+        domain: [0, maximum],
         label: `Hidden norms over the first token’s, ${frame.model.title}. ${text}.`,
         series: all.map((one, i) => ({
           name: name(one),
-          color: ['--ink-3', '--query', '--sink'][one === whole ? 0 : 2 - (i % 2)]!,
+          color: ['--ink-3', '--query', '--sink'][one === baseline ? 0 : 2 - (i % 2)]!,
           values: likeness(one, layer),
         })),
       });

@@ -22,12 +22,12 @@ export const gate: View = {
     quantity('gate', ['layer', 'head', 'token'], tensors.gate!),
   ],
   says: ({ tensors, T }, at) => {
-    const own = ofHead(tensors.gate!, at);
+    const gates = ofHead(tensors.gate!, at);
     const { data } = tensors.gate_mean!;
-    const others = T > 1 ? `, ${show(mean(own, 1))} at the others` : '';
+    const others = T > 1 ? `, ${show(mean(gates, 1))} at the others` : '';
     return (
       `Mean gate over all heads: ${show(mean(data))}, from ${show(Math.min(...data))} to ` +
-      `${show(Math.max(...data))}. ${headWords(at)}: ${show(own[0]!)} at the first token${others}.`
+      `${show(Math.max(...data))}. ${headWords(at)}: ${show(gates[0]!)} at the first token${others}.`
     );
   },
   draw: drawHeads(

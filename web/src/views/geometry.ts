@@ -1,7 +1,7 @@
 /** Why the first key wins: q·k = |q||k| cos, as a map and as angles (figure 2 of the paper). */
 import { html, render } from 'lit';
 import { segmented } from '../page/controls';
-import { firstKey, largest, mean, seenBy, type Frame } from '../frame';
+import { firstKey, groupOf, largest, mean, seenBy, type Frame } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -33,7 +33,7 @@ function pairs(
   return { first, others };
 }
 
-/** Their angles, in radians. */
+/** Returns their angles, in radians. */
 export function angles(...given: Parameters<typeof pairs>): { first: number[]; others: number[] } {
   const { first, others } = pairs(...given);
   return { first: first.map(Math.acos), others: others.map(Math.acos) };
@@ -58,8 +58,8 @@ export const geometry: View = {
   numbers: (frame) => {
     const { L, H } = frame.architecture;
     const maps = Object.values(MAPS).flatMap(({ metric }) => {
-      const found = frame.head?.tensors[metric];
-      return found ? [quantity(metric.replace('qk_', ''), ['query', 'key'], found)] : [];
+      const tensor = frame.head?.tensors[metric];
+      return tensor ? [quantity(metric.replace('qk_', ''), ['query', 'key'], tensor)] : [];
     });
     const gap = { shape: [L, H], data: frame.tensors.cos_gap!.data };
     return [...maps, quantity('cosine_gap', ['layer', 'head'], gap)];
@@ -67,9 +67,9 @@ export const geometry: View = {
   says: (frame, at) => {
     const cos = cosOf(frame);
     if (!cos) return '';
-    const { H, G } = frame.architecture;
+    const { G } = frame.architecture;
     const { first, others } = pairs(cos.data, frame);
-    const ratio = frame.tensors.key_ratio!.data[at.layer * G + Math.floor(at.head / (H / G))]!;
+    const ratio = frame.tensors.key_ratio!.data[at.layer * G + groupOf(frame, at)]!;
     return (
       `Cosine of query and key: ${withSign(mean(first))} with the first key, ${withSign(mean(others))} with the ` +
       `others. ‖k${firstPlace(frame)}‖ is ${show(ratio)}× the mean norm of the others.`

@@ -21,12 +21,12 @@ function sentence(frame: Frame, at: Head): string {
   const [gets, mixed, added] = sharesOf(frame, at).map((all) =>
     percent(all?.[firstKey(frame)] ?? NaN, 0),
   );
-  const after = isThere(frame)
+  const streamWords = isThere(frame)
     ? `and ${added} after it.`
     : '; what it contributes after it is not recorded.';
   return (
     `${capital(headWords(at, frame))}: ${firstName(frame)} receives ${gets} of the attention, contributes ${mixed} of the ` +
-    `head’s output before the output matrix ${after}`
+    `head’s output before the output matrix ${streamWords}`
   ).replace(' ;', ';');
 }
 
@@ -51,20 +51,20 @@ export const gives: View = {
   says: sentence,
   draw: drawHeads(sentence, (frame, { at, theme }) => {
     const [gets, mixed, added] = sharesOf(frame, at);
-    const said = sentence(frame, at);
+    const caption = sentence(frame, at);
     return {
       heads: {
         data: alphaOfKey(frame, firstKey(frame), shown(frame)),
         scale: sequential(theme),
         symbol: 'contribution of the first token',
-        label: `Contribution of the first token in every head of ${frame.title}. ${said}`,
+        label: `Contribution of the first token in every head of ${frame.title}. ${caption}`,
       },
       along: {
         kind: 'lines',
         xLabel: 'token that is attended to (key)',
         yLabel: 'share',
         domain: [0, 1],
-        label: `Attention and contribution of each key, ${headWords(at, frame)} of ${frame.title}. ${said}`,
+        label: `Attention and contribution of each key, ${headWords(at, frame)} of ${frame.title}. ${caption}`,
         series: [
           { name: 'share of the attention', color: '--sink', values: gets! },
           { name: 'share of the output before W_O', color: '--ink-3', values: mixed!, dash: '3,3' },

@@ -1,6 +1,6 @@
-/** One number of every head as a picture: layers down, heads across. A click opens the head. */
+/** A picture of one number per head: layers down, heads across. A click selects the head. */
 import { html, nothing, render } from 'lit';
-import { layerNumber, type Frame } from '../frame';
+import { layerNumber, numbered, type Frame } from '../frame';
 import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
@@ -28,10 +28,11 @@ const counted = (n: number) => Array.from({ length: n }, (_, i) => String(i));
 
 export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) {
   const legend = part(root, 'legend-place');
+  let shown: Frame | undefined;
   const key = part(root, 'outline-key', 'p');
   const map = createHeatmap(part(root, 'plot head-map'), {
     onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
-    onChoose: (cell) => set({ layer: cell.row, head: cell.col }),
+    onChoose: (cell) => shown && set(numbered(shown, { layer: cell.row, head: cell.col })),
   });
   effect(() => {
     const { layer, head = -1 } = pointed.value;
@@ -42,6 +43,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
     { at }: DrawOptions,
     { data, scale, symbol, label, outlined, print = (value) => show(value, 3), more }: HeadNumbers,
   ): void => {
+    shown = frame;
     const { L, H } = frame.architecture;
     const digits = scale.low ? (scale.high < 0.1 ? 3 : 1) : 0;
     const [low, high] = [scale.low, scale.high].map((end) => real(end, digits));

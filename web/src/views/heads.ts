@@ -1,5 +1,5 @@
 /** Every head's map as a thumbnail: layers down, heads across. */
-import { firstWeights, layerNumber, masked, sharesOf, type Frame } from '../frame';
+import { firstWeights, layerNumber, masked, numbered, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import { headName, wholePercent } from '../words';
@@ -7,16 +7,19 @@ import { isAbout } from '../claims';
 import { axesOf, weightScale } from './attention';
 import { lastOf, part, say, type View } from '../page/view';
 
-/** Rows, and columns, of each map: fewer than the chosen head's of a long text. */
+/** Returns the side of each map, which is smaller than the selected head's in a long text. */
 const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
 
 /** The map of a head; for a long text, means over blocks, followed by the blocks' maxima. */
 function mapOf(frame: Frame, i: number): Float32Array {
   const { shape, data } = frame.tensors.att!;
   const side = sideOf(frame);
-  const from = i * side * side * (shape.length > 4 ? 2 : 1);
+  const offset = i * side * side * (shape.length > 4 ? 2 : 1);
   const pooled = frame.pooled && side;
-  return masked({ ...frame, ...(pooled ? { pooled } : {}) }, data.subarray(from, from + side ** 2));
+  return masked(
+    { ...frame, ...(pooled ? { pooled } : {}) },
+    data.subarray(offset, offset + side ** 2),
+  );
 }
 
 export const heads: View = {
@@ -52,17 +55,18 @@ export const heads: View = {
       event.preventDefault();
     });
     let drawn: unknown[] = [];
+    let shown: Frame | undefined;
     const mapsOf = lastOf((frame: Frame) => {
       const { L, H } = frame.architecture;
       return Array.from({ length: L * H }, (_, i) => mapOf(frame, i));
     });
     const of = (event: Event) => {
-      const found = (event.target as Element).closest<HTMLElement>('.thumb');
-      return found && { layer: Number(found.dataset.layer), head: Number(found.dataset.head) };
+      const thumb = (event.target as Element).closest<HTMLElement>('.thumb');
+      return thumb && { layer: Number(thumb.dataset.layer), head: Number(thumb.dataset.head) };
     };
     grid.addEventListener('click', (event) => {
-      const found = of(event);
-      if (found) set(found);
+      const head = of(event);
+      if (head && shown) set(numbered(shown, head));
     });
     grid.addEventListener('pointerover', (event) => point(of(event) ?? {}));
     grid.addEventListener('pointerleave', () => point({}));
@@ -74,6 +78,7 @@ export const heads: View = {
       }
     });
     return (frame, options) => {
+      shown = frame;
       const { L, H } = frame.architecture;
       const maps = mapsOf(frame);
       const scale = weightScale(options, frame.pooled ? maps : undefined);
@@ -90,7 +95,7 @@ export const heads: View = {
           button.dataset.layer = String(Math.floor(i / H));
           button.dataset.head = String(i % H);
           part(button, '', 'canvas');
-          // The first of each row and column name it; the button's own name has both.
+          // The first button of each row and column shows its name; the button's own label has both.
           if (i < H) button.dataset.column = `H${i}`;
           if (i % H === 0) button.dataset.row = `L${layerNumber(frame, i / H)}`;
           part(button, 'thumb-number', 'span');
@@ -98,22 +103,22 @@ export const heads: View = {
         drawn = [];
       }
       const isNormalized = options.state.normalize === 'yes';
-      const now = [frame.tensors.att, scale, isNormalized];
-      const again = now.some((one, i) => one !== drawn[i]);
-      drawn = now;
+      const inputs = [frame.tensors.att, scale, isNormalized];
+      const isChanged = inputs.some((one, i) => one !== drawn[i]);
+      drawn = inputs;
       const firsts = firstWeights(frame);
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
-        const given = wholePercent(firsts[i]!);
+        const percentage = wholePercent(firsts[i]!);
         const about = isAbout(frame);
-        const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${about ? 'about ' : ''}${given}`;
-        say(child.lastElementChild as HTMLElement, `${about ? '≈' : ''}${given}`);
+        const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${about ? 'about ' : ''}${percentage}`;
+        say(child.lastElementChild as HTMLElement, `${about ? '≈' : ''}${percentage}`);
         const isSelected = l === options.at.layer && h === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));
         (child as HTMLElement).tabIndex = isSelected ? 0 : -1;
         child.setAttribute('aria-label', name);
         child.setAttribute('title', name);
-        if (!again) return;
+        if (!isChanged) return;
         const map = maps[i]!;
         paint(child.firstElementChild as HTMLCanvasElement, {
           rows: side,

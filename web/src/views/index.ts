@@ -41,7 +41,7 @@ import { unmasking } from './unmasking';
 import { valley } from './valley';
 import type { View } from '../page/view';
 
-/** The first of its views takes the stage and the others follow below it, unless a link names another. */
+/** The first of its views is on the stage and the others are below it, unless a link names another. */
 export interface Tab {
   readonly title: string;
   readonly views: readonly View[];
@@ -137,7 +137,7 @@ export const RESEARCH: Question = {
 
 export const ALL = [...QUESTIONS, RESEARCH];
 
-/** Every view once; those of experiments alone are in no tab. */
+/** Every view once; views that only experiments use are in no tab. */
 export const views: readonly View[] = [
   ...new Set([
     ...ALL.flatMap(({ tabs }) => tabs.flatMap((one) => one.views)),
@@ -179,16 +179,16 @@ export function choiceOf(name: string, frames: readonly Frame[]): Choice {
   const all = ALL.flatMap((question) =>
     tabsOf(question, frames, name).map((one) => ({ question, tab: one })),
   );
-  const found =
+  const choice =
     all.find((one) => has(one.tab)) ??
     all.find(({ question }) => question.tabs.some(has)) ??
     all[0]!;
-  const own = fitting(found.tab.views, frames);
-  const first = own.filter((view) => view.name === name);
-  return { ...found, views: [...new Set([...first, ...own])] };
+  const applicable = fitting(choice.tab.views, frames);
+  const first = applicable.filter((view) => view.name === name);
+  return { ...choice, views: [...new Set([...first, ...applicable])] };
 }
 
-/** The lab and an experiment are figures too, though not of frames. */
+/** The lab and the experiments are figures without frames. */
 export const LAB = 'lab';
 export const EXPERIMENT = 'experiment';
 const WHOLE: Readonly<Record<string, string>> = { [LAB]: 'Lab', [EXPERIMENT]: 'Experiment' };

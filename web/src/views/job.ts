@@ -6,7 +6,7 @@ import { part, say, type DrawOptions, type ViewApi } from '../page/view';
 
 export interface Job {
   isRunning(): boolean;
-  /** Stops the job that runs, or starts it again. */
+  /** Stops the running job, or restarts it. */
   readonly toggle: () => void;
   /** Redraws the last result. */
   readonly draw: () => void;
@@ -46,19 +46,19 @@ export function jobParts(root: HTMLElement) {
         ${isRunning() && progress !== nothing ? html`<span>${progress}</span>` : nothing}`,
       controls,
     );
-    // While it runs the sentence would change, and be read out, with every step.
+    // While the job runs, the sentence would change, and be read out, with every step.
     say(words, isRunning() ? '' : sentence);
   };
   return { controls, showJob };
 }
 
-/** The function that draws a frame of the view, and stops a job of another one. */
+/** Returns a function that draws a frame of the view, and stops a job of another frame. */
 export function createJob<T>(
   root: HTMLElement,
   { fail }: Pick<ViewApi, 'fail'>,
   { made, settings, run, draw }: Work<T>,
 ): (frame: Frame, options: DrawOptions) => void {
-  let given: readonly [Frame, DrawOptions] | undefined;
+  let lastDrawn: readonly [Frame, DrawOptions] | undefined;
   let setting: string | undefined;
   let running: AbortController | undefined;
   const stop = () => {
@@ -67,21 +67,21 @@ export function createJob<T>(
     delete root.dataset.busy;
   };
   const start = async () => {
-    const [frame, { state }] = given!;
-    const own = (running = new AbortController());
+    const [frame, { state }] = lastDrawn!;
+    const controller = (running = new AbortController());
     root.dataset.busy = '';
     made.delete(frame.tokens);
     job.draw();
     try {
-      await run(frame, state, own.signal, (one) => {
-        if (own.signal.aborted) return;
+      await run(frame, state, controller.signal, (one) => {
+        if (controller.signal.aborted) return;
         made.set(frame.tokens, one);
         job.draw();
       });
     } catch (error) {
-      if (!own.signal.aborted) fail(error);
+      if (!controller.signal.aborted) fail(error);
     }
-    if (running !== own) return;
+    if (running !== controller) return;
     stop();
     job.draw();
   };
@@ -92,15 +92,15 @@ export function createJob<T>(
       stop();
       job.draw();
     },
-    draw: () => draw(...given!, job),
+    draw: () => draw(...lastDrawn!, job),
   };
   return (frame, options) => {
-    const wanted = settings.map((name) => options.state[name]).join(' ');
-    const isOther = setting !== undefined && wanted !== setting;
-    if (isOther || frame.tokens !== given?.[0].tokens) stop();
+    const key = settings.map((name) => options.state[name]).join(' ');
+    const isOther = setting !== undefined && key !== setting;
+    if (isOther || frame.tokens !== lastDrawn?.[0].tokens) stop();
     if (isOther) made.delete(frame.tokens);
-    setting = wanted;
-    given = [frame, options];
+    setting = key;
+    lastDrawn = [frame, options];
     job.draw();
   };
 }

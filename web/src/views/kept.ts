@@ -1,5 +1,5 @@
 /** The keys in each head's cache over time: a strip for each head. */
-import { headAt, mean, type Frame } from '../frame';
+import { headAt, mean, numbered, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -9,7 +9,7 @@ import { givenOf, settingName } from './settings';
 import { lastOf, part, say, type View } from '../page/view';
 
 /** How long a key stayed, as a share of the queries that could see it: 1 to the end. */
-function stays({ tensors, T }: Frame): Float32Array {
+function lifetimes({ tensors, T }: Frame): Float32Array {
   return Float32Array.from(tensors.evicted!.data, (gone, i) => {
     const key = i % T;
     return Number.isNaN(gone) ? 1 : (gone - key) / (T - key);
@@ -30,22 +30,24 @@ export const kept: View = {
     quantity('keeps_first', ['layer', 'head'], tensors.keeps_first!),
   ],
   says: (frame) => {
-    const keeps = Array.from(frame.tensors.keeps_first!.data);
-    const count = Math.round(keeps.length * mean(keeps));
-    return `${capital(settingName(frame))}: ${count} of ${keeps.length} heads (${percent(mean(keeps), 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
+    const keptShares = Array.from(frame.tensors.keeps_first!.data);
+    const count = Math.round(keptShares.length * mean(keptShares));
+    return `${capital(settingName(frame))}: ${count} of ${keptShares.length} heads (${percent(mean(keptShares), 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
   },
   draw(root, { set, point }) {
     const words = part(root, 'caption', 'p');
     const legend = part(root, 'legend-place');
     let heads = 1;
+    let shown: Frame | undefined;
     const map = createHeatmap(part(root, 'plot strips'), {
       onPoint: (cell) => point(cell ? { ...headAt(cell.row, heads), key: cell.col } : {}),
-      onChoose: ({ row }) => set(headAt(row, heads)),
+      onChoose: ({ row }) => shown && set(numbered(shown, headAt(row, heads))),
     });
-    const data = lastOf(stays);
+    const data = lastOf(lifetimes);
     return (frame, { theme, at }) => {
       const { L, H: own } = frame.architecture;
       heads = own;
+      shown = frame;
       say(words, kept.says(frame, at));
       const scale = sequential(theme);
       drawLegend(legend, scale, ['evicted at once', 'kept until the end']);
@@ -61,9 +63,11 @@ export const kept: View = {
         chosen: { row: at.layer * own + at.head, col: -1 },
         describe: ({ row, col }) => {
           if (row < 0 || col < 0) return '';
-          const gone = frame.tensors.evicted!.data[row * frame.T + col]!;
+          const evictedAt = frame.tensors.evicted!.data[row * frame.T + col]!;
           const name = `${headName(headAt(row, own))}: token ${col} “${word(frame.tokens[col]?.text ?? '')}”`;
-          return Number.isNaN(gone) ? `${name} stays` : `${name} is evicted at query ${gone}`;
+          return Number.isNaN(evictedAt)
+            ? `${name} stays`
+            : `${name} is evicted at query ${evictedAt}`;
         },
       });
     };

@@ -7,12 +7,12 @@ import { show } from '../words';
 import { givenOf, isUnedited, settingName } from './settings';
 import { part, say, type View } from '../page/view';
 
-/** Positions over which a point of the line is the mean. */
+/** Number of positions in the moving average. */
 const SPAN = 16;
 const COLORS = ['--ink', '--sink', '--query', '--run-2', '--run-4', '--run-5'];
 const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
 
-/** Points of a line at most: a long text has more positions than the picture has pixels. */
+/** The most points of a line: a long text has more positions than the picture has pixels. */
 const POINTS = 512;
 
 /** A long line is smoothed over 1/16 of its length. */
@@ -39,14 +39,14 @@ export function leaves(frame: Frame): number {
   return policy === 'window' && Number(budget) < frame.T ? Number(budget) : NaN;
 }
 
-const said = (frame: Frame) =>
+const meanLoss = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
 /** Explains a line that ends before the others: a model reads no further than its context. */
 function saidOf(all: readonly Frame[]): string {
   const ends = Math.max(...all.map(({ T }) => T));
   const lines = all.map(
-    (one) => said(one) + (one.T < ends ? ` over its first ${one.T} tokens` : ''),
+    (one) => meanLoss(one) + (one.T < ends ? ` over its first ${one.T} tokens` : ''),
   );
   return `Mean loss over the text: ${lines.join('; ')}.`;
 }
@@ -64,7 +64,7 @@ export const loss: View = {
   isGroup: true,
   fits: (frame) => !isBidirectional(frame),
   numbers: (frame) => [quantity('loss_at', ['token'], frame.tensors.loss_at!)],
-  says: (frame) => `Mean loss over the text: ${said(frame)}.`,
+  says: (frame) => `Mean loss over the text: ${meanLoss(frame)}.`,
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');

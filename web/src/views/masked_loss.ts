@@ -13,14 +13,14 @@ import { fixed } from '../timeline/seeds';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
 
-/** Numbers once they are all measured, and the share of the work that is done. */
+/** The result once it is complete, and the finished share of the work. */
 interface Measured {
   readonly share: number;
   readonly whole?: MaskedLoss;
 }
 
 /** The last measurement of a frame's model and prompts. */
-const made = new WeakMap<Frame['tokens'], Measured>();
+const results = new WeakMap<Frame['tokens'], Measured>();
 
 const CONDITIONS = [
   ['baseline', 'every key'],
@@ -50,18 +50,18 @@ function changes({ strongest, random, alpha }: UnmaskConditions): string {
 function sentence(title: string, { found, causal }: MaskedLoss): string {
   const { predicted, prompts, steps, baseline } = found;
   const texts = `${prompts} prompt${prompts === 1 ? '' : 's'}`;
-  const own =
+  const maskedRows =
     `${title}, ${predicted} masked tokens of ${texts}, filled in over ${steps} steps: loss ` +
     `${withError(baseline.loss, 2)} nats. ${changes(found)}`;
-  if (!found.causal || !causal) return own;
+  if (!found.causal || !causal) return maskedRows;
   const theirs = `${causal} predicts the same tokens from all tokens before each: loss`;
-  return `${own} ${theirs} ${withError(found.causal.baseline.loss, 2)} nats. ${changes(found.causal)}`;
+  return `${maskedRows} ${theirs} ${withError(found.causal.baseline.loss, 2)} nats. ${changes(found.causal)}`;
 }
 
 /** Returns a row for each model and condition. */
 function rowsOf(title: string, { found, causal }: MaskedLoss) {
-  const own = { title, of: found as UnmaskConditions };
-  return found.causal && causal ? [own, { title: causal, of: found.causal }] : [own];
+  const model = { title, of: found as UnmaskConditions };
+  return found.causal && causal ? [model, { title: causal, of: found.causal }] : [model];
 }
 
 export const maskedLoss: View = {
@@ -81,9 +81,9 @@ export const maskedLoss: View = {
     title: `${title}, with and without a key`,
   }),
   numbers: (frame) => {
-    const whole = made.get(frame.tokens)?.whole;
-    if (!whole) return [];
-    return rowsOf('masked', whole).flatMap(({ of }, i) => {
+    const result = results.get(frame.tokens)?.whole;
+    if (!result) return [];
+    return rowsOf('masked', result).flatMap(({ of }, i) => {
       const row = (
         name: string,
         value: (of: UnmaskConditions[(typeof CONDITIONS)[number][0]]) => number,
@@ -102,20 +102,20 @@ export const maskedLoss: View = {
     });
   },
   says: (frame) => {
-    const whole = made.get(frame.tokens)?.whole;
-    return whole ? sentence(frame.model.title, whole) : '';
+    const result = results.get(frame.tokens)?.whole;
+    return result ? sentence(frame.model.title, result) : '';
   },
   draw(root, api) {
     const { showJob } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
-      const one = made.get(frame.tokens);
+      const result = results.get(frame.tokens);
       showJob(job, 'Measure', maskedLoss.says(frame, options.at), {
-        progress: one ? percent(one.share, 0) : nothing,
+        progress: result ? percent(result.share, 0) : nothing,
       });
-      picture.hidden = !one?.whole;
-      if (!one?.whole) return;
-      const rows = rowsOf(frame.model.title, one.whole);
+      picture.hidden = !result?.whole;
+      if (!result?.whole) return;
+      const rows = rowsOf(frame.model.title, result.whole);
       const shown = CONDITIONS.slice(1);
       const ends = rows.flatMap(({ of }) =>
         shown.map(([key]) => of[key].loss.change.mean - (of[key].loss.change.error ?? 0)),
@@ -136,13 +136,13 @@ export const maskedLoss: View = {
       });
     };
     return createJob(root, api, {
-      made,
+      made: results,
       settings: [],
       run: async (frame, _, signal, onMade) => {
         onMade({ share: 0 });
         const onShare = (share: number) => onMade({ share });
-        const whole = await api.measure('maskedLoss', { frame, signal }, { onShare });
-        onMade({ share: 1, whole });
+        const result = await api.measure('maskedLoss', { frame, signal }, { onShare });
+        onMade({ share: 1, whole: result });
       },
       draw,
     });

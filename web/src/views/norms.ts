@@ -1,6 +1,6 @@
 /** Norm profiles: the first token's hidden state, key and value against the others', by layer. */
 import type { Tensor } from 'sinkscope';
-import { firstKey, layerNumber, massiveOf, mean, type Frame } from '../frame';
+import { firstKey, layerNumber, massiveOf, mean, present, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { show, stateWords } from '../words';
@@ -12,7 +12,7 @@ const KINDS = [
   { name: 'value_norm', title: 'values ‖v‖', isStream: false },
 ] as const;
 
-/** [rows][.., T] -> for each layer the first token's norm and the others' mean, over heads too. */
+/** [rows][.., T] -> for each layer the first token's norm and the others' mean, also over heads. */
 export function profile(tensor: Tensor, key = 0): { first: number[]; others: number[] } {
   const T = tensor.shape.at(-1)!;
   const heads = tensor.shape.length === 3 ? tensor.shape[1]! : 1;
@@ -22,21 +22,21 @@ export function profile(tensor: Tensor, key = 0): { first: number[]; others: num
     ),
   );
   return {
-    first: rows.map((each) => mean(each.map((values) => values[key]!))),
+    first: rows.map((each) => mean(present(each.map((values) => values[key]!)))),
     others: rows.map((each) =>
-      mean(each.map((values) => mean(values.filter((_, t) => t !== key)))),
+      mean(present(each.map((values) => mean(values.filter((_, t) => t !== key))))),
     ),
   };
 }
 
 function sayMassive(frame: Frame): string {
-  const found = massiveOf(frame);
-  if (!found) return '';
-  const { layer, channel, token, size, median } = found;
-  const where = frame.sequences > 1 ? ' of the first prompt' : '';
+  const massive = massiveOf(frame);
+  if (!massive) return '';
+  const { layer, channel, token, size, median } = massive;
+  const suffix = frame.sequences > 1 ? ' of the first prompt' : '';
   return (
     ` Largest activation: ${show(size, 1)}, ${show(size / median, 0)}× the median, ${stateWords(layer)}, ` +
-    `channel ${channel}, token ${token}${where}.`
+    `channel ${channel}, token ${token}${suffix}.`
   );
 }
 
@@ -57,7 +57,7 @@ export const norms: View = {
   ],
   says: (frame) => {
     const ratio = Math.max(...frame.tensors.hidden_ratio!.data);
-    const drain = Math.min(...frame.tensors.value_ratio!.data);
+    const drain = Math.min(...present(frame.tensors.value_ratio!.data));
     return (
       `First token relative to the others: hidden norm up to ${show(ratio, 1)}×, value norm down to ` +
       `${show(drain)}×.${sayMassive(frame)}`

@@ -1,6 +1,14 @@
 /** The output of every head: its mean norm, as bars on the grid of heads. */
 import { html, render } from 'lit';
-import { firstKey, firstWeights, layerNumber, mean, type Frame, type Head } from '../frame';
+import {
+  firstKey,
+  firstWeights,
+  layerNumber,
+  mean,
+  numbered,
+  type Frame,
+  type Head,
+} from '../frame';
 import { quantity } from '../save/numbers';
 import { capital, headName, headWords, percent, show } from '../words';
 import { part, say, type View } from '../page/view';
@@ -31,7 +39,7 @@ export interface Written {
   readonly sinks: number;
   readonly rest: number;
   readonly count: number;
-  /** The most that a head with a sink writes. */
+  /** The largest output of a head with a sink. */
   readonly most: number;
 }
 
@@ -52,7 +60,7 @@ export function writtenOf(frame: Frame, { layer, head }: Head): Written {
   };
 }
 
-/** The answer in words, as far as the numbers support it. */
+/** Returns the answer in words, as far as the numbers support it. */
 export function littleWords({ own, others }: Written): string {
   if (own < others / 2) return 'This head writes little.';
   return own < others
@@ -63,8 +71,8 @@ export function littleWords({ own, others }: Written): string {
 /** Compares the outputs of heads with a sink and of the others; empty if all or none have one. */
 export function groupsWords({ sinks, rest, most }: Written): string {
   if (!Number.isFinite(sinks) || !Number.isFinite(rest)) return '';
-  const not = sinks < rest && most > rest ? ', but not each of them writes little' : '';
-  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${not}.`;
+  const some = sinks < rest && most > rest ? '; some red heads write much, too' : '';
+  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${some}.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
@@ -108,22 +116,22 @@ export const outputs: View = {
       const written = writtenOf(frame, at);
       const { norms } = written;
       const firsts = firstWeights(frame);
-      const most = Math.max(...norms);
-      const said = sentence(frame, at);
-      say(words, isAnswered ? said.replace(`${littleWords(written)} `, '') : said);
+      const maximum = Math.max(...norms);
+      const caption = sentence(frame, at);
+      say(words, isAnswered ? caption.replace(`${littleWords(written)} `, '') : caption);
       grid.style.setProperty('--heads', String(H));
       const bar = (layer: number, head: number) => {
         const i = layer * H + head;
         const name = headName({ layer, head }, frame);
-        const said = `${name} writes ${show(norms[i]!)} and gives the first token ${percent(firsts[i]!, 0)}`;
+        const label = `${name} writes ${show(norms[i]!)} and gives the first token ${percent(firsts[i]!, 0)}`;
         return html`<button
           type="button"
           class=${isSink(firsts[i]!, frame) ? 'output sink' : 'output'}
           aria-pressed=${layer === at.layer && head === at.head}
-          aria-label=${said}
-          title=${capital(said)}
-          style=${`--share: ${norms[i]! / most}`}
-          @click=${() => set({ layer, head })}
+          aria-label=${label}
+          title=${capital(label)}
+          style=${`--share: ${norms[i]! / maximum}`}
+          @click=${() => set(numbered(frame, { layer, head }))}
         >
           <span></span>${show(norms[i]!)}
         </button>`;

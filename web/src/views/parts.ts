@@ -22,27 +22,27 @@ const largest = (list: readonly number[]) =>
 export function partsOf(frame: Frame, at: Head): Parts {
   const { H } = frame.architecture;
   const all = [...ofHead(frame.tensors.logit_parts!, at)];
-  const below = Array.from({ length: at.layer }, (_, l) => l);
+  const lowerLayers = Array.from({ length: at.layer }, (_, l) => l);
   const { shape, data } = frame.tensors.logit_parts_heads!;
   const count = shape[2]! * H;
-  const own = [...data.subarray((at.layer * H + at.head) * count).subarray(0, at.layer * H)];
-  const most = largest(own);
-  const isApart = own.length > 0 && own.every(Number.isFinite);
+  const headParts = [...data.subarray((at.layer * H + at.head) * count).subarray(0, at.layer * H)];
+  const maximum = largest(headParts);
+  const isApart = headParts.length > 0 && headParts.every(Number.isFinite);
   return {
     embedding: all[0]!,
-    attention: below.map((l) => all[1 + 2 * l]!),
-    ffn: below.map((l) => all[2 + 2 * l]!),
+    attention: lowerLayers.map((l) => all[1 + 2 * l]!),
+    ffn: lowerLayers.map((l) => all[2 + 2 * l]!),
     biases: all.at(-1)!,
-    ...(isApart ? { head: { ...headAt(most, H), part: own[most]! } } : {}),
+    ...(isApart ? { head: { ...headAt(maximum, H), part: headParts[maximum]! } } : {}),
   };
 }
 
 function sentence(at: Head, { embedding, attention, ffn, biases, head }: Parts): string {
   const name = headName(at);
   if (!Number.isFinite(embedding))
-    return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added.`;
-  const whole = embedding + sum(attention) + sum(ffn) + biases;
-  const start = `${name}: the first key’s logit is ${real(whole)} on average over the queries`;
+    return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added, or a layer adds more than attention and feed-forward.`;
+  const total = embedding + sum(attention) + sum(ffn) + biases;
+  const start = `${name}: the first key’s logit is ${real(total)} on average over the queries`;
   if (!ffn.length)
     return `${start}: the embedding makes ${real(embedding)} of it, biases ${real(biases)}.`;
   const top = largest(ffn);
@@ -79,19 +79,24 @@ export const parts: View = {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
     return (frame, { at }) => {
-      const found = partsOf(frame, at);
-      const said = sentence(at, found);
-      say(words, said);
+      const components = partsOf(frame, at);
+      const caption = sentence(at, components);
+      say(words, caption);
       drawChart(place, {
         kind: 'lines',
         from: -1,
         xLabel: 'layer (−1: the embedding)',
         yLabel: 'part of the first key’s logit',
-        label: `Parts of the first key’s logit by layer. ${said}`,
+        label: `Parts of the first key’s logit by layer. ${caption}`,
         series: [
-          { name: 'feed-forward', color: '--sink', values: [NaN, ...found.ffn] },
-          { name: 'attention', color: '--query', values: [NaN, ...found.attention], dash: '5,3' },
-          { name: 'embedding', color: '--ink', values: [found.embedding], dash: '2,3' },
+          { name: 'feed-forward', color: '--sink', values: [NaN, ...components.ffn] },
+          {
+            name: 'attention',
+            color: '--query',
+            values: [NaN, ...components.attention],
+            dash: '5,3',
+          },
+          { name: 'embedding', color: '--ink', values: [components.embedding], dash: '2,3' },
         ],
       });
     };

@@ -25,30 +25,34 @@ export const perturbations: View = {
     const words = part(root, 'caption', 'p');
     return (frame, { group, frames }) => {
       const costs = (all: typeof frames) => {
-        const whole = all.find(isUnedited);
+        const baseline = all.find(isUnedited);
         return all.flatMap((one) =>
-          whole && one !== whole ? [{ name: settingName(one), ...costOf(one, whole) }] : [],
+          baseline && one !== baseline
+            ? [{ name: settingName(one), ...costOf(one, baseline) }]
+            : [],
         );
       };
-      const own = costs(group);
+      const ownCosts = costs(group);
       const models = new Set(frames.map(({ model }) => model.id));
-      const each = [...models].map((id) =>
+      const groups = [...models].map((id) =>
         costs(frames.filter(({ model }) => model.id === id)).map((one) => one.mean),
       );
-      const text = own.map(({ name, mean }, i) => `${i + 1}, ${name}: ${signed(mean)}`).join('; ');
+      const text = ownCosts
+        .map(({ name, mean }, i) => `${i + 1}, ${name}: ${signed(mean)}`)
+        .join('; ');
       say(words, text);
       drawChart(place, {
         from: 1,
         kind: 'bars',
         xLabel: 'change',
         yLabel: 'loss above baseline, nats',
-        domain: [Math.min(0, ...each.flat()), largest(each)],
+        domain: [Math.min(0, ...groups.flat()), largest(groups)],
         label: `${frame.model.title}. ${text}.`,
         series: [
           {
             name: 'the selected ones, then random ones',
             color: '--sink',
-            values: own.map(({ mean }) => mean),
+            values: ownCosts.map(({ mean }) => mean),
           },
         ],
       });

@@ -25,15 +25,15 @@ export const ratios: View = {
   ],
   says: (frame) => {
     const all = ratiosOf(frame);
-    const most = Math.max(...all);
-    return `${frame.title}: at most ${show(most, 1)}×, ${stateWords(all.indexOf(most))}.`;
+    const largest = Math.max(...all);
+    return `${frame.title}: at most ${show(largest, 1)}×, ${stateWords(all.indexOf(largest))}.`;
   },
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
     return (_, { frames, at }) => {
-      const said = frames.map((frame) => ratios.says(frame, at)).join('\n');
-      say(words, said);
+      const caption = frames.map((frame) => ratios.says(frame, at)).join('\n');
+      say(words, caption);
       const colors = colorsOf(frames);
       drawChart(place, {
         kind: 'lines',
@@ -41,7 +41,7 @@ export const ratios: View = {
         xLabel: 'layer',
         yLabel: '‖h₁‖ / ‖h‖',
         log: true,
-        label: `Norm of the first token’s hidden state over that of the others, by layer. ${said}`,
+        label: `Norm of the first token’s hidden state over that of the others, by layer. ${caption}`,
         series: frames.map((frame, i) => ({
           name: frame.title,
           color: colors[i]!,

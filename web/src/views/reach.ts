@@ -1,4 +1,4 @@
-/** Influence of one token: how far a change reaches, with the start token and without it. */
+/** Influence of one token: the change of later tokens when it is exchanged, with and without the start token. */
 import type { Tensor } from 'sinkscope';
 import { largest, mean, type Frame } from '../frame';
 import { sequential, type Scale } from '../plot/color';
@@ -31,14 +31,14 @@ function padded({ shape, data }: Tensor, T: number): Float32Array {
   return all;
 }
 
-/** The text with and without its start token. */
+/** Returns the text with and without its start token. */
 function sidesOf({ tensors, first, T }: Frame): Side[] {
-  const named = first.map((text) => `“${word(text)}”`).join(' ');
-  const both = [
-    [named ? `with ${named} first` : 'in the baseline', tensors.reach!],
-    [`without ${named}`, tensors.reach_bare!],
+  const startTokens = first.map((text) => `“${word(text)}”`).join(' ');
+  const variants = [
+    [startTokens ? `with ${startTokens} first` : 'in the baseline', tensors.reach!],
+    [`without ${startTokens}`, tensors.reach_bare!],
   ] as const;
-  return both.flatMap(([words, tensor]) =>
+  return variants.flatMap(([words, tensor]) =>
     tensor.data.length ? [{ words, rows: tensor.shape[0]!, data: padded(tensor, T) }] : [],
   );
 }
@@ -54,16 +54,16 @@ function sentence(frame: Frame): string {
   if (!change || !sides.length)
     return `${frame.title}: the text is too short, or has only one kind of token, so no token can be replaced.`;
   const { tensors, architecture } = frame;
-  const other = frame.tokens.find(({ id }) => id === change.token)!.text;
+  const replacement = frame.tokens.find(({ id }) => id === change.token)!.text;
   const moved = sides.map((one) => `${percent(later(one, change.at))} of its norm ${one.words}`);
   const bare = tensors.mixing_bare!.data[architecture.L];
-  const apart =
+  const difference =
     bare === undefined
       ? ''
       : ` The mean distance of a token from the mean over tokens is ${show(tensors.mixing!.data[architecture.L]!, 1)}, and ${show(bare, 1)} without the first token.`;
   return (
-    `Replacing token ${change.at}, ${quote(frame, change.at)}, by “${word(other)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
-    `token changes on average by ${moved.join(', ')}.${apart}`
+    `Replacing token ${change.at}, ${quote(frame, change.at)}, by “${word(replacement)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
+    `token changes on average by ${moved.join(', ')}.${difference}`
   );
 }
 
@@ -122,14 +122,14 @@ export const reach: View = {
         });
       };
     });
-    const own = lastOf(sidesOf);
+    const sidesFor = lastOf(sidesOf);
     return (frame, { theme, frames }) => {
-      const sides = own(frame);
+      const sides = sidesFor(frame);
       const all = frames.flatMap(({ tensors }) => [tensors.reach!.data, tensors.reach_bare!.data]);
-      const most = largest(all);
-      const scale = sequential(theme, Math.min(1, most), true);
+      const maximum = largest(all);
+      const scale = sequential(theme, Math.min(1, maximum), true);
       say(words, sentence(frame));
-      drawLegend(legend, scale, ['0', most > 1 ? '100% or more' : percent(most, 0)]);
+      drawLegend(legend, scale, ['0', maximum > 1 ? '100% or more' : percent(maximum, 0)]);
       maps.forEach((draw, i) => draw(frame, sides[i], scale));
     };
   },

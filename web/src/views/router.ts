@@ -1,5 +1,5 @@
-/** Router load: which experts a token goes through, and whether the sink token has its own. */
-import { alphaOfKey, mean, type Frame } from '../frame';
+/** Router load: the experts of each token, and whether the sink token has its own. */
+import { alphaOfKey, layerNumber, mean, numbered, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { sequential, type Scale } from '../plot/color';
 import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
@@ -15,7 +15,7 @@ function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
   return (frame.tensors.router!.data as Float32Array).subarray(at, at + E);
 }
 
-/** [E, T]: experts down, tokens across. */
+/** Returns [E, T]: experts down, tokens across. */
 export function byExpert(frame: Frame, layer: number): Float32Array {
   const { T, architecture } = frame;
   const data = new Float32Array(architecture.E * T);
@@ -24,7 +24,7 @@ export function byExpert(frame: Frame, layer: number): Float32Array {
   return data;
 }
 
-/** [L, E]: the share of tokens that chose each expert. */
+/** Returns [L, E]: the share of tokens that chose each expert. */
 export function loads(frame: Frame): Float32Array {
   const { L, E } = frame.architecture;
   const counts = new Float32Array(L * E);
@@ -45,7 +45,7 @@ export function weightsByLayer(frame: Frame, which: 'first' | 'others'): Float32
   });
 }
 
-/** Experts that a token goes through, the one with the largest weight first. */
+/** Returns the experts of a token, the one with the largest weight first. */
 export function chosenBy(frame: Frame, layer: number, token: number): number[] {
   const weights = weightsOf(frame, layer, token);
   return [...weights.entries()]
@@ -61,26 +61,26 @@ function sentence(frame: Frame, layer: number): string {
       .sort((a, b) => a - b)
       .join();
   const others = Array.from({ length: frame.T - 1 }, (_, i) => set(i + 1));
-  const alike = others.filter((one) => one === set(0)).length / others.length;
-  const like = others.length ? `; ${percent(alike, 0)} of the other tokens use the same` : '';
+  const sameShare = others.filter((one) => one === set(0)).length / others.length;
+  const like = others.length ? `; ${percent(sameShare, 0)} of the other tokens use the same` : '';
   const weights = weightsOf(frame, layer, 0);
-  const named = chosenBy(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
+  const experts = chosenBy(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
   const strongest = Math.max(...alphaOfKey(frame, 0));
   return (
-    `Layer ${layer}: the first token, ${quote(frame, 0)}, is routed to expert ${named.join(' and ')}` +
+    `Layer ${layerNumber(frame, layer)}: the first token, ${quote(frame, 0)}, is routed to expert ${experts.join(' and ')}` +
     `${like}. Its largest α₁: ${show(strongest)}.`
   );
 }
 
 function sayCell(frame: Frame, layer: number, expert: number, token: number): string {
   if (token < 0) return '';
-  const who = `token ${token} ${quote(frame, token)}`;
+  const tokenName = `token ${token} ${quote(frame, token)}`;
   if (expert < 0) {
     const names = chosenBy(frame, layer, token);
-    return `${who}: expert ${names.join(' and ')}`;
+    return `${tokenName}: expert ${names.join(' and ')}`;
   }
   const weight = weightsOf(frame, layer, token)[expert];
-  return `${who}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
+  return `${tokenName}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
 }
 
 /** Creates the places of a side's pictures, once. */
@@ -125,9 +125,9 @@ function drawTokens(
     scale,
     rowTitle: 'expert',
     colTitle: 'token',
-    // Four times as wide as high, but no narrower than square.
+    // Four times as wide as high, but at least square.
     cellShape: Math.min((4 * E) / T, Math.max(1, E / T)),
-    label: `Weights of ${E} experts for ${T} tokens in layer ${layer} of ${frame.title}.`,
+    label: `Weights of ${E} experts for ${T} tokens in layer ${layerNumber(frame, layer)} of ${frame.title}.`,
     chosen: state.query >= 0 ? { row: -1, col: state.query } : undefined,
     describe: ({ row, col }) => sayCell(frame, layer, row, col),
   });
@@ -143,7 +143,7 @@ function drawLoad(place: HTMLElement, frame: Frame, layer: number, all: Float32A
     domain: [0, 1],
     percent: true,
     label:
-      `Load of the experts in layer ${layer} of ${frame.title}: ` +
+      `Load of the experts in layer ${layerNumber(frame, layer)} of ${frame.title}: ` +
       `${[...values].map((load) => percent(load, 0)).join(', ')} of the tokens.`,
     series: [
       { name: 'tokens routed to it', color: '--query', values },
@@ -169,6 +169,7 @@ function drawLayers(
     data,
     scale,
     rowTitle: 'layer',
+    rowWords: Array.from({ length: L }, (_, l) => String(layerNumber(frame, l))),
     colTitle: 'expert',
     cellShape: 1.4,
     label: `Weights of the experts by layer, ${WHO[which]}, of ${frame.title}.`,
@@ -176,7 +177,7 @@ function drawLayers(
     describe: ({ row, col }) =>
       row < 0 || col < 0
         ? ''
-        : `layer ${row}, expert ${col}, ${WHO[which]}: ${show(data[row * E + col]!, 3)}`,
+        : `layer ${layerNumber(frame, row)}, expert ${col}, ${WHO[which]}: ${show(data[row * E + col]!, 3)}`,
   });
 }
 
@@ -200,7 +201,8 @@ export const router: View = {
   says: (frame, { layer }) => sentence(frame, layer),
   draw(root, api) {
     let head = 0;
-    const choose = (layer: number) => api.set({ layer, head });
+    let drawn: Frame | undefined;
+    const choose = (layer: number) => drawn && api.set(numbered(drawn, { layer, head }));
     const { words, legend, tokens, chart, layers } = build(root, api, choose);
     const wholeOf = lastOf((frame: Frame) => ({
       load: loads(frame),
@@ -210,16 +212,17 @@ export const router: View = {
     return (frame, options) => {
       const { theme, at } = options;
       head = at.head;
+      drawn = frame;
       const scale = sequential(theme);
-      const whole = wholeOf(frame);
+      const baseline = wholeOf(frame);
       if (shown?.of !== frame || shown.layer !== at.layer)
         shown = { of: frame, layer: at.layer, tokens: byExpert(frame, at.layer) };
       say(words, sentence(frame, at.layer));
       drawLegend(legend, scale, ['weight 0', '1']);
       drawTokens(tokens, frame, options, scale, shown.tokens);
-      drawLoad(chart, frame, at.layer, whole.load);
+      drawLoad(chart, frame, at.layer, baseline.load);
       for (const [i, { which, map }] of layers.entries())
-        drawLayers(map, frame, at.layer, scale, which, whole.layers[i]!);
+        drawLayers(map, frame, at.layer, scale, which, baseline.layers[i]!);
     };
   },
 };

@@ -5,7 +5,7 @@ import { quantity } from '../save/numbers';
 import { headWords, percent, quote } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** Keys in the order in which heads have a sink there. */
+/** Returns keys ordered by the share of heads with a sink there. */
 function strongest(frame: Frame): { key: number; sink: number }[] {
   const { data } = frame.tensors.sink_ratio!;
   return Array.from(data.subarray(0, keysOf(frame)), (sink, key) => ({ key, sink }))
@@ -35,19 +35,19 @@ export const scores: View = {
   says: (frame) => {
     if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
       return 'Which keys have a sink is not recorded.';
-    const found = strongest(frame);
-    if (!found.length) return `No key has a sink in any head of ${frame.title}.`;
-    const one = ({ key, sink }: (typeof found)[number]) => {
+    const strongestPair = strongest(frame);
+    if (!strongestPair.length) return `No key has a sink in any head of ${frame.title}.`;
+    const one = ({ key, sink }: (typeof strongestPair)[number]) => {
       const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
       return `k = ${key + 1}${name} in ${percent(sink, 0)}`;
     };
-    return `Sinks: ${found.map(one).join(', ')} of the heads.`;
+    return `Sinks: ${strongestPair.map(one).join(', ')} of the heads.`;
   },
   draw(root) {
     const words = part(root, 'caption', 'p');
     const [above, below] = [part(root, 'chart'), part(root, 'chart')];
     return (frame, { at, frames }) => {
-      const where = headWords(at, frame);
+      const headName = headWords(at, frame);
       const uniform = frame.tensors.alpha_uniform!.data.subarray(0, keysOf(frame));
       say(words, scores.says(frame, at));
       drawChart(above, {
@@ -56,9 +56,9 @@ export const scores: View = {
         xLabel: 'position k, from 1',
         yLabel: 'αₖ',
         domain: [0, 1],
-        label: `Sink score by key position, ${where} of ${frame.title}`,
+        label: `Sink score by key position, ${headName} of ${frame.title}`,
         series: [
-          { name: where, color: '--sink', values: alphas(frame, at) },
+          { name: headName, color: '--sink', values: alphas(frame, at) },
           { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
         ],
       });

@@ -1,4 +1,4 @@
-/** Secondary sinks: keys after the first that receive far more than uniform attention, and their life by layer. */
+/** Secondary sinks: keys after the first that receive far more than uniform attention, and the layers where they do. */
 import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
@@ -13,13 +13,13 @@ const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
 /** A key other than the first, with its attention. */
 export interface Key {
   readonly key: number;
-  /** By layer, the mean over heads of alpha_k over that of uniform attention. */
+  /** By layer, the mean of alpha_k over heads, as a multiple of uniform attention. */
   readonly times: readonly number[];
   /** The first layer where it receives more than `TIMES` uniform attention; -1: none. */
   readonly birth: number;
   /** The number of such layers. */
   readonly lifetime: number;
-  /** Norm of its hidden state that enters that layer, over the mean of all but the first. */
+  /** The norm of its hidden state before that layer, relative to the mean of all except the first. */
   readonly norm: number;
 }
 
@@ -41,12 +41,12 @@ export function keysByAttention(frame: Frame): Key[] {
         const heads = Array.from({ length: H }, (_, h) => alpha[(l * H + h) * T + key]!);
         return mean(heads) / uniform[key]!;
       });
-      const above = times.flatMap((x, l) => (x > TIMES ? [l] : []));
-      const birth = above[0] ?? -1;
-      const from = birth < 0 ? 0 : layerNumber(frame, birth);
-      const entering = norms.subarray(from * T, (from + 1) * T);
+      const layersAbove = times.flatMap((x, l) => (x > TIMES ? [l] : []));
+      const birth = layersAbove[0] ?? -1;
+      const firstLayer = birth < 0 ? 0 : layerNumber(frame, birth);
+      const entering = norms.subarray(firstLayer * T, (firstLayer + 1) * T);
       const norm = entering[key]! / mean(entering.filter((_, t) => t !== first));
-      return { key, times, birth, lifetime: above.length, norm };
+      return { key, times, birth, lifetime: layersAbove.length, norm };
     },
   );
   return keys.sort((a, b) => Math.max(...b.times) - Math.max(...a.times));
@@ -60,11 +60,11 @@ function sentence(frame: Frame): string {
   const sinks = keys.filter(({ lifetime }) => lifetime > 0);
   const first = mean(alphaOfKey(frame, firstKey(frame)));
   if (!Number.isFinite(first)) return 'What each key receives is not recorded.';
-  const beside = `The first key receives ${percent(first)} on average over all heads.`;
+  const comparison = `The first key receives ${percent(first)} on average over all heads.`;
   if (!sinks.length)
     return (
       `No secondary sink: after the first, ${name(most)} receives most, at most ${show(Math.max(...most.times), 1)} times ` +
-      `uniform attention in a layer. ${beside}`
+      `uniform attention in a layer. ${comparison}`
     );
   const described = sinks
     .slice(0, DRAWN)
@@ -73,7 +73,7 @@ function sentence(frame: Frame): string {
         `${name(one)} from layer ${layerNumber(frame, one.birth)} on in ${one.lifetime} layer${one.lifetime > 1 ? 's' : ''} (up to ` +
         `${show(Math.max(...one.times), 1)} times, its norm ${show(one.norm)} of the mean)`,
     );
-  return `${sinks.length} secondary sink${sinks.length > 1 ? 's' : ''}: ${described.join('; ')}. ${beside}`;
+  return `${sinks.length} secondary sink${sinks.length > 1 ? 's' : ''}: ${described.join('; ')}. ${comparison}`;
 }
 
 export const secondary: View = {
@@ -113,14 +113,14 @@ export const secondary: View = {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
     return (frame) => {
-      const said = sentence(frame);
-      say(words, said);
+      const caption = sentence(frame);
+      say(words, caption);
       drawChart(place, {
         kind: 'lines',
         xLabel: 'layer',
         yLabel: 'times uniform attention',
         domain: [0, TIMES],
-        label: `Attention on keys after the first, by layer. ${said}`,
+        label: `Attention on keys after the first, by layer. ${caption}`,
         series: keysByAttention(frame)
           .slice(0, DRAWN)
           .map(({ key, times }, i) => ({

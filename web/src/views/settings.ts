@@ -4,7 +4,7 @@ import { stateWords } from '../words';
 
 type Given = Readonly<Record<string, string | number | undefined>>;
 
-/** Short legends by the kinds of edits; the others have the labels of the package. */
+/** Short legends by the kinds of edits; other kinds have the package's labels. */
 const WORDS: Readonly<Record<string, (given: Given, labels: Given) => string>> = {
   evict: ({ policy, budget, first, positions }, labels) => {
     const placed = positions === 'cache' ? ', cache positions' : '';
@@ -16,14 +16,14 @@ const WORDS: Readonly<Record<string, (given: Given, labels: Given) => string>> =
   quantise: ({ bits, by = 'token', first = 0 }) =>
     `${bits} bits per ${by}${first ? `, first ${first} exact` : ''}`,
   clamp_channel: ({ channel, to = 'zero', value, layer, token }) => {
-    const where = token === undefined ? '' : ` of token ${token} ${stateWords(Number(layer))}`;
-    return `channel ${channel}${where} to ${to === 'value' ? value : to}`;
+    const place = token === undefined ? '' : ` of token ${token} ${stateWords(Number(layer))}`;
+    return `channel ${channel}${place} to ${to === 'value' ? value : to}`;
   },
   project: ({ direction = 'tag', from = 'stream', layer, head, seed = 1 }) => {
-    const where = layer === undefined ? '' : ` of layer ${layer}`;
-    const whose = head === undefined ? where : `${where}, head ${head}`;
-    const what = direction === 'random' ? `random directions ${seed}` : 'tag';
-    return `${what}${whose} out of the ${from}`;
+    const place = layer === undefined ? '' : ` of layer ${layer}`;
+    const whose = head === undefined ? place : `${place}, head ${head}`;
+    const removed = direction === 'random' ? `random directions ${seed}` : 'tag';
+    return `${removed}${whose} out of the ${from}`;
   },
   scale_weight: ({ matrix, row, column, factor = 0 }) =>
     `${matrix} (${row}, ${column}) × ${factor}`,
@@ -35,7 +35,7 @@ export function givenOf(frame: Frame, kind: string): Given | undefined {
   return frame.edits.find((edit) => edit.kind === kind) as Given | undefined;
 }
 
-/** The labels of the choices that an edit of this kind makes. */
+/** Returns the labels of an edit's choices. */
 export function labelsIn(
   { edits, choices }: Frame,
   kind: string,
@@ -46,21 +46,21 @@ export function labelsIn(
 export function settingName(frame: Frame): string {
   const { window, input, again } = frame.question;
   const edits = frame.edits.map((edit, i) => {
-    const known = Object.hasOwn(WORDS, edit.kind) && WORDS[edit.kind];
-    return known ? known(edit as unknown as Given, frame.choices[i]!) : frame.labels[i]!;
+    const format = Object.hasOwn(WORDS, edit.kind) && WORDS[edit.kind];
+    return format ? format(edit as unknown as Given, frame.choices[i]!) : frame.labels[i]!;
   });
   const all = [...edits, ...(window ? [`last ${window}, recomputed`] : [])];
   if (all.length) return all.join(' and ');
   if (input !== 'repeat') return UNEDITED;
-  const what = again ? frame.first.map((text) => `“${text}”`).join(' ') : 'a word';
-  return `${what}, ${frame.T - frame.first.length} times`;
+  const repeated = again ? frame.first.map((text) => `“${text}”`).join(' ') : 'a word';
+  return `${repeated}, ${frame.T - frame.first.length} times`;
 }
 
 export function isUnedited({ edits, question }: Frame): boolean {
   return !edits.length && !question.window;
 }
 
-/** A change of the loss, in nats. */
+/** Formats a change of the loss, in nats. */
 export function signed(x: number): string {
   if (!Number.isFinite(x)) return '–';
   const size = Math.abs(x).toFixed(3);
@@ -81,8 +81,8 @@ export function costOf(frame: Frame, whole: Frame): Cost {
     number[],
   ];
   if (frame.T === whole.T && own.length === other.length) {
-    const each = own.map((loss, i) => loss - other[i]!);
-    return { mean: mean(each), deviation: deviation(each) };
+    const differences = own.map((loss, i) => loss - other[i]!);
+    return { mean: mean(differences), deviation: deviation(differences) };
   }
   // Uses the tokens that both runs have read.
   const ends = Math.min(frame.T, whole.T);

@@ -39,11 +39,11 @@ export const sinks: View = {
     const verdict = judged(frame);
     if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps);
     const raw = verdict.of !== 'weights';
-    const near = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
+    const nearThreshold = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
     return (
       `${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)}` +
       `${raw ? ` both as a share and as a raw weight; rows sum to ${show(massOf(frame))} on average` : ''} (uniform ` +
-      `attention: ${percent(verdict.even, 0)})${near ? `; ${show(near, Number.isInteger(near) ? 0 : 1)} within 0.002 of ε` : ''}.`
+      `attention: ${percent(verdict.even, 0)})${nearThreshold ? `; ${show(nearThreshold, Number.isInteger(nearThreshold) ? 0 : 1)} within 0.002 of ε` : ''}.`
     );
   },
   draw(root, api) {
@@ -53,13 +53,13 @@ export const sinks: View = {
       alphaOfKey(frame, firstKey(frame)),
     );
     return (frame, options) => {
-      const said = sinks.says(frame, options.at);
-      say(words, said);
+      const caption = sinks.says(frame, options.at);
+      say(words, caption);
       draw(frame, options, {
         data: alphas(frame),
         scale: sequential(options.theme),
         symbol: alphaName(frame),
-        label: `${alphaName(frame)} by layer and head, ${frame.title}: ${said}`,
+        label: `${alphaName(frame)} by layer and head, ${frame.title}: ${caption}`,
       });
     };
   },

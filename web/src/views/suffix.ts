@@ -1,6 +1,6 @@
 /**
- * A suffix between the halves of the text that moves the sink or raises the loss of the second half: the course of
- * a search, and what random suffixes of the same length do.
+ * A suffix between the halves of the text that moves the sink or raises the loss of the second half: the course of a
+ * search, and random suffixes of the same length as control.
  */
 import { html } from 'lit';
 import type { SuffixFound, SuffixGoal } from 'sinkscope';
@@ -31,7 +31,7 @@ export interface Search {
 }
 
 /** The last search result for a frame's text. */
-const made = new WeakMap<Frame['tokens'], Search>();
+const searches = new WeakMap<Frame['tokens'], Search>();
 
 /** Converts a score of the goal: a loss, or a weight. */
 const valueOf = (goal: SuffixGoal) => (score: number) => (goal === 'away' ? -score : score);
@@ -95,9 +95,9 @@ export const suffix: View = {
   reads: ['loss'],
   fits: (frame) => !frame.recording && !isBidirectional(frame) && frame.T >= 4,
   numbers: (frame) => {
-    const one = made.get(frame.tokens);
-    if (!one?.found) return [];
-    const { found, scores, goal } = one;
+    const search = searches.get(frame.tokens);
+    if (!search?.found) return [];
+    const { found, scores, goal } = search;
     const { none, random, shuffled } = found;
     const value = valueOf(goal);
     return [
@@ -111,23 +111,23 @@ export const suffix: View = {
       ]),
     ];
   },
-  says: (frame) => sentence(made.get(frame.tokens) ?? { goal: 'loss', scores: [] }),
+  says: (frame) => sentence(searches.get(frame.tokens) ?? { goal: 'loss', scores: [] }),
   draw(root, api) {
     const { showJob } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
       const { state } = options;
       const context = { state: { value: state }, set: api.set };
-      const one = made.get(frame.tokens);
-      const most = Math.max(1, frame.architecture.context - frame.T);
+      const search = searches.get(frame.tokens);
+      const limit = Math.max(1, frame.architecture.context - frame.T);
       showJob(job, 'Search', suffix.says(frame, options.at), {
         settings: html`${segmented('goal', GOALS, state.goal, (goal) => api.set({ goal }))}
-        ${numberField('tokens', 'suffix', context, most)}`,
-        progress: `step ${one?.scores.length ?? 0} of ${STEPS}`,
+        ${numberField('tokens', 'suffix', context, limit)}`,
+        progress: `step ${search?.scores.length ?? 0} of ${STEPS}`,
       });
-      picture.hidden = !one;
-      if (!one) return;
-      const { goal, scores, found } = one;
+      picture.hidden = !search;
+      if (!search) return;
+      const { goal, scores, found } = search;
       const value = valueOf(goal);
       const level = (name: string, score: number, dash: string) => ({
         name,
@@ -156,7 +156,7 @@ export const suffix: View = {
       });
     };
     return createJob(root, api, {
-      made,
+      made: searches,
       settings: ['goal', 'suffix'],
       run: (frame, state, signal, onMade) => search(frame, state, api, signal, onMade),
       draw,

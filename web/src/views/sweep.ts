@@ -7,7 +7,7 @@ import { quantity } from '../save/numbers';
 import { costOf, givenOf, isUnedited, labelsIn, settingName, type Cost } from './settings';
 import { part, say, type View } from '../page/view';
 
-/** Edits that are swept, and along what. */
+/** Edits with a sweep, and the parameter that varies. */
 const AXES = [
   { kind: 'evict', parameter: 'budget', label: 'keys kept' },
   { kind: 'quantise', parameter: 'bits', label: 'bits' },
@@ -26,15 +26,15 @@ function plain(name: string) {
   return (frame: Frame): Cost | undefined => {
     const tensor = frame.tensors[name];
     if (!tensor) return undefined;
-    const each = frame.perPrompt[name] ?? [];
-    return { mean: tensor.data[0]!, deviation: frame.spread[name]?.[0] ?? deviation(each) };
+    const promptValues = frame.perPrompt[name] ?? [];
+    return { mean: tensor.data[0]!, deviation: frame.spread[name]?.[0] ?? deviation(promptValues) };
   };
 }
 
-/** |x' − x| / |x| of the numbers that were rounded, mean over the layers that round any. */
+/** |x' − x| / |x| of the rounded numbers, mean over the layers with any. */
 export function errorOf({ tensors: { quantise_error, weight_error } }: Frame): number {
-  const each = Array.from((quantise_error ?? weight_error)?.data ?? []).filter(Number.isFinite);
-  return each.length ? mean(each) : NaN;
+  const errors = Array.from((quantise_error ?? weight_error)?.data ?? []).filter(Number.isFinite);
+  return errors.length ? mean(errors) : NaN;
 }
 
 /** The quantities that can be drawn. */
@@ -131,17 +131,18 @@ export const sweep: View = {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
     return (frame, { group, frames, state }) => {
-      const whole = group.find(isUnedited);
+      const baseline = group.find(isUnedited);
       const points = group.flatMap((one) => {
-        const found = axisOf(one);
-        return found ? [{ one, ...found }] : [];
+        const axis = axisOf(one);
+        return axis ? [{ one, ...axis }] : [];
       });
-      const there = MEASURES.filter(({ of }) => points.some(({ one }) => of(one, whole)));
-      const measure = there.find(({ name }) => name === state.measure) ?? there[0] ?? MEASURES[0]!;
+      const available = MEASURES.filter(({ of }) => points.some(({ one }) => of(one, baseline)));
+      const measure =
+        available.find(({ name }) => name === state.measure) ?? available[0] ?? MEASURES[0]!;
       render(
         segmented(
           'Quantity',
-          there.map(({ name, short, label }) => [name, short, label] as const),
+          available.map(({ name, short, label }) => [name, short, label] as const),
           measure.name,
           (name) => set({ measure: name }),
           true,
@@ -155,7 +156,7 @@ export const sweep: View = {
       }
       const series = [...lines].map(([name, own], i): Series => {
         const sorted = [...own].sort((a, b) => a.at - b.at);
-        const values = sorted.map(({ one }) => measure.of(one, whole));
+        const values = sorted.map(({ one }) => measure.of(one, baseline));
         return {
           name,
           color: `--run-${(i % 6) + 1}`,
@@ -167,8 +168,10 @@ export const sweep: View = {
       });
       // All charts of the figure share the scale of the quantity.
       const ends = frames.flatMap((one) => {
-        const own = frames.find((other) => other.model.id === one.model.id && isUnedited(other));
-        const value = axisOf(one) && measure.of(one, own)?.mean;
+        const baseline = frames.find(
+          (other) => other.model.id === one.model.id && isUnedited(other),
+        );
+        const value = axisOf(one) && measure.of(one, baseline)?.mean;
         return Number.isFinite(value) ? [value!] : [];
       });
       const best = series.map(({ name, values }) => `${name} ${last(values)}`).join(', ');

@@ -15,16 +15,16 @@ function sentence(frame: Frame, at: Head): string {
     Float32Array,
   ];
   const i = at.layer * H + at.head;
-  const known = Array.from(stream, (x) => (Number.isFinite(x) ? x : -1));
-  const most = indexOfMost(known);
-  const own =
+  const finite = Array.from(stream, (x) => (Number.isFinite(x) ? x : -1));
+  const largest = indexOfMost(finite);
+  const headShare =
     `${capital(headWords(at))}: ${percent(share[i]!)} of what the head mixes for the other tokens lies along the first ` +
     'token’s value';
-  if (known[most]! < 0) return `${own}.`;
-  const name = headName(headAt(most, H));
+  if (finite[largest]! < 0) return `${headShare}.`;
+  const name = headName(headAt(largest, H));
   return (
-    `${own}, and ${percent(stream[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
-    `of it; most of all heads: ${percent(stream[most]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
+    `${headShare}, and ${percent(stream[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
+    `of it; most of all heads: ${percent(stream[largest]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
     `have ${percent(1 / frame.architecture.D)} on average.`
   );
 }
@@ -48,13 +48,13 @@ export const tags: View = {
     const draw = createHeadMap(root, api);
     const words = part(root, 'caption', 'p');
     return (frame, options) => {
-      const said = sentence(frame, options.at);
-      say(words, said);
+      const caption = sentence(frame, options.at);
+      say(words, caption);
       draw(frame, options, {
         data: dataOf(frame, 'tag_share'),
         scale: sequential(options.theme),
         symbol: 'share along v₁',
-        label: `Share of what a head mixes along v₁ by layer and head, ${frame.title}: ${said}`,
+        label: `Share of what a head mixes along v₁ by layer and head, ${frame.title}: ${caption}`,
       });
     };
   },

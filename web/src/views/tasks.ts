@@ -7,16 +7,16 @@ import { labelled } from '../save/numbers';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
 
-/** Tasks that were measured, and the share of all work that is done. */
+/** The measured tasks, and the finished share of all work. */
 interface Measured {
   readonly found: readonly TaskFound[];
   readonly share: number;
 }
 
 /** The last measurement of a frame's model and prompts. */
-const made = new WeakMap<Frame['tokens'], Measured>();
+const results = new WeakMap<Frame['tokens'], Measured>();
 
-const foundOf = (frame: Frame) => made.get(frame.tokens)?.found ?? [];
+const foundOf = (frame: Frame) => results.get(frame.tokens)?.found ?? [];
 
 /** The conditions' names in a file and on an axis. */
 const CONDITIONS = [
@@ -54,11 +54,11 @@ function sentenceOf(task: TaskFound): string {
   const { baseline, first, other, unseen, chance, can, prompts } = task;
   const name = taskName(task);
   const start = `${name[0]!.toUpperCase()}${name.slice(1)} (${prompts} prompt${prompts === 1 ? '' : 's'}): `;
-  const with_ = withError(scoreOf(baseline));
+  const baselineScore = withError(scoreOf(baseline));
   if (!can)
-    return `${start}the model cannot do this, its accuracy is ${with_}, by chance ${percent(chance)}.`;
+    return `${start}the model cannot do this, its accuracy is ${baselineScore}, by chance ${percent(chance)}.`;
   return (
-    `${start}accuracy is ${with_}, by chance ${percent(chance)}. With the first key evicted it ` +
+    `${start}accuracy is ${baselineScore}, by chance ${percent(chance)}. With the first key evicted it ` +
     `${movement(scoreOf(first))}, with another key evicted it ${movement(scoreOf(other))}, with the first key hidden from ` +
     `the start it ${movement(scoreOf(unseen))}.`
   );
@@ -81,7 +81,7 @@ export const tasks: View = {
   conditions: ({ title, sequences }) => ({
     class: 'counterfactual',
     title: `${title}, with and without a key`,
-    // Unlike the loss of each token, which is the first prompt's.
+    // The number of prompts, unlike the loss by token, which shows the first prompt.
     sequences,
     setting: 'prompts of its own for each task, counted in its sentence',
   }),
@@ -106,12 +106,12 @@ export const tasks: View = {
     const { showJob } = jobParts(root);
     const picture = part(root, 'plot');
     const draw = (frame: Frame, options: DrawOptions, job: Job) => {
-      const found = foundOf(frame);
+      const taskScores = foundOf(frame);
       showJob(job, 'Measure', tasks.says(frame, options.at), {
-        progress: percent(made.get(frame.tokens)?.share ?? 0, 0),
+        progress: percent(results.get(frame.tokens)?.share ?? 0, 0),
       });
-      picture.hidden = !found.length;
-      if (!found.length) return;
+      picture.hidden = !taskScores.length;
+      if (!taskScores.length) return;
       drawChart(picture, {
         kind: 'points',
         xLabel: '',
@@ -120,7 +120,7 @@ export const tasks: View = {
         percent: true,
         domain: [0, 0.1],
         label: tasks.says(frame, options.at) || 'The tasks so far.',
-        series: found.map((task, i) => {
+        series: taskScores.map((task, i) => {
           const scores = CONDITIONS.map(([key]) => scoreOf(task[key]));
           return {
             name: taskName(task) + (task.can ? '' : ' (cannot)'),
@@ -132,16 +132,16 @@ export const tasks: View = {
       });
     };
     return createJob(root, api, {
-      made,
+      made: results,
       settings: [],
       run: async (frame, _, signal, onMade) => {
-        let now: Measured = { found: [], share: 0 };
-        const note = (change: Partial<Measured>) => onMade((now = { ...now, ...change }));
+        let progress: Measured = { found: [], share: 0 };
+        const note = (change: Partial<Measured>) => onMade((progress = { ...progress, ...change }));
         await api.measure(
           'tasks',
           { frame, signal },
           {
-            onTask: (task) => note({ found: [...now.found, task] }),
+            onTask: (task) => note({ found: [...progress.found, task] }),
             onShare: (share) => note({ share }),
           },
         );

@@ -37,7 +37,7 @@ const answers = signal(0);
 /** Counts the logs that have loaded. */
 const logs = signal(0);
 /** Models whose logs are loading. */
-const asked = new Set<string>();
+const requested = new Set<string>();
 /** The long runs of the shown models that have logs of several seeds. */
 const long = new Map<string, readonly SeedRun[]>();
 /** Sink_1 of a hub's visited checkpoints, by question. */
@@ -46,7 +46,7 @@ const visits = new Map<string, Map<number, number>>();
 /** The conditions of a checkpoint's numbers. */
 const MEASURED = ` (exact weights, ${MEASURED_ON.sequences} held-out sequences, T = ${MEASURED_ON.T}, ε = ${MEASURED_ON.eps}, BOS first)`;
 
-/** A share of heads, in percent, that is hardly any. */
+/** A share of heads in percent below which hardly a head has a sink. */
 const HARDLY = 10;
 
 /** Returns the model of the zoo and the step of a frame; trained weights have no step. */
@@ -61,13 +61,16 @@ function visited(
   const at = checkpointOf(frame.model.id);
   if (!at) return undefined;
   const key = `${at.repository} ${frame.class} ${frame.edits.length} ${keyOf(frame.question)}`;
-  const known = visits.get(key) ?? new Map<number, number>();
-  if (!frame.generated) known.set(at.step, judged(frame).sink);
-  visits.set(key, known);
-  return { repository: at.repository, visits: new Map([...known].sort(([a], [b]) => a - b)) };
+  const visitedSteps = visits.get(key) ?? new Map<number, number>();
+  if (!frame.generated) visitedSteps.set(at.step, judged(frame).sink);
+  visits.set(key, visitedSteps);
+  return {
+    repository: at.repository,
+    visits: new Map([...visitedSteps].sort(([a], [b]) => a - b)),
+  };
 }
 
-/** The spread over seeds, of the models that are shown. */
+/** Returns the spread over seeds of the shown models. */
 function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
   const ids = [...new Set(frames.map((frame) => walkOf(frame).id))];
   return ids.flatMap((id, i): Series[] => {
@@ -92,7 +95,7 @@ function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
 
 function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
   const shown = new Set(frames.map((frame) => walkOf(frame).id));
-  const own = read.peek().map((course): Series => {
+  const zooLines = read.peek().map((course): Series => {
     const points = lineOf(course, quantity);
     const { color, dash } = course.style;
     return {
@@ -108,20 +111,20 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
     quantity.name !== 'sink_1'
       ? []
       : frames.flatMap((frame, i): Series[] => {
-          const found = visited(frame);
-          if (!found) return [];
-          const values = [...found.visits.values()].map((sink) => 100 * sink);
+          const points = visited(frame);
+          if (!points) return [];
+          const values = [...points.visits.values()].map((sink) => 100 * sink);
           return [
             {
-              name: `${found.repository}, visited steps`,
+              name: `${points.repository}, visited steps`,
               color: styleOf(read.peek().length + i).color,
-              places: [...found.visits.keys()],
+              places: [...points.visits.keys()],
               values,
             },
           ];
         });
   // The shown runs are drawn on top of the others.
-  return [...bands(frames, quantity), ...own, ...others].sort(
+  return [...bands(frames, quantity), ...zooLines, ...others].sort(
     (a, b) => Number(Boolean(b.faint)) - Number(Boolean(a.faint)),
   );
 }
@@ -143,34 +146,34 @@ export function emergence(frame: Frame):
   const points = course ? lineOf(course, sink) : [];
   if (!points.length) return undefined;
   const last = points.at(-1)!.value;
-  const most = Math.max(...points.map(({ value }) => value));
+  const maximum = Math.max(...points.map(({ value }) => value));
   const { step } = points.find(({ value }) => value >= last / 2)!;
-  return { isNone: most < HARDLY, step, from: points[0]!.value, last };
+  return { isNone: maximum < HARDLY, step, from: points[0]!.value, last };
 }
 
-/** The checkpoint of the weights, and the outcomes of other seeds. @param outcomes all, if absent */
+/** Returns sentences about the checkpoint of the weights, and about other seeds. @param outcomes all, if absent */
 function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const { id, step } = walkOf(frame);
   const course = read.peek().find((one) => one.id === id);
-  const over = seedRunsOf(frame, outcomes);
-  if (!course) return over;
+  const seedStats = seedRunsOf(frame, outcomes);
+  if (!course) return seedStats;
   const { checkpoints, seed } = course.timeline;
   const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
-  const said = QUANTITIES.slice(0, 3).map(
+  const phrases = QUANTITIES.slice(0, 3).map(
     (one) => `${one.title} ${valueWords(at.measured[one.inCheckpoint], one)}`,
   );
   return [
-    `${course.title}, seed ${seed}, at step ${at.step.toLocaleString('en')}: ${said.join(', ')}${MEASURED}.`,
+    `${course.title}, seed ${seed}, at step ${at.step.toLocaleString('en')}: ${phrases.join(', ')}${MEASURED}.`,
     // Its logs may still be loading.
-    ...(over.length || (SEEDS[id]?.length && !long.get(id)?.length)
-      ? over
+    ...(seedStats.length || (SEEDS[id]?.length && !long.get(id)?.length)
+      ? seedStats
       : ['One seed: the variation between seeds is unknown.']),
   ];
 }
 
 function seedRunsOf(frame: Frame, outcomes?: readonly Outcome[]): string[] {
-  const said = seedWords(long.get(walkOf(frame).id) ?? [], outcomes);
-  return said ? [said] : [];
+  const seedNote = seedWords(long.get(walkOf(frame).id) ?? [], outcomes);
+  return seedNote ? [seedNote] : [];
 }
 
 export const training: View = {
@@ -195,7 +198,7 @@ export const training: View = {
     const { id } = walkOf(frame);
     const course = read.peek().find((one) => one.id === id);
     return QUANTITIES.flatMap((quantity) => {
-      const over = bandOf(long.get(id) ?? [], quantity.inSeeds);
+      const seedBand = bandOf(long.get(id) ?? [], quantity.inSeeds);
       const ofRun: (readonly [string, readonly Point[]])[] = course
         ? [
             [quantity.name, lineOf(course, quantity)],
@@ -205,10 +208,10 @@ export const training: View = {
       const ofSeeds = (['mean', 'low', 'high', 'seeds'] as const).map(
         (name): readonly [string, readonly Point[]] => [
           `${quantity.name}_over_seeds_${name}`,
-          over.map((at) => ({ step: at.step, value: at[name] })),
+          seedBand.map((at) => ({ step: at.step, value: at[name] })),
         ],
       );
-      return [...ofRun, ...(over.length ? ofSeeds : [])].map(([name, points]) => ({
+      return [...ofRun, ...(seedBand.length ? ofSeeds : [])].map(([name, points]) => ({
         name,
         axes: ['step'],
         shape: [points.length],
@@ -220,7 +223,7 @@ export const training: View = {
   isComing: (frame) => {
     void answers.value;
     const { id } = walkOf(frame);
-    return !isRead.value || asked.has(id);
+    return !isRead.value || requested.has(id);
   },
   says: (frame) => {
     // The sentence depends on them, and rooms that repeat it follow.
@@ -247,7 +250,7 @@ export const training: View = {
       for (const { id } of frames.map(walkOf)) {
         if (long.has(id)) continue;
         long.set(id, []);
-        asked.add(id);
+        requested.add(id);
         // Without a network the logs are missing, and the rest works.
         void seedRuns(id)
           .then(
@@ -260,7 +263,7 @@ export const training: View = {
             () => long.delete(id),
           )
           .finally(() => {
-            asked.delete(id);
+            requested.delete(id);
             answers.value++;
           });
       }
@@ -284,14 +287,17 @@ export const training: View = {
         const { inSeeds: outcome, ...as } = quantity;
         const unit = as.unit === '%' ? '%' : as.unit && ` ${as.unit}`;
         const lines = frames.flatMap((one) => sentences(one, [{ ...as, name: outcome, unit }]));
-        const each = [...new Set(lines)];
+        const uniqueLines = [...new Set(lines)];
         // The conditions of the measurement are stated once, after the last model.
-        const isLast = (i: number) => !each.slice(i + 1).some((one) => one.includes(MEASURED));
-        const said = each.map((one, i) => (isLast(i) ? one : one.replace(MEASURED, ''))).join('\n');
-        say(words, said);
-        // The models that the reader has chosen, this one's twin among them.
+        const isLast = (i: number) =>
+          !uniqueLines.slice(i + 1).some((one) => one.includes(MEASURED));
+        const captions = uniqueLines
+          .map((one, i) => (isLast(i) ? one : one.replace(MEASURED, '')))
+          .join('\n');
+        say(words, captions);
+        // The chosen models, including this one's twin.
         const chosen = read.peek().filter(({ id }) => state.shown.includes(id));
-        const beside = new Set(chosen.map(({ title }) => title));
+        const titles = new Set(chosen.map(({ title }) => title));
         const { step } = walkOf(frame);
         const of = frame.model.step?.of ?? read.peek()[0]?.timeline.checkpoints.at(-1)?.step;
         drawChart(chart, {
@@ -302,9 +308,9 @@ export const training: View = {
           ...(quantity.log ? { log: true } : {}),
           ...(quantity.domain ? { domain: quantity.domain } : {}),
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? of ?? NaN,
-          label: `${quantity.title} by training step. ${said}`,
+          label: `${quantity.title} by training step. ${captions}`,
           series: series(frames, quantity).filter(
-            (one) => !isAnswered || door.open || beside.has(one.name) || !(one.faint ?? one.band),
+            (one) => !isAnswered || door.open || titles.has(one.name) || !(one.faint ?? one.band),
           ),
           onChoose: (place) =>
             root.dispatchEvent(

@@ -43,7 +43,7 @@ const HIDDEN_KEYS = {
 } as const;
 
 /** The last course for a frame's tokens; sentences and files describe it. */
-const made = new WeakMap<Frame['tokens'], Made>();
+const courses = new WeakMap<Frame['tokens'], Made>();
 
 /** Runs a course and reports each step. */
 async function run(
@@ -94,18 +94,18 @@ export const unmasking: View = {
         }
       : {},
   numbers: (frame) => {
-    const one = made.get(frame.tokens);
-    return one ? quantities(one.course, one.tokenizer) : [];
+    const current = courses.get(frame.tokens);
+    return current ? quantities(current.course, current.tokenizer) : [];
   },
   says: (frame) => {
     if (!isMasked(frame))
       return `The tokenizer of ${frame.model.title} names no mask token: nothing can be masked.`;
-    const one = made.get(frame.tokens);
-    if (!one) return '';
-    const { course } = one;
+    const current = courses.get(frame.tokens);
+    if (!current) return '';
+    const { course } = current;
     const isWhole = course.steps.length === course.count;
     return isWhole
-      ? sentence(course, one.tokenizer)
+      ? sentence(course, current.tokenizer)
       : `Step ${course.steps.length} of ${course.count}.`;
   },
   draw(root, api) {
@@ -121,16 +121,16 @@ export const unmasking: View = {
     };
     const map = createHeatmap(picture, { onChoose: ({ row }) => go(row) });
     const slider = (count: number) => {
-      const said = `step ${step + 1} of ${count}`;
+      const label = `step ${step + 1} of ${count}`;
       return html`<label class="range"
-        ><span>${said}</span>
+        ><span>${label}</span>
         <input
           type="range"
           min="0"
           max=${count - 1}
           .value=${live(String(step))}
           aria-label="Step of unmasking"
-          aria-valuetext=${said}
+          aria-valuetext=${label}
           @input=${(event: Event) => go(Number((event.target as HTMLInputElement).value))}
       /></label>`;
     };
@@ -138,9 +138,9 @@ export const unmasking: View = {
       redraw = job.draw;
       const { state, theme } = options;
       const context = { state: { value: state }, set: api.set };
-      const one = made.get(frame.tokens);
+      const current = courses.get(frame.tokens);
       controls.hidden = !isMasked(frame);
-      const count = one?.course.steps.length ?? 0;
+      const count = current?.course.steps.length ?? 0;
       step = Math.max(0, Math.min(step, count - 1));
       showJob(job, 'Unmask', unmasking.says(frame, options.at), {
         settings: html`${numberField('masked positions', 'masked', context, frame.architecture.context - 1)}
@@ -148,9 +148,9 @@ export const unmasking: View = {
         ${segmented('hidden key', HIDES, state.without, (without) => api.set({ without }))}
         ${count > 1 ? slider(count) : nothing}`,
       });
-      for (const place of [legend, text, picture]) place.hidden = !one;
-      if (!one) return;
-      const { course, data, tokenizer } = one;
+      for (const place of [legend, text, picture]) place.hidden = !current;
+      if (!current) return;
+      const { course, data, tokenizer } = current;
       const T = course.tokens.length;
       const scale = sequential(theme, largest([data]));
       drawLegend(legend, scale, ['mean α = 0', show(scale.high, 3)]);
@@ -169,8 +169,8 @@ export const unmasking: View = {
           if (row < 0 || row >= count) return '';
           const place = col < 0 ? course.steps[row]!.sink.place : col;
           const alpha = show(data[row * T + place]!, 3);
-          const what = named(course, row, place, tokenizer);
-          return `step ${row + 1}, ${what}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
+          const words = named(course, row, place, tokenizer);
+          return `step ${row + 1}, ${words}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
         },
       });
       render(
@@ -184,7 +184,7 @@ export const unmasking: View = {
       );
     };
     return createJob(root, api, {
-      made,
+      made: courses,
       settings: ['masked', 'denoise', 'without'],
       run: (frame, state, signal, onMade) =>
         run(frame, state, api, signal, (one) => {

@@ -9,7 +9,7 @@ export interface Course {
   readonly frame: Frame;
   /** The tokens before the first step. */
   readonly tokens: readonly Token[];
-  /** The key that each step hides from every query while places are chosen. */
+  /** The key that each step hides from every query while it chooses positions. */
   readonly without?: 'strongest' | 'random';
   /** The number of requested steps. */
   readonly count: number;
@@ -29,8 +29,8 @@ export function hide({ tokens, architecture, maskToken }: Frame, count: number):
   const room = architecture.context - ends.length;
   const places = Math.min(count, room - 1);
   const hidden = { id: maskToken!, text: HIDDEN, start: 0, end: 0, special: false };
-  const kept = tokens.slice(0, Math.min(end, room - places));
-  return [...kept, ...Array.from({ length: places }, () => hidden), ...ends];
+  const visibleTokens = tokens.slice(0, Math.min(end, room - places));
+  return [...visibleTokens, ...Array.from({ length: places }, () => hidden), ...ends];
 }
 
 /** A position after a step. */
@@ -86,10 +86,10 @@ export function named(
   tokenizer: Pick<Tokenizer, 'piece'>,
 ) {
   if (isHidden(course, s, place)) return `position ${place} (masked)`;
-  const kept = course.tokens[place]!.text;
-  const before = course.steps[s - 1]?.tokens[place];
+  const original = course.tokens[place]!.text;
+  const previous = course.steps[s - 1]?.tokens[place];
   const isKept = !fillings(course).has(place);
-  return `position ${place} “${readable(isKept ? kept : tokenizer.piece(before!))}”`;
+  return `position ${place} “${readable(isKept ? original : tokenizer.piece(previous!))}”`;
 }
 
 const WITHOUT = {
@@ -109,9 +109,9 @@ function attended(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
   const alphas = steps.map(({ sink }) => sink.alpha);
   const [least, most] = [Math.min(...alphas), Math.max(...alphas)].map((alpha) => show(alpha, 3));
   const range = least === most ? least : `${least} to ${most}`;
-  const even = show(1 / course.tokens.length, 3);
+  const uniformShare = show(1 / course.tokens.length, 3);
   const all = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
-  const share = `It receives ${range} of all attention; uniform attention would give each token ${even}.`;
+  const share = `It receives ${range} of all attention; uniform attention would give each token ${uniformShare}.`;
   const [first, last] = [0, steps.length - 1].map((s) =>
     named(course, s, steps[s]!.sink.place, tokenizer),
   );
@@ -132,7 +132,7 @@ export function alphas({ steps, count, tokens }: Course): Float32Array {
   return data;
 }
 
-/** Everything that the view shows. */
+/** Returns all numbers that the view shows. */
 export function quantities(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): Quantity[] {
   const { steps, tokens } = course;
   const [S, T] = [steps.length, tokens.length];

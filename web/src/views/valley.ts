@@ -50,8 +50,8 @@ export const valley: View = {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
     return (_, { frames, at }) => {
-      const said = frames.map((frame) => valley.says(frame, at)).join('\n');
-      say(words, said);
+      const caption = frames.map((frame) => valley.says(frame, at)).join('\n');
+      say(words, caption);
       const colors = colorsOf(frames);
       drawChart(place, {
         kind: 'lines',
@@ -59,7 +59,7 @@ export const valley: View = {
         xLabel: 'layer',
         yLabel: 'matrix entropy; dashed without the first token',
         domain: [0, 1],
-        label: `Matrix entropy by layer. ${said}`,
+        label: `Matrix entropy by layer. ${caption}`,
         series: frames.flatMap((frame, i) =>
           [
             ['matrix_entropy', ''],

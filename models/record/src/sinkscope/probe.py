@@ -47,6 +47,7 @@ class Facts:
     from_weights: bool = False  # maps from another program, whose rows may lack the share of a sink logit
     # the first and the last key that each query of the first prompt sees in each layer, [T]
     reach: tuple[tuple[Tensor, Tensor], ...] = ()
+    U: int = 0  # width of values; 0: unknown
 
     @property
     def sinks(self) -> bool:
@@ -251,6 +252,7 @@ class Probe:
             members,
             wide,
             tuple(seen.path for seen in self.calls),
+            U=max(values),
             reach=tuple((first, last) for first, last, _ in self.ranges),
         )
 

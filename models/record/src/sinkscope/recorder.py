@@ -531,6 +531,8 @@ class Recorder:
             "operation": facts.operation,
             **facts.mask(),
         }
+        if facts.U not in (0, facts.K):
+            model["U"] = facts.U
         if facts.layers != list(range(facts.blocks)):
             model |= {"blocks": facts.blocks, "layers": facts.layers}
         if facts.softcap is not None:

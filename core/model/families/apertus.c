@@ -1,0 +1,59 @@
+/*
+ * apertus: llama with norms of queries and keys by heads, norms under names of their own, and a
+ * feed-forward without gate whose activation, xIELU, has a learned curve in each layer.
+ */
+#include "../../math/scalar.h"
+#include "family.h"
+
+void ss_apertus_read(ss_arch *arch, ss_json *json) {
+    ss_llama_defaults defaults = {
+        .context = 65536, .theta = 12e6, .norm_eps = 1e-5, .activation = "xielu"};
+    ss_read_llama_like(arch, json, &defaults);
+    ss_read_llama_rotary(arch, json);
+    if (!ss_rope_object(json)) {
+        arch->rotary.scaling = SS_ROPE_LLAMA3;
+        arch->rotary.factor = 8.0;
+        arch->rotary.original = 8192.0;
+        arch->rotary.low = 1.0;
+        arch->rotary.high = 4.0;
+    }
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->qk_norm = SS_QK_NORM_HEAD;
+    arch->ffn = SS_FFN_PLAIN;
+    ss_check_plain(arch, json, "hidden_act");
+}
+
+static float softplus(float x) {
+    return (float)ss_log(1.0 + ss_exp_double((double)x));
+}
+
+#define CURVE "layers.%d.mlp.act_fn."
+
+static void load_curve(ss_ffn *ffn, ss_loader *loader) {
+    const float *above = ss_load_numbers(loader, CURVE "alpha_p", 0, 1);
+    const float *below = ss_load_numbers(loader, CURVE "alpha_n", 0, 1);
+    const float *beta = ss_load_numbers(loader, CURVE "beta", 0, 0);
+    const float *eps = ss_load_numbers(loader, CURVE "eps", 0, 0);
+    float *curve = ss_load_ones(loader, 4);
+    if (!above || !below || !beta || !eps || !curve) return;
+    curve[0] = softplus(*above);
+    curve[1] = *beta + softplus(*below);
+    curve[2] = *beta;
+    curve[3] = *eps;
+    ffn->curve = curve;
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D;
+    ss_load_norm(loader, &layer->attention_norm, "layers.%d.attention_layernorm", false, D);
+    ss_load_llama_heads(layer, loader, arch);
+    ss_load_norm(loader, &layer->ffn_norm, "layers.%d.feedforward_layernorm", false, D);
+    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
+    if (arch->activation == SS_ACTIVATION_XIELU) load_curve(&layer->ffn, loader);
+}
+
+void ss_apertus_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_layer);
+}

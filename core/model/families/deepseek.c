@@ -1,0 +1,332 @@
+/*
+ * deepseek_v2 and deepseek_v3: latent attention, whose keys and values are made of one compressed
+ * vector, and experts of which one or more serve every token, after some layers without experts.
+ * dots1: the experts of deepseek_v3 with the attention of qwen3. mimo_v2_flash: the same experts
+ * without a shared one; layers with a window have twice the key/value heads, and sink logits.
+ */
+#include "../rotary.h"
+#include "family.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Refuses another value of a text that published configs have and that says how experts are
+ * chosen. */
+static void check_text(ss_json *json, const char *key, const char *expected) {
+    const char *text = ss_json_text(json, key, expected);
+    if (strcmp(text, expected)) ss_json_refuse(json, key, expected, text);
+}
+
+/* ---- experts ------------------------------------------------------------------------------- */
+
+typedef struct experts {
+    int E, top_k, F, shared, dense; /* defaults; 0: required, or no dense layers */
+    bool unshared;                  /* no expert serves every token */
+    int groups, top_groups;
+    double scale;
+} experts;
+
+static void read_groups(ss_arch *arch, ss_json *json, const experts *standard) {
+    int groups = ss_json_int(json, "n_group", standard->groups, 1, arch->E);
+    arch->router_top_groups = ss_json_int(json, "topk_group", standard->top_groups, 1, groups);
+    arch->router_groups = groups;
+    if (arch->E % groups || arch->E / groups < arch->router_best)
+        ss_json_refuse(json, "n_group", "groups of as many experts, two or more", "another number");
+    else if (arch->top_k > arch->router_top_groups * (arch->E / groups))
+        ss_json_refuse(json, "num_experts_per_tok", "no more than topk_group groups have", "more");
+}
+
+static void read_shared(ss_arch *arch, ss_json *json, const experts *standard) {
+    if (standard->unshared) return;
+    int shared = standard->shared ? standard->shared : SS_JSON_REQUIRED;
+    arch->shared_F =
+        arch->F * ss_json_int(json, "n_shared_experts", shared, 1, SS_FFN_MAX / arch->F);
+    int dense = ss_json_int(json, "first_k_dense_replace", standard->dense, 0, SS_LAYERS_MAX);
+    for (int l = 0; l < dense && l < arch->L; l++) arch->dense[l] = true;
+}
+
+static void read_experts(ss_arch *arch, ss_json *json, const experts *standard) {
+    arch->E = ss_json_int(json, "n_routed_experts", standard->E ? standard->E : SS_JSON_REQUIRED, 1,
+                          SS_EXPERTS_MAX);
+    int top_k = standard->top_k ? standard->top_k : SS_JSON_REQUIRED;
+    arch->top_k = ss_json_int(json, "num_experts_per_tok", top_k, 1, arch->E);
+    arch->dense_F = arch->F;
+    arch->F = ss_json_int(json, "moe_intermediate_size", standard->F, 1, SS_FFN_MAX);
+    read_shared(arch, json, standard);
+    arch->router_scale =
+        (float)ss_json_number(json, "routed_scaling_factor", standard->scale, 1e-6, 1e6);
+    if (ss_json_int(json, "moe_layer_freq", 1, 1, SS_LAYERS_MAX) > 1)
+        ss_json_refuse(json, "moe_layer_freq", "1", "more");
+}
+
+/* The router of deepseek_v3. */
+static void read_sigmoid_experts(ss_arch *arch, ss_json *json, const experts *standard,
+                                 bool normed) {
+    read_experts(arch, json, standard);
+    check_text(json, "scoring_func", "sigmoid");
+    check_text(json, "topk_method", "noaux_tc");
+    arch->router = SS_ROUTER_SIGMOID;
+    arch->router_best = 2;
+    arch->router_shares = !ss_json_bool(json, "norm_topk_prob", normed);
+    read_groups(arch, json, standard);
+}
+
+static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    if (arch->dense[loader->layer]) {
+        ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->dense_F);
+        return;
+    }
+    ss_load_linear(loader, &layer->router, "layers.%d.mlp.gate", false, (size_t)arch->D,
+                   (size_t)arch->E);
+    if (arch->router == SS_ROUTER_SIGMOID)
+        layer->router_bias = ss_load_numbers(loader, "layers.%d.mlp.gate.e_score_correction_bias",
+                                             0, (size_t)arch->E);
+    layer->experts = ss_load_experts(loader, arch, ss_load_llama_expert);
+    if (!arch->shared_F) return;
+    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_experts", arch,
+                      (size_t)arch->shared_F);
+}
+
+/* ---- latent attention ---------------------------------------------------------------------- */
+
+/* Absent means `standard`, null that queries are not compressed. */
+static int read_q_latent(ss_json *json, int standard) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, "q_lora_rank");
+    return cJSON_IsNull(item) ? 0 : ss_json_int(json, "q_lora_rank", standard, 1, SS_WIDTH_MAX);
+}
+
+/* With a scaling, mscale_all_dim scales queries and keys alike, those that rotate and the others.
+ */
+static void read_positions(ss_arch *arch, ss_json *json) {
+    arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0};
+    ss_read_llama_rotary(arch, json);
+    ss_json rope = {ss_rope_object(json), json->file, json->status, json->err};
+    double slope = rope.object ? ss_json_number(&rope, "mscale_all_dim", 0.0, 0.0, 1e6) : 0.0;
+    double size = arch->rotary.scaling ? ss_yarn_size(&arch->rotary, slope) : 1.0;
+    arch->score_scale = (float)(size * size / sqrt((double)arch->K));
+    json->status = rope.status;
+}
+
+static void read_latent(ss_arch *arch, ss_json *json) {
+    arch->q_latent = read_q_latent(json, 1536);
+    arch->kv_latent = ss_json_int(json, "kv_lora_rank", 512, 1, SS_WIDTH_MAX);
+    arch->rotary_width = ss_json_int(json, "qk_rope_head_dim", 64, 2, SS_WIDTH_MAX / 2);
+    int own = ss_json_int(json, "qk_nope_head_dim", 128, 1, SS_WIDTH_MAX / 2);
+    arch->K = own + arch->rotary_width;
+    arch->U = ss_json_int(json, "v_head_dim", 128, 1, SS_WIDTH_MAX);
+    if (arch->G != arch->H)
+        ss_json_refuse(json, "num_key_value_heads", "num_attention_heads", "another number");
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    read_positions(arch, json);
+}
+
+void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){0});
+    read_latent(arch, json);
+    experts standard = {.E = 64, .F = 1407, .shared = 2, .groups = 1, .top_groups = 1, .scale = 1};
+    read_experts(arch, json, &standard);
+    arch->router_shares = true;
+    check_text(json, "scoring_func", "softmax");
+    const char *method = ss_json_text(json, "topk_method", "greedy");
+    if (!strcmp(method, "group_limited_greedy"))
+        read_groups(arch, json, &standard);
+    else if (strcmp(method, "greedy"))
+        ss_json_refuse(json, "topk_method", "\"greedy\" and \"group_limited_greedy\"", method);
+    if (ss_json_bool(json, "norm_topk_prob", false))
+        ss_json_refuse(json, "norm_topk_prob", "false", "true");
+    if (ss_json_bool(json, "mlp_bias", false)) ss_json_refuse(json, "mlp_bias", "false", "true");
+}
+
+void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096});
+    read_latent(arch, json);
+    experts standard = {.E = 256,
+                        .top_k = 8,
+                        .F = 2048,
+                        .shared = 1,
+                        .dense = 3,
+                        .groups = 8,
+                        .top_groups = 4,
+                        .scale = 2.5};
+    read_sigmoid_experts(arch, json, &standard, true);
+    if (!ss_json_bool(json, "rope_interleave", true))
+        ss_json_refuse(json, "rope_interleave", "true", "false");
+}
+
+#define ATTENTION "layers.%d.self_attn."
+
+/* A head's rotated dimensions come last in the file, as pairs of neighbours. */
+static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D, K = (size_t)arch->K, latent = (size_t)arch->q_latent;
+    ss_place q = {.in = latent ? latent : D,
+                  .out = (size_t)arch->H * K,
+                  .pair = K,
+                  .unpaired = K - (size_t)arch->rotary_width,
+                  .pairs_last = true};
+    ss_load_place(loader, &layer->q, latent ? ATTENTION "q_b_proj" : ATTENTION "q_proj", false, &q);
+    if (!latent) return;
+    ss_load_linear(loader, &layer->q_latent, ATTENTION "q_a_proj", arch->attention_bias, D, latent);
+    ss_load_norm(loader, &layer->q_latent_norm, ATTENTION "q_a_layernorm", false, latent);
+}
+
+/* One tensor compresses and has the shared part of keys; another has keys and values of a head
+ * side by side. */
+static void load_keys_and_values(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t H = (size_t)arch->H, U = (size_t)arch->U, latent = (size_t)arch->kv_latent;
+    size_t shared = (size_t)arch->rotary_width, own = (size_t)arch->K - shared;
+    ss_place a = {.in = (size_t)arch->D, .out = latent, .total = latent + shared};
+    ss_load_place(loader, &layer->kv_latent, ATTENTION "kv_a_proj_with_mqa", arch->attention_bias,
+                  &a);
+    a.first = latent;
+    a.out = a.pair = shared;
+    ss_load_place(loader, &layer->k_shared, ATTENTION "kv_a_proj_with_mqa", arch->attention_bias,
+                  &a);
+    ss_load_norm(loader, &layer->kv_latent_norm, ATTENTION "kv_a_layernorm", false, latent);
+    ss_place b = {
+        .in = latent, .out = H * own, .total = H * (own + U), .group = own, .step = own + U};
+    ss_load_place(loader, &layer->k, ATTENTION "kv_b_proj", false, &b);
+    b.first = own;
+    b.out = H * U;
+    b.group = U;
+    ss_load_place(loader, &layer->v, ATTENTION "kv_b_proj", false, &b);
+}
+
+static void load_latent_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D;
+    ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
+    load_queries(layer, loader, arch);
+    load_keys_and_values(layer, loader, arch);
+    ss_load_linear(loader, &layer->o, ATTENTION "o_proj", arch->output_bias,
+                   (size_t)arch->H * (size_t)arch->U, D);
+    ss_load_norm(loader, &layer->ffn_norm, "layers.%d.post_attention_layernorm", false, D);
+    load_ffn(layer, loader, arch);
+}
+
+void ss_deepseek_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_latent_layer);
+}
+
+/* ---- dots1 --------------------------------------------------------------------------------- */
+
+void ss_dots1_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32});
+    ss_read_llama_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->qk_norm = SS_QK_NORM_HEAD;
+    arch->window = ss_read_window(json, 4096);
+    int first = ss_json_int(json, "max_window_layers", 62, 0, SS_CONTEXT_MAX);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l >= first;
+    ss_read_layer_types(arch, json);
+    experts standard = {.F = 1408, .groups = 1, .top_groups = 1, .scale = 1};
+    read_sigmoid_experts(arch, json, &standard, false);
+}
+
+static void load_dots1_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_attention(layer, loader, arch);
+    load_ffn(layer, loader, arch);
+}
+
+void ss_dots1_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_dots1_layer);
+}
+
+/* ---- mimo_v2_flash ------------------------------------------------------------------------- */
+
+/* "dense" or "sparse" for each layer; without a list the first is dense. */
+static void read_dense_layers(ss_arch *arch, ss_json *json) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "mlp_layer_types"), *item;
+    arch->dense[0] = true;
+    if (!list || cJSON_IsNull(list)) return;
+    int l = 0;
+    cJSON_ArrayForEach(item, list) {
+        const char *word = cJSON_IsString(item) ? item->valuestring : "something else";
+        bool dense = !strcmp(word, "dense");
+        if (l < arch->L) arch->dense[l] = dense;
+        if (!dense && strcmp(word, "sparse"))
+            ss_json_refuse(json, "mlp_layer_types", "\"dense\" and \"sparse\"", word);
+        l++;
+    }
+    if (l != arch->L)
+        ss_json_refuse(json, "mlp_layer_types", "one word for each layer",
+                       "another number of them");
+}
+
+/* The bases of published models hold where the config has no rope_parameters. */
+static void read_both_rotaries(ss_arch *arch, ss_json *json) {
+    ss_json rope = {ss_json_object(json, "rope_parameters"), json->file, json->status, json->err};
+    static const char *const kinds[] = {"full_attention", "sliding_attention"};
+    ss_rotary *rotaries[] = {&arch->rotary, &arch->window_rotary};
+    for (int i = 0; i < 2; i++) {
+        *rotaries[i] = (ss_rotary){.base = i ? 1e4 : 5e6, .part = 0.334, .size = 1.0f};
+        const cJSON *object = rope.object ? ss_json_object(&rope, kinds[i]) : NULL;
+        if (object) ss_read_rope(rotaries[i], object, &rope, arch->context);
+        if (rotaries[i]->scaling) ss_json_refuse(&rope, "rope_type", "\"default\"", "another");
+        int width = (int)(arch->K * rotaries[i]->part);
+        if (width < 2 || width % 2)
+            ss_json_refuse(&rope, "partial_rotary_factor", "an even number of dimensions",
+                           "another number");
+        arch->sizes[i] = (ss_sizes){arch->G, arch->K, arch->U, width};
+    }
+    arch->own_rotary = true;
+    json->status = rope.status;
+}
+
+/* A number where null turns off what has a standard. */
+static double number_or_off(ss_json *json, const char *key, double standard, double off) {
+    bool is_off = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key));
+    return is_off ? off : ss_json_number(json, key, standard, 1e-6, 1e6);
+}
+
+static void read_mimo_windows(ss_arch *arch, ss_json *json) {
+    int before = ss_json_int(json, "sliding_window_size", 0, 1, SS_CONTEXT_MAX - 1);
+    arch->window = before ? before + 1 : ss_read_window(json, 129);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l > 0 && (l + 1) % 6;
+    ss_read_layer_types(arch, json);
+    bool any = false;
+    for (int l = 0; l < arch->L; l++) any |= arch->windowed[l];
+    if (!any) return;
+    if (arch->H % (2 * arch->G))
+        ss_json_refuse(json, "num_key_value_heads",
+                       "a number whose double divides num_attention_heads", "another number");
+    arch->G = arch->sizes[1].G = 2 * arch->G;
+}
+
+void ss_mimo_read(ss_arch *arch, ss_json *json) {
+    ss_llama_defaults defaults = {.G = 4, .K = 192, .context = 131072, .norm_eps = 1e-5};
+    ss_read_llama_like(arch, json, &defaults);
+    arch->U = ss_json_int(json, "v_head_dim", 128, 1, SS_WIDTH_MAX);
+    arch->value_scale = (float)number_or_off(json, "attention_value_scale", 0.707, 1.0);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    read_both_rotaries(arch, json);
+    read_mimo_windows(arch, json);
+    arch->rotary_width = arch->sizes[0].rotary_width;
+    if (arch->rotary_width < arch->sizes[1].rotary_width)
+        arch->rotary_width = arch->sizes[1].rotary_width;
+    strcpy(arch->attention.operation, "sink_logit");
+    arch->window_sinks = true;
+    experts standard = {.E = 256,
+                        .top_k = 8,
+                        .F = 2048,
+                        .unshared = true,
+                        .groups = 1,
+                        .top_groups = 1,
+                        .scale = 1};
+    read_sigmoid_experts(arch, json, &standard, true);
+    read_dense_layers(arch, json);
+}
+
+static void load_mimo_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_attention(layer, loader, arch);
+    if (arch->windowed[loader->layer])
+        layer->sinks = ss_load_numbers(loader, ATTENTION "attention_sink_bias", 0, (size_t)arch->H);
+    load_ffn(layer, loader, arch);
+}
+
+void ss_mimo_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_mimo_layer);
+}

@@ -1,0 +1,144 @@
+/*
+ * falcon_h1: llama with a Mamba-2 mixer beside attention in every layer, and factors for
+ * embeddings, logits, keys, and what each part reads and adds.
+ */
+#include "family.h"
+
+#include <math.h>
+
+static float read_factor(ss_json *json, const char *key) {
+    return (float)ss_json_number(json, key, 1.0, 1e-9, 1e9);
+}
+
+/* A list of n factors, all 1 where it is absent. */
+static void read_factors(ss_json *json, const char *key, float *factors, int n) {
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key), *item;
+    for (int i = 0; i < n; i++) factors[i] = 1.0f;
+    if (!list || cJSON_IsNull(list)) return;
+    int i = 0;
+    cJSON_ArrayForEach(item, list) {
+        bool is_factor = cJSON_IsNumber(item) && fabs(item->valuedouble) <= 1e9;
+        if (!is_factor) i = n;
+        if (i < n) factors[i] = (float)item->valuedouble;
+        i++;
+    }
+    if (i != n) ss_json_refuse(json, key, n == 2 ? "2 numbers" : "5 numbers", "something else");
+}
+
+/* Steps are clipped to [low, high]. Python writes an infinite number as no JSON number. */
+static void read_limits(ss_mixer_sizes *of, ss_json *json) {
+    const char *key = "time_step_limit";
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key);
+    of->step_high = INFINITY;
+    if (!list || cJSON_IsNull(list)) return;
+    const cJSON *low = cJSON_GetArrayItem(list, 0), *high = cJSON_GetArrayItem(list, 1);
+    bool is_pair = cJSON_GetArraySize(list) == 2 && cJSON_IsNumber(low) &&
+                   (cJSON_IsNumber(high) || cJSON_IsObject(high));
+    if (is_pair && cJSON_IsNumber(high)) of->step_high = (float)high->valuedouble;
+    if (is_pair) of->step_low = (float)low->valuedouble;
+    if (!is_pair || !(of->step_low >= 0.0f && of->step_low <= of->step_high))
+        ss_json_refuse(json, key, "two numbers, the first at least 0 and the second no less",
+                       "something else");
+}
+
+static void read_mamba(ss_arch *arch, ss_json *json) {
+    ss_mixer_sizes *of = &arch->mixer;
+    float scales[5];
+    *of = (ss_mixer_sizes){.kind = SS_MIXER_MAMBA, .beside = true};
+    ss_mixer_unscaled(of);
+    int expand = ss_json_int(json, "mamba_expand", 2, 1, 64);
+    bool is_null = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, "mamba_d_ssm"));
+    int width = is_null ? expand * arch->D : ss_json_int(json, "mamba_d_ssm", 1024, 1, SS_FFN_MAX);
+    of->values = ss_json_int(json, "mamba_n_heads", 128, 1, SS_HEADS_MAX);
+    of->keys = ss_json_int(json, "mamba_n_groups", 1, 1, SS_HEADS_MAX);
+    of->key_width = ss_json_int(json, "mamba_d_state", 256, 1, SS_WIDTH_MAX);
+    of->value_width = width / of->values;
+    const cJSON *head = cJSON_GetObjectItemCaseSensitive(json->object, "mamba_d_head");
+    if (!cJSON_IsString(head))
+        of->value_width = ss_json_int(json, "mamba_d_head", of->value_width, 1, SS_WIDTH_MAX);
+    if (of->value_width < 1 || of->values * of->value_width != width)
+        ss_json_refuse(json, "mamba_d_head", "mamba_d_ssm / mamba_n_heads", "another number");
+    of->kernel = ss_json_int(json, "mamba_d_conv", 4, 1, SS_KERNEL_MAX);
+    of->taps_bias = ss_json_bool(json, "mamba_conv_bias", true);
+    of->bias = ss_json_bool(json, "mamba_proj_bias", false);
+    of->out_bias = ss_json_bool(json, "projectors_bias", false);
+    of->gate_first = !ss_json_bool(json, "mamba_norm_before_gate", true);
+    of->norms = ss_json_bool(json, "mamba_rms_norm", false) ? of->keys : 0;
+    of->in_scale = read_factor(json, "ssm_in_multiplier");
+    of->out_scale = read_factor(json, "ssm_out_multiplier");
+    read_factors(json, "ssm_multipliers", scales, 5); /* of z, v, k, q and steps */
+    of->z_scale = scales[0];
+    for (int part = 0; part < 3; part++) of->scales[part] = scales[3 - part];
+    of->step_scale = scales[4];
+    read_limits(of, json);
+    ss_check_mixer(arch, json, "mamba_n_heads");
+}
+
+void ss_falcon_h1_read(ss_arch *arch, ss_json *json) {
+    float factors[2];
+    bool is_null =
+        cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, "num_key_value_heads"));
+    ss_llama_defaults defaults = {.G = is_null ? 0 : 8, .context = 8192, .norm_eps = 1e-5};
+    ss_read_llama_like(arch, json, &defaults);
+    ss_read_llama_rotary(arch, json);
+    ss_read_llama_biases(arch, json);
+    if (arch->activation != SS_ACTIVATION_SILU)
+        ss_json_refuse(json, "hidden_act", "\"silu\"", "another one");
+    arch->embedding_scale = read_factor(json, "embedding_multiplier");
+    arch->logit_scale = read_factor(json, "lm_head_multiplier");
+    arch->attention_in_scale = read_factor(json, "attention_in_multiplier");
+    arch->attention_out_scale = read_factor(json, "attention_out_multiplier");
+    arch->key_scale = read_factor(json, "key_multiplier");
+    read_factors(json, "mlp_multipliers", factors, 2);
+    arch->ffn_gate_scale = factors[0];
+    arch->ffn_out_scale = factors[1];
+    ss_attend_everywhere(arch);
+    read_mamba(arch, json);
+}
+
+/* in_proj has z, then v, k and q, which are convolved in this order, then the steps. */
+static void load_mamba(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
+    const ss_mixer_sizes *of = &arch->mixer;
+    size_t keys = (size_t)of->keys * (size_t)of->key_width, H = (size_t)of->values;
+    size_t values = H * (size_t)of->value_width, kernel = (size_t)of->kernel;
+    size_t columns = values + 2 * keys, first = 0;
+    ss_linear *linears[] = {&mixer->z, &mixer->v, &mixer->k, &mixer->q, &mixer->step};
+    size_t widths[] = {values, values, keys, keys, H};
+    for (size_t i = 0; i < 5; first += widths[i++]) {
+        ss_place place = {
+            .in = (size_t)arch->D, .out = widths[i], .total = values + columns + H, .first = first};
+        ss_load_place(loader, linears[i], "layers.%d.mamba.in_proj", of->bias, &place);
+    }
+    const float *taps = ss_load_taps(loader, "layers.%d.mamba.conv1d.weight", columns, kernel);
+    const float *biases =
+        of->taps_bias ? ss_load_numbers(loader, "layers.%d.mamba.conv1d.bias", 0, columns) : NULL;
+    size_t begins[] = {values + keys, values, 0}; /* of q, k and v */
+    for (size_t part = 0; part < 3; part++) {
+        mixer->taps[part] = taps ? taps + begins[part] * kernel : NULL;
+        mixer->biases[part] = biases ? biases + begins[part] : NULL;
+    }
+    mixer->decay = ss_load_decay(loader, "layers.%d.mamba.A_log", H);
+    mixer->offset = ss_load_numbers(loader, "layers.%d.mamba.dt_bias", 0, H);
+    mixer->skip = ss_load_numbers(loader, "layers.%d.mamba.D", 0, H);
+    if (of->norms) mixer->norm = ss_load_numbers(loader, "layers.%d.mamba.norm.weight", 0, values);
+    ss_load_linear(loader, &mixer->out, "layers.%d.mamba.out_proj", of->out_bias, values,
+                   (size_t)arch->D);
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    size_t D = (size_t)arch->D;
+    ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);
+    load_mamba(&layer->mixer, loader, arch);
+    ss_load_llama_heads(layer, loader, arch);
+    ss_load_norm(loader, &layer->ffn_norm, "layers.%d.pre_ff_layernorm", false, D);
+    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.feed_forward", arch, (size_t)arch->F);
+}
+
+void ss_falcon_h1_load(ss_model *model, ss_loader *loader) {
+    size_t D = (size_t)model->arch.D;
+    loader->prefix = "model.";
+    ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, (size_t)model->arch.V);
+    ss_load_head(loader, model, "lm_head");
+    ss_load_norm(loader, &model->norm, "final_layernorm", false, D);
+    ss_load_layers(loader, model, load_layer);
+}

@@ -1,0 +1,145 @@
+/*
+ * gemma4_text: gemma3 with norms that multiply by w, values that are normed, too, another head
+ * width and rotation in layers that see all keys, whose values may be their keys as projected, and
+ * a factor for the stream after each layer. Per-layer embeddings, keys and values that layers
+ * share, and experts are refused.
+ */
+#include "family.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void refuse_the_rest(ss_arch *arch, ss_json *json) {
+    if (ss_json_int(json, "hidden_size_per_layer_input", 256, 0, SS_WIDTH_MAX))
+        ss_json_refuse(json, "hidden_size_per_layer_input", "0",
+                       "more, or nothing, which means 256");
+    if (ss_json_int(json, "num_kv_shared_layers", 0, 0, SS_LAYERS_MAX))
+        ss_json_refuse(json, "num_kv_shared_layers", "0", "more");
+    if (ss_json_bool(json, "enable_moe_block", false))
+        ss_json_refuse(json, "enable_moe_block", "false", "true");
+    /* Text alone is causal where pictures are not. */
+    const char *both = ss_json_text(json, "use_bidirectional_attention", "vision");
+    if (strcmp(both, "vision"))
+        ss_json_refuse(json, "use_bidirectional_attention", "null and \"vision\"", both);
+    arch->window = ss_read_window(json, 512);
+    ss_read_window_pattern(arch, json, 6);
+    /* transformers does so, whatever layer_types says. */
+    arch->windowed[arch->L - 1] = false;
+}
+
+/* Sizes of one layer out of per_layer_config, or of its kind. */
+static ss_sizes sizes_of(const ss_arch *arch, ss_json *json, const cJSON *layers, int l) {
+    char key[16];
+    snprintf(key, sizeof key, "%d", l);
+    const cJSON *item, *object = cJSON_GetObjectItemCaseSensitive(layers, key);
+    ss_sizes own = {.G = arch->G, .K = arch->K};
+    ss_json inner = {object, json->file, json->status, json->err};
+    if (!layers && !arch->windowed[l]) {
+        own.K = ss_json_int(json, "global_head_dim", 512, 1, SS_WIDTH_MAX);
+        if (arch->keys_as_values)
+            own.G = ss_json_int(json, "num_global_key_value_heads", arch->G, 1, arch->H);
+        return own;
+    }
+    cJSON_ArrayForEach(item, object) if (strcmp(item->string, "head_dim") &&
+                                         strcmp(item->string, "num_key_value_heads"))
+        ss_json_refuse(&inner, "per_layer_config", "head_dim and num_key_value_heads",
+                       item->string);
+    if (object) {
+        own.K = ss_json_int(&inner, "head_dim", own.K, 1, SS_WIDTH_MAX);
+        own.G = ss_json_int(&inner, "num_key_value_heads", own.G, 1, arch->H);
+        json->status = inner.status;
+    }
+    return own;
+}
+
+static int larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+static void read_sizes(ss_arch *arch, ss_json *json) {
+    const cJSON *layers = ss_json_object(json, "per_layer_config");
+    ss_sizes sizes[2] = {{.K = 0}, {.K = 0}};
+    for (int l = 0; l < arch->L && json->status == SS_OK; l++) {
+        ss_sizes *kind = &sizes[arch->windowed[l]], own = sizes_of(arch, json, layers, l);
+        if (kind->K && (kind->K != own.K || kind->G != own.G))
+            ss_json_refuse(json, "per_layer_config",
+                           "one size for layers with a window, and one for the others", "more");
+        *kind = own;
+    }
+    for (int i = 0; i < 2; i++) {
+        ss_sizes own = sizes[i].K ? sizes[i] : sizes[!i];
+        arch->sizes[i] = (ss_sizes){own.G, own.K, own.K, own.K};
+        if (own.G && (arch->H % own.G || own.K % 2))
+            ss_json_refuse(json, own.K % 2 ? "head_dim" : "num_key_value_heads",
+                           "even heads, and a number of keys' that divides the queries'",
+                           "another number");
+    }
+    arch->G = larger(arch->sizes[0].G, arch->sizes[1].G);
+    arch->K = arch->U = arch->rotary_width = larger(arch->sizes[0].K, arch->sizes[1].K);
+}
+
+/* The rotation of one kind of layers: "proportional" rotates the first part of the pairs of a whole
+ * head. */
+static void read_kind(ss_rotary *rotary, ss_json *rope, const char *kind, int context) {
+    const cJSON *object = rope->object ? ss_json_object(rope, kind) : NULL;
+    ss_json inner = {object, rope->file, rope->status, rope->err};
+    if (!object) return;
+    if (strcmp(ss_json_text(&inner, "rope_type", "default"), "proportional")) {
+        rotary->scaling = SS_ROPE_PLAIN;
+        rotary->part = 1.0;
+        ss_read_rope(rotary, object, rope, context);
+        if (rotary->part < 1.0) ss_json_refuse(rope, "partial_rotary_factor", "1", "less than 1");
+        return;
+    }
+    *rotary = (ss_rotary){.size = 1.0f, .scaling = SS_ROPE_PROPORTIONAL};
+    rotary->base = ss_json_number(&inner, "rope_theta", 1e6, 1.0, 1e12);
+    rotary->part = ss_json_number(&inner, "partial_rotary_factor", 1.0, 0.0, 1.0);
+    rotary->factor = ss_json_number(&inner, "factor", 1.0, 1e-3, 1e6);
+    rope->status = inner.status;
+}
+
+static void read_rotaries(ss_arch *arch, ss_json *json) {
+    ss_json rope = {ss_json_object(json, "rope_parameters"), json->file, json->status, json->err};
+    arch->rotary = (ss_rotary){
+        .base = 1e6, .part = 0.25, .factor = 1.0, .size = 1.0f, .scaling = SS_ROPE_PROPORTIONAL};
+    arch->window_rotary = (ss_rotary){.base = 1e4, .part = 1.0, .size = 1.0f};
+    read_kind(&arch->rotary, &rope, "full_attention", arch->context);
+    read_kind(&arch->window_rotary, &rope, "sliding_attention", arch->context);
+    arch->own_rotary = true;
+    json->status = rope.status;
+}
+
+void ss_gemma4_read(ss_arch *arch, ss_json *json) {
+    ss_llama_defaults defaults = {.G = 4,
+                                  .K = 256,
+                                  .context = 131072,
+                                  .tied = true,
+                                  .activation_key = "hidden_activation",
+                                  .activation = "gelu_pytorch_tanh"};
+    ss_read_llama_like(arch, json, &defaults);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->keys_as_values = ss_json_bool(json, "attention_k_eq_v", false);
+    refuse_the_rest(arch, json);
+    read_sizes(arch, json);
+    read_rotaries(arch, json);
+    arch->qk_norm = SS_QK_NORM_HEAD;
+    arch->value_norm = arch->branch_norms = true;
+    arch->score_scale = 1.0f;
+    arch->embedding_scale = sqrtf((float)arch->D);
+    const cJSON *cap = cJSON_GetObjectItemCaseSensitive(json->object, "final_logit_softcapping");
+    if (cap && !cJSON_IsNull(cap))
+        arch->logit_cap = (float)ss_json_number(json, "final_logit_softcapping", 30.0, 1e-3, 1e6);
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_attention(layer, loader, arch);
+    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
+    layer->scale = ss_load_numbers(loader, "layers.%d.layer_scalar", 0, 1);
+}
+
+void ss_gemma4_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_layer);
+}

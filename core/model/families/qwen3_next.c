@@ -1,0 +1,150 @@
+/*
+ * qwen3_next: qwen2_moe with norms that multiply by 1 + w, a gate on the outputs of its heads, and
+ * Gated DeltaNet in place of attention in most layers. qwen3_5_text: the same with one feed-forward
+ * for all tokens, and other names; qwen3_5: that model inside a multimodal one, whose other tensors
+ * we do not read.
+ */
+#include "family.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Every interval-th layer has attention, unless layer_types lists them. */
+static void read_layers(ss_arch *arch, ss_json *json) {
+    int interval = ss_json_int(json, "full_attention_interval", 4, 1, SS_LAYERS_MAX);
+    arch->blocks = arch->L;
+    arch->L = 0;
+    for (int l = interval - 1; l < arch->blocks; l += interval) arch->layers[arch->L++] = (short)l;
+    ss_read_mixed_layers(arch, json, "linear_attention");
+}
+
+static void read_delta(ss_arch *arch, ss_json *json) {
+    ss_mixer_sizes *of = &arch->mixer;
+    *of = (ss_mixer_sizes){.kind = SS_MIXER_DELTA, .step_high = INFINITY};
+    ss_mixer_unscaled(of);
+    of->kernel = ss_json_int(json, "linear_conv_kernel_dim", 4, 1, SS_KERNEL_MAX);
+    of->keys = ss_json_int(json, "linear_num_key_heads", 16, 1, SS_HEADS_MAX);
+    of->values = of->norms = ss_json_int(json, "linear_num_value_heads", 32, 1, SS_HEADS_MAX);
+    of->key_width = ss_json_int(json, "linear_key_head_dim", 128, 1, SS_WIDTH_MAX);
+    of->value_width = ss_json_int(json, "linear_value_head_dim", 128, 1, SS_WIDTH_MAX);
+    ss_check_mixer(arch, json, "linear_num_value_heads");
+}
+
+static void read_shared(ss_arch *arch, ss_json *json, ss_llama_defaults sizes) {
+    sizes.K = 256;
+    sizes.context = 32768;
+    ss_read_llama_like(arch, json, &sizes);
+    if (arch->activation != SS_ACTIVATION_SILU)
+        ss_json_refuse(json, "hidden_act", "\"silu\"", "another one");
+    arch->rotary.part = 0.25;
+    arch->rotary.sections = strcmp(arch->family, "qwen3_next") != 0;
+    ss_read_partial_rotary(arch, json);
+    arch->attention_bias = ss_json_bool(json, "attention_bias", false);
+    arch->output_bias = arch->attention_bias;
+    arch->qk_norm = SS_QK_NORM_HEAD;
+    arch->one_more_gain = true;
+    arch->gate = SS_GATE_OUTPUT_ELEMENT;
+    read_layers(arch, json);
+    read_delta(arch, json);
+}
+
+void ss_qwen3_next_read(ss_arch *arch, ss_json *json) {
+    read_shared(arch, json, (ss_llama_defaults){.G = 2});
+    arch->F = ss_json_int(json, "moe_intermediate_size", 512, 1, SS_FFN_MAX);
+    arch->shared_F = ss_json_int(json, "shared_expert_intermediate_size", 512, 1, SS_FFN_MAX);
+    arch->E = ss_json_int(json, "num_experts", 512, 1, SS_EXPERTS_MAX);
+    arch->top_k = ss_json_int(json, "num_experts_per_tok", arch->E < 10 ? arch->E : 10, 1, arch->E);
+    arch->router_shares = !ss_json_bool(json, "norm_topk_prob", true);
+    ss_refuse_dense_layers(json);
+}
+
+void ss_qwen3_5_read(ss_arch *arch, ss_json *json) {
+    read_shared(arch, json, (ss_llama_defaults){.G = 4});
+}
+
+void ss_qwen3_5_whole_read(ss_arch *arch, ss_json *json) {
+    const cJSON *text = ss_json_object(json, "text_config");
+    if (!text) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
+    ss_json inner = {text, json->file, json->status, json->err};
+    ss_llama_defaults sizes = {.L = 32, .H = 16, .G = 4, .D = 4096, .F = 12288, .V = 248320};
+    ss_family_refuse(&inner, NULL);
+    read_shared(arch, &inner, sizes);
+    json->status = inner.status;
+    arch->tied = ss_json_bool(json, "tie_word_embeddings", arch->tied);
+}
+
+/* Outputs of a projection that holds several parts, one after the other for each head of keys, or
+ * each part as a whole. */
+static void load_part(ss_loader *loader, ss_linear *linear, const char *name, const ss_arch *arch,
+                      size_t total, size_t first, size_t width, bool by_head) {
+    size_t heads = (size_t)arch->mixer.keys;
+    ss_place place = {.in = (size_t)arch->D, .out = heads * width, .total = heads * total};
+    place.first = by_head ? first : heads * first;
+    place.group = by_head ? width : 0;
+    place.step = by_head ? total : 0;
+    ss_load_place(loader, linear, name, false, &place);
+}
+
+/* The projections of one head of keys: q, k, and the values and gates of its heads of values. */
+static void load_projections(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
+    const ss_mixer_sizes *of = &arch->mixer;
+    size_t N = (size_t)of->key_width, share = (size_t)(of->values / of->keys);
+    size_t P = share * (size_t)of->value_width, D = (size_t)arch->D, H = (size_t)of->values;
+    bool by_head = arch->E > 0; /* qwen3_next */
+    size_t total = 2 * N + (by_head ? 2 : 1) * P;
+    const char *qkv =
+        by_head ? "layers.%d.linear_attn.in_proj_qkvz" : "layers.%d.linear_attn.in_proj_qkv";
+    load_part(loader, &mixer->q, qkv, arch, total, 0, N, by_head);
+    load_part(loader, &mixer->k, qkv, arch, total, N, N, by_head);
+    load_part(loader, &mixer->v, qkv, arch, total, 2 * N, P, by_head);
+    if (by_head) {
+        const char *ba = "layers.%d.linear_attn.in_proj_ba";
+        load_part(loader, &mixer->z, qkv, arch, total, 2 * N + P, P, true);
+        load_part(loader, &mixer->beta, ba, arch, 2 * share, 0, share, true);
+        load_part(loader, &mixer->step, ba, arch, 2 * share, share, share, true);
+    } else {
+        const char *z = "layers.%d.linear_attn.in_proj_z";
+        ss_load_linear(loader, &mixer->z, z, false, D, H * (size_t)of->value_width);
+        ss_load_linear(loader, &mixer->beta, "layers.%d.linear_attn.in_proj_b", false, D, H);
+        ss_load_linear(loader, &mixer->step, "layers.%d.linear_attn.in_proj_a", false, D, H);
+    }
+}
+
+static void load_delta(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
+    const ss_mixer_sizes *of = &arch->mixer;
+    size_t keys = (size_t)of->keys * (size_t)of->key_width, H = (size_t)of->values;
+    size_t P = (size_t)of->value_width, kernel = (size_t)of->kernel;
+    load_projections(mixer, loader, arch);
+    const float *taps =
+        ss_load_taps(loader, "layers.%d.linear_attn.conv1d.weight", 2 * keys + H * P, kernel);
+    for (size_t part = 0; part < 3; part++)
+        mixer->taps[part] = taps ? taps + part * keys * kernel : NULL;
+    mixer->decay = ss_load_decay(loader, "layers.%d.linear_attn.A_log", H);
+    mixer->offset = ss_load_numbers(loader, "layers.%d.linear_attn.dt_bias", 0, H);
+    mixer->norm = ss_load_numbers(loader, "layers.%d.linear_attn.norm.weight", 0, P);
+    ss_load_linear(loader, &mixer->out, "layers.%d.linear_attn.out_proj", false, H * P,
+                   (size_t)arch->D);
+}
+
+static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_attention(layer, loader, arch);
+    if (ss_attention_of(arch, loader->layer) < 0) load_delta(&layer->mixer, loader, arch);
+    if (arch->E)
+        ss_load_qwen_experts(layer, loader, arch);
+    else
+        ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
+}
+
+void ss_qwen3_next_load(ss_model *model, ss_loader *loader) {
+    ss_load_llama_ends(model, loader);
+    ss_load_layers(loader, model, load_layer);
+}
+
+void ss_qwen3_5_load(ss_model *model, ss_loader *loader) {
+    ss_qwen3_next_load(model, loader);
+}
+
+void ss_qwen3_5_whole_load(ss_model *model, ss_loader *loader) {
+    loader->prefix = "model.language_model.";
+    ss_qwen3_next_load(model, loader);
+}

@@ -1,0 +1,215 @@
+#include "mixer.h"
+
+#include "../math/kernels.h"
+#include "../math/scalar.h"
+#include "linear.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { Q, K, V };
+
+/* Under the root of the length that queries and keys of DeltaNet are divided by. */
+#define LENGTH_GUARD 1e-6f
+
+static size_t width_of(const ss_mixer_sizes *of, int part) {
+    return part == V ? (size_t)of->values * (size_t)of->value_width
+                     : (size_t)of->keys * (size_t)of->key_width;
+}
+
+/* Tokens before a chunk whose q, k or v the convolution reads. */
+static size_t tokens_before(const ss_mixer_sizes *of) {
+    return (size_t)of->kernel - 1;
+}
+
+/* Numbers of S of one head; a convolution alone has none. */
+static size_t matrix_of(const ss_mixer_sizes *of) {
+    return of->kind == SS_MIXER_CONVOLUTION ? 0 : (size_t)of->key_width * (size_t)of->value_width;
+}
+
+static size_t state_of(const ss_mixer_sizes *of) {
+    size_t columns = width_of(of, Q) + width_of(of, K) + width_of(of, V);
+    return tokens_before(of) * columns + (size_t)of->values * matrix_of(of);
+}
+
+/* Layers with a mixer below layer l. */
+static size_t mixers_below(const ss_arch *arch, int l) {
+    return (size_t)(arch->mixer.beside ? l : l - ss_attention_below(arch, l));
+}
+
+static float *take(ss_arena *arena, size_t rows, size_t width) {
+    size_t count;
+    if (!ss_mul_size(&count, rows, width)) count = SIZE_MAX;
+    return ss_arena_take(arena, count, sizeof(float));
+}
+
+void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    const ss_mixer_sizes *of = &arch->mixer;
+    ss_mixing *mixing = &pass->mixing;
+    if (!of->kind) return;
+    mixing->state = state_of(of);
+    mixing->states = take(arena, mixers_below(arch, arch->blocks), mixing->state);
+    for (int part = Q; part <= V; part++)
+        mixing->rows[part] = take(arena, tokens_before(of) + n, width_of(of, part));
+    mixing->z = take(arena, n, width_of(of, V));
+    mixing->beta = take(arena, n, (size_t)of->values);
+    mixing->step = take(arena, n, (size_t)of->values);
+}
+
+void ss_mix_clear(ss_pass *pass) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    pass->mixing.tokens = 0;
+    if (arch->mixer.kind)
+        ss_clear(pass->mixing.states, mixers_below(arch, arch->blocks) * pass->mixing.state);
+}
+
+void ss_mix_take_below(ss_pass *pass, const ss_pass *from, int layer) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    if (arch->mixer.kind)
+        ss_copy(pass->mixing.states, from->mixing.states,
+                mixers_below(arch, layer) * pass->mixing.state);
+}
+
+/* ---- a chunk ------------------------------------------------------------------------------- */
+
+/*
+ * Convolves rows[kernel-1+n][width], whose first rows become those of `before` and which leave
+ * their last ones there. Goes from the last row to the first, as each reads the rows before it.
+ */
+static void convolve(float *rows, float *before, const float *taps, const float *bias,
+                     const ss_mixer_sizes *of, size_t n, size_t width) {
+    size_t kernel = (size_t)of->kernel, held = tokens_before(of) * width;
+    ss_copy(rows, before, held);
+    ss_copy(before, rows + n * width, held);
+    for (size_t t = n; t-- > 0;)
+        for (size_t c = 0; c < width; c++) {
+            const float *in = rows + t * width + c;
+            float sum = bias ? bias[c] : 0.0f;
+            for (size_t j = 0; j < kernel; j++) sum += taps[c * kernel + j] * in[j * width];
+            if (of->kind != SS_MIXER_CONVOLUTION) sum *= ss_sigmoidf(sum);
+            rows[(t + kernel - 1) * width + c] = sum;
+        }
+}
+
+/* Divides each of n vectors by its length, and multiplies it by a factor. */
+static void to_length(float *rows, float factor, size_t n, size_t width) {
+    for (size_t i = 0; i < n; i++, rows += width)
+        ss_scale(rows, factor / sqrtf(ss_dot(rows, rows, width) + LENGTH_GUARD), width);
+}
+
+/* Steps become ln(1 + e^(step + offset)), clipped. */
+static void find_steps(float *steps, const float *offset, const ss_mixer_sizes *of, size_t n) {
+    size_t heads = (size_t)of->values;
+    for (size_t i = 0; i < n * heads; i++) {
+        float x = steps[i] + offset[i % heads];
+        if (x < 20.0f) x = (float)ss_log(1.0 + ss_exp_double((double)x));
+        steps[i] = x < of->step_low ? of->step_low : x > of->step_high ? of->step_high : x;
+    }
+}
+
+/* The state of one layer goes through the chunk; each piece is one head of values. */
+typedef struct scan {
+    const ss_mixing *mixing;
+    const ss_mixer *mixer;
+    const ss_mixer_sizes *of;
+    float *matrices; /* [values][key width][value width] */
+    const float *q, *k;
+    float *v; /* becomes what is read */
+    size_t n;
+} scan;
+
+static void scan_head(const void *job, size_t h, size_t worker) {
+    const scan *s = job;
+    const ss_mixer_sizes *of = s->of;
+    size_t N = (size_t)of->key_width, P = (size_t)of->value_width, values = (size_t)of->values;
+    size_t group = h / (values / (size_t)of->keys) * N;
+    bool is_delta = of->kind == SS_MIXER_DELTA;
+    float *state = s->matrices + h * N * P;
+    (void)worker;
+    for (size_t t = 0; t < s->n; t++) {
+        const float *q = s->q + t * width_of(of, Q) + group,
+                    *k = s->k + t * width_of(of, K) + group;
+        float *v = s->v + t * width_of(of, V) + h * P, step = s->mixing->step[t * values + h];
+        ss_scale(state, ss_expf(s->mixer->decay[h] * step), N * P);
+        if (is_delta) { /* v = beta (v - S^T k) */
+            ss_scale(v, -1.0f, P);
+            ss_times_columns(v, k, state, P * sizeof *v, P, N);
+            ss_scale(v, -s->mixing->beta[t * values + h], P);
+        }
+        for (size_t i = 0; i < N; i++) {
+            float factor = is_delta ? k[i] : k[i] * step;
+            for (size_t j = 0; j < P; j++) state[i * P + j] += factor * v[j];
+        }
+        if (is_delta)
+            ss_clear(v, P);
+        else
+            ss_scale(v, s->mixer->skip[h], P);
+        ss_times_columns(v, q, state, P * sizeof *v, P, N);
+    }
+}
+
+static void norm_values(float *rows, const float *gain, const ss_arch *arch, size_t n) {
+    const ss_mixer_sizes *of = &arch->mixer;
+    if (!of->norms) return;
+    size_t norms = (size_t)of->norms, width = width_of(of, V) / norms;
+    for (size_t i = 0; i < n * norms; i++, rows += width) {
+        size_t first = of->kind == SS_MIXER_DELTA ? 0 : i % norms * width; /* heads share gains */
+        ss_rmsnorm(rows, rows, gain + first, arch->norm_eps, width);
+    }
+}
+
+/* Reads v out of the states of its heads, and multiplies it by its gate. Returns [n][width]. */
+static const float *read_states(ss_pass *pass, const ss_mixer *mixer, float *matrices, float *q,
+                                float *k, float *v, size_t n) {
+    const ss_arch *arch = &pass->trace->model->arch;
+    const ss_mixer_sizes *of = &arch->mixer;
+    ss_mixing *mixing = &pass->mixing;
+    size_t heads = n * (size_t)of->keys, N = (size_t)of->key_width, values = (size_t)of->values;
+    ss_linear_rows(pass, mixing->z, pass->y, &mixer->z, n);
+    ss_scale(mixing->z, of->z_scale, n * width_of(of, V));
+    ss_linear_rows(pass, mixing->step, pass->y, &mixer->step, n);
+    ss_scale(mixing->step, of->step_scale, n * values);
+    find_steps(mixing->step, mixer->offset, of, n);
+    if (of->kind == SS_MIXER_DELTA) {
+        ss_linear_rows(pass, mixing->beta, pass->y, &mixer->beta, n);
+        ss_sigmoid(mixing->beta, mixing->beta, 0.0f, n * values);
+        to_length(q, 1.0f / sqrtf((float)N), heads, N);
+        to_length(k, 1.0f, heads, N);
+    }
+    scan job = {mixing, mixer, of, matrices, q, k, v, n};
+    ss_pool_run(pass->pool, scan_head, &job, values, 3 * n * values * matrix_of(of));
+    if (!of->gate_first) norm_values(v, mixer->norm, arch, n);
+    ss_silu_mul(mixing->z, v, n * width_of(of, V));
+    if (of->gate_first) norm_values(mixing->z, mixer->norm, arch, n);
+    return mixing->z;
+}
+
+void ss_mix(ss_pass *pass, float *out, int l, int rows) {
+    const ss_model *model = pass->trace->model;
+    const ss_mixer_sizes *of = &model->arch.mixer;
+    const ss_mixer *mixer = &model->layers[l].mixer;
+    ss_mixing *mixing = &pass->mixing;
+    size_t n = (size_t)rows, D = (size_t)model->arch.D;
+    float *before = mixing->states + mixers_below(&model->arch, l) * mixing->state, *parts[3];
+    const ss_linear *linears[] = {&mixer->q, &mixer->k, &mixer->v};
+    ss_scale(pass->y, of->in_scale, n * D);
+    for (int part = Q; part <= V; part++) {
+        size_t width = width_of(of, part), held = tokens_before(of) * width;
+        float *own = parts[part] = mixing->rows[part] + held;
+        ss_linear_rows(pass, own, pass->y, linears[part], n);
+        ss_scale(own, of->scales[part], n * width);
+        if (part == V && of->kind == SS_MIXER_CONVOLUTION) ss_multiply(own, parts[K], n * width);
+        if (mixer->taps[part])
+            convolve(mixing->rows[part], before, mixer->taps[part], mixer->biases[part], of, n,
+                     width);
+        before += held;
+    }
+    const float *read = parts[V];
+    if (of->kind == SS_MIXER_CONVOLUTION)
+        ss_multiply(parts[V], parts[Q], n * width_of(of, V));
+    else
+        read = read_states(pass, mixer, before, parts[Q], parts[K], parts[V], n);
+    ss_linear_rows(pass, out, read, &mixer->out, n);
+    ss_scale(out, of->out_scale, n * D);
+}

@@ -1,0 +1,273 @@
+/*
+ * Hybrids: models whose layers have mixers in place of attention, or beside it. The maps, hidden
+ * states and logits of such models are those of transformers (test_golden); here their states must
+ * follow whatever a run does with its tokens, and layers must keep their own numbers.
+ */
+#include "check.h"
+#include "files.h"
+#include "run/maps.h"
+#include "run/pass.h"
+#include "traces.h"
+
+#define T_MAX 33
+
+static const char *const folders[] = {
+    "tests/golden/hf-qwen3_next",       "tests/golden/hf-qwen3_5",
+    "tests/golden/hf-qwen3_next-types", "tests/golden/hf-lfm2",
+    "tests/golden/hf-lfm2-indices",     "tests/golden/hf-falcon_h1",
+    "tests/golden/hf-falcon_h1-biases",
+};
+#define FOLDERS (sizeof folders / sizeof *folders)
+
+/* LFM2 with attention in layers 1 and 3 of four. */
+#define LFM2 folders[3]
+
+static int32_t prompt[T_MAX];
+
+static void write_prompt(void) {
+    uint32_t state = 5;
+    for (int t = 0; t < T_MAX; t++) prompt[t] = (int32_t)((next_random(&state) >> 8) % 61);
+}
+
+static void numbers_of_layers(void) {
+    CASE("layers keep their numbers: those with attention, and which of all they are");
+    opened_model model = open_model(LFM2);
+    const ss_arch *arch = &model.model.arch;
+    CHECK_INT(arch->L, 2);
+    CHECK_INT(arch->blocks, 4);
+    CHECK_INT(ss_states(arch), 5);
+    const int expected[] = {-1, 0, -1, 1};
+    for (int l = 0; l < 4; l++) CHECK_INT(ss_attention_of(arch, l), expected[l]);
+    const int below[] = {0, 0, 1, 1, 2};
+    for (int l = 0; l <= 4; l++) CHECK_INT(ss_attention_below(arch, l), below[l]);
+    char text[4096];
+    ss_error err;
+    must(ss_describe_model(text, sizeof text, &model.model, &err), &err, "describe");
+    CHECK(strstr(text, "\"L\":2") && strstr(text, "\"blocks\":4,\"layers\":[1,3]"));
+    close_model(&model);
+}
+
+static void steps_and_updates(const char *folder) {
+    CASE("a prompt at once, in pieces, token by token, typed, cut and changed: the same bits");
+    opened_model model = open_model(folder);
+    opened_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    check_steps(&reference.run.trace, prompt, T_MAX, 1);
+    check_steps(&reference.run.trace, prompt, T_MAX, 7);
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
+    opened_run typed = open_run(&desc);
+    check_updates(&typed, &desc, prompt, T_MAX, 12);
+    close_run(&typed);
+    close_run(&reference);
+    close_model(&model);
+}
+
+/* Abandons an update after each number of its pieces, then updates the run again. */
+static void abandoned(const char *folder) {
+    CASE("an abandoned extension leaves states behind that the next update does not read");
+    opened_model model = open_model(folder);
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
+    ss_error err;
+    for (int pieces = 1; pieces <= model.model.arch.blocks; pieces++) {
+        opened_run run = open_run(&desc);
+        must(ss_run_extend(&run.run, prompt, 9, &err), &err, "extend");
+        must(ss_run_begin(&run.run, prompt + 9, 11, &err), &err, "begin");
+        for (int i = 0; i < pieces; i++) ss_run_step(&run.run);
+        ss_status status = ss_run_update(&run.run, prompt, 20, &err);
+        check_updated(&run, status, &desc, prompt, 20);
+        close_run(&run);
+    }
+    close_model(&model);
+}
+
+static void from_another(const char *folder) {
+    CASE("a run that begins after each layer of another has the bits of one from its tokens, and "
+         "goes on");
+    opened_model model = open_model(folder);
+    const ss_arch *arch = &model.model.arch;
+    opened_run base = run_tokens(&model.model, prompt, 20, NULL, 0);
+    ss_error err;
+    for (int a = 0; a < arch->L; a++) {
+        char text[48];
+        snprintf(text, sizeof text, "silence:layer=%d,head=1", arch->layers[a]);
+        ss_edit edit = read_edit(text);
+        ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
+        ss_run_desc desc = plain;
+        desc.from = &base.run.trace;
+        desc.layer = SS_BY_EDITS;
+        opened_run run = open_run(&desc), fresh = open_run(&plain);
+        CHECK_INT(run.run.pass->first_layer, arch->layers[a]);
+        must(ss_run_extend(&run.run, prompt, 20, &err), &err, "extend");
+        must(ss_run_extend(&fresh.run, prompt, 20, &err), &err, "extend");
+        check_runs(&fresh.run.trace, &run.run.trace, 20);
+        must(ss_run_extend(&run.run, prompt + 20, 3, &err), &err, "extend");
+        must(ss_run_extend(&fresh.run, prompt + 20, 3, &err), &err, "extend");
+        check_runs(&fresh.run.trace, &run.run.trace, 23);
+        check_updates(&run, &plain, prompt, 23, 4);
+        close_run(&run);
+        close_run(&fresh);
+    }
+
+    CASE("an edit that leaves the first tokens alone still reads them, for the states after them");
+    ss_edit later = read_edit("hide_key:key=9");
+    ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, &later, 1, NULL, 0, NULL, 0};
+    ss_run_desc desc = plain;
+    desc.from = &base.run.trace;
+    desc.layer = SS_BY_EDITS;
+    opened_run run = open_run(&desc), fresh = open_run(&plain);
+    must(ss_run_extend(&run.run, prompt, 20, &err), &err, "extend");
+    must(ss_run_extend(&fresh.run, prompt, 20, &err), &err, "extend");
+    check_runs(&fresh.run.trace, &run.run.trace, 20);
+    close_run(&run);
+    close_run(&fresh);
+    close_run(&base);
+    close_model(&model);
+}
+
+/* Sums the values of a metric, NaN counting as 0. */
+static double total(const ss_trace *trace, const char *name) {
+    size_t n = 0;
+    float *values = measure(trace, name, 0.3f, 0, 0, 0, &n);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += isnan(values[i]) ? 0.0 : (double)values[i];
+    free(values);
+    return sum;
+}
+
+static void other_ways(const char *folder) {
+    CASE("a measuring run, maps on demand, and threads give the same numbers");
+    opened_model model = open_model(folder);
+    const ss_arch *arch = &model.model.arch;
+    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    uint32_t fields = SS_FIELDS_ALL & ~(SS_FIELDS_MAPS & ~SS_BIT(SS_FIELD_ATT));
+    ss_run_desc desc = {&model.model, T_MAX, fields, NULL, 0, NULL, 0, NULL, 1};
+    opened_run computed = open_run(&desc);
+    ss_error err;
+    must(ss_run_extend(&computed.run, prompt, T_MAX, &err), &err, "extend");
+    static float rows[T_MAX * T_MAX];
+    for (int a = 0; a < arch->L; a++) {
+        must(ss_run_attention(&computed.run, SS_FIELD_ATT, a, 1, 0, T_MAX, rows, &err), &err,
+             "att");
+        for (int t = 0; t < T_MAX; t++)
+            CHECK_BITS(rows + t * T_MAX, att_row(&plain.run.trace, a, 1, t), T_MAX * sizeof(float));
+    }
+    desc.fields =
+        SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_HIDDEN) | SS_BIT(SS_FIELD_SEEN) | SS_MEASURES;
+    opened_run summed = open_run(&desc);
+    must(ss_run_extend(&summed.run, prompt, T_MAX, &err), &err, "extend");
+    const char *const names[] = {"alpha", "row_mass", "hidden_norm", "key_norm", "value_norm"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK_NEAR(total(&plain.run.trace, names[i]), total(&summed.run.trace, names[i]), 1e-4);
+    close_run(&summed);
+    close_run(&computed);
+    close_run(&plain);
+    close_model(&model);
+}
+
+static void streaming(const char *folder) {
+    CASE("a run whose cache forgets keys keeps the states of all tokens");
+    opened_model model = open_model(folder);
+    ss_edit edit = read_edit("evict:policy=first,first=2,budget=6");
+    ss_run_desc desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0, NULL, 0};
+    opened_run kept = open_run(&desc);
+    desc.fields |= SS_STREAMS;
+    opened_run streams = open_run(&desc);
+    ss_error err;
+    must(ss_run_extend(&kept.run, prompt, T_MAX, &err), &err, "extend");
+    for (int t = 0; t < T_MAX; t++)
+        must(ss_run_extend(&streams.run, prompt + t, 1, &err), &err, "extend");
+    CHECK_BITS(ss_floats(&kept.run.trace, SS_FIELD_LOSS) + 1,
+               ss_floats(&streams.run.trace, SS_FIELD_LOSS) + 1, (T_MAX - 1) * sizeof(float));
+    close_run(&streams);
+    close_run(&kept);
+    close_model(&model);
+}
+
+static void edits_by_number(void) {
+    CASE("edits name layers by their numbers; one of a head in a layer without attention is "
+         "refused");
+    opened_model model = open_model(LFM2);
+    const struct {
+        const char *text, *place; /* NULL: it is possible */
+    } edits[] = {
+        {"silence:layer=0,head=1", "edits[0].layer"},
+        {"hide_key:key=0,layer=2", "edits[0].layer"},
+        {"operation:operation=sigmoid,layer=0", "edits[0].layer"},
+        {"evict:policy=window,budget=4,layer=2", "edits[0].layer"},
+        {"project:layer=0", "edits[0].layer"},
+        {"quantise:what=keys,bits=4,layer=0", "edits[0].quantise"},
+        {"scale_weight:matrix=q,layer=0,row=0,column=0", "edits[0].scale_weight"},
+        {"silence:layer=4,head=1", "edits[0].layer"},
+        {"silence:layer=3,head=1", NULL},
+        {"quantise:what=hidden,bits=4,layer=0", NULL},
+        {"quantise:what=weights,bits=4,by=tensor,layer=0", NULL},
+        {"scale_weight:matrix=up,layer=0,row=0,column=0", NULL},
+        {"clamp_channel:channel=1,layer=4", NULL},
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        ss_edit edit = read_edit(edits[i].text);
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
+        size_t bytes;
+        ss_error err = {.where = ""};
+        ss_run run;
+        ss_status status = ss_run_size(&bytes, &desc, &err);
+        ss_arena arena = {0};
+        if (status == SS_OK) {
+            arena = ss_arena_on(malloc(bytes), bytes);
+            status = ss_run_init(&run, &desc, &arena, &err);
+        }
+        if (check_failed((status == SS_OK) == !edits[i].place, __FILE__, __LINE__,
+                         "refused or not"))
+            printf("    %s: %s\n", edits[i].text, err.text);
+        if (edits[i].place) CHECK_TEXT(err.where, edits[i].place);
+        free(arena.block);
+    }
+
+    CASE("an edit of layer 3 changes the maps of that layer, and not those of the first with "
+         "attention");
+    const char *const changes[] = {"hide_key:key=0,layer=3",
+                                   "self_only:token=9,layer=3",
+                                   "operation:operation=sigmoid,layer=3",
+                                   "mask:first=1,recent=3,layer=3",
+                                   "park:key=1,layer=3",
+                                   "evict:policy=first,first=1,budget=4,layer=3"};
+    size_t map = T_MAX * T_MAX * (size_t)model.model.arch.H;
+    opened_run as_is = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    const float *maps = ss_floats(&as_is.run.trace, SS_FIELD_ATT);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        ss_edit change = read_edit(changes[i]);
+        opened_run run = run_tokens(&model.model, prompt, T_MAX, &change, 1);
+        const float *changed = ss_floats(&run.run.trace, SS_FIELD_ATT);
+        CHECK_BITS(maps, changed, map * sizeof *maps);
+        CHECK(memcmp(maps + map, changed + map, map * sizeof *maps) != 0);
+        close_run(&run);
+    }
+    close_run(&as_is);
+
+    CASE("an edit of layer 3 changes nothing up to the state before it");
+    ss_edit edit = read_edit("silence:layer=3");
+    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run silent = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    size_t row = T_MAX * (size_t)model.model.arch.D;
+    const float *a = ss_floats(&plain.run.trace, SS_FIELD_HIDDEN);
+    const float *b = ss_floats(&silent.run.trace, SS_FIELD_HIDDEN);
+    CHECK_BITS(a, b, 4 * row * sizeof *a);
+    CHECK(memcmp(a + 4 * row, b + 4 * row, row * sizeof *a) != 0);
+    close_run(&plain);
+    close_run(&silent);
+    close_model(&model);
+}
+
+int main(void) {
+    write_prompt();
+    numbers_of_layers();
+    for (size_t i = 0; i < FOLDERS; i++) {
+        printf("  %s\n", folders[i]);
+        steps_and_updates(folders[i]);
+        abandoned(folders[i]);
+        from_another(folders[i]);
+        other_ways(folders[i]);
+        streaming(folders[i]);
+    }
+    edits_by_number();
+    return check_done();
+}
