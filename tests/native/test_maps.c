@@ -491,7 +491,7 @@ static void refusals(void) {
     close_model(&model);
 }
 
-static void table_says(void) {
+static void accumulated_readers(void) {
     CASE("every metric that reads maps or norms reads the accumulated statistics, and one of "
          "queries");
     int n;
@@ -503,7 +503,7 @@ static void table_says(void) {
 }
 
 int main(void) {
-    table_says();
+    accumulated_readers();
     families();
     operations(LLAMA);
     operations("tests/golden/var-mlp_kernel");
