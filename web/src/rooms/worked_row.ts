@@ -162,7 +162,7 @@ function tableOf({ query, named, others, othersAdd, sum, output }: Worked, frame
   const weight = sumOf(others.map((one) => one.weight));
   const value = mean(others.map((one) => one.value));
   const bias = biasOf(frame);
-  return html`<table class="metrics">
+  return html`<table class="worked">
     <caption>
       ${frame.title}, head ${headName(frame.head ?? at, frame)}, row of ${quote(frame, query)}
     </caption>
