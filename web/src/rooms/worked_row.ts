@@ -41,7 +41,7 @@ export interface Worked {
 const NAMED = 3;
 
 /** The number that the model's sigmoid adds to each score. */
-export function biasOf({ operation, architecture: { attention } }: Frame): number {
+function biasOf({ operation, architecture: { attention } }: Frame): number {
   const isOwn = operation.name === 'sigmoid' && attention.operation === 'sigmoid';
   const bias = Number(isOwn && attention.parameters?.bias);
   return Number.isFinite(bias) ? bias : 0;
