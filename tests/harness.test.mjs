@@ -81,7 +81,7 @@ c() { :; }`;
   assert.equal(one.status, 0);
 });
 
-test('the exit status decides, and a stage that does not exist is refused', async (t) => {
+test('the exit status decides, and an unknown stage is rejected', async (t) => {
   const crashed = await runWith(t, `stages=a\na() { ${writes(5)}; return 3; }`);
   assert.equal(crashed.last, '5 passed, 1 failed');
   const silent = await runWith(t, `stages=a\na() { return 3; }`);
@@ -90,7 +90,7 @@ test('the exit status decides, and a stage that does not exist is refused', asyn
   assert.equal(other.status, 2);
 });
 
-test('a report that is cut off fails its stage, and reports of an earlier run count for nothing', async (t) => {
+test('a report that is cut off fails its stage, and reports of an earlier run do not count', async (t) => {
   const cut = await runWith(
     t,
     `stages=a\na() { echo '<testsuites>' >"$SINKSCOPE_REPORTS/a.xml"; }`,
@@ -101,7 +101,7 @@ test('a report that is cut off fails its stage, and reports of an earlier run co
     assert.match((await run(join(folder, 'tests/run'), [])).output, RegExp(`${last}\n$`));
 });
 
-test('two stages run side by side, each after what it needs, and their output is not mixed', async (t) => {
+test('two stages run side by side after their dependencies, without mixing their outputs', async (t) => {
   // Each of the first two waits until the other has begun.
   const meet = (own, other) =>
     `touch ${own}; until [ -e ${other} ]; do sleep 0.01; done; echo ${own} and ${other}`;
@@ -154,14 +154,14 @@ async function endsWith(t, signal, file, command, args = [], options = {}) {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'])
-  test(`what a stage has started ends when tests/run is ended by ${signal}`, async (t) => {
+  test(`the processes of a stage end when tests/run is ended by ${signal}`, async (t) => {
     const folder = folderWith(t, `stages=a\na() { sleep 100 & echo $! >started; wait; }`);
     const ended = await endsWith(t, signal, join(folder, 'started'), join(folder, 'tests/run'));
     assert.ok(ended, 'it runs on');
   });
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'])
-  test(`what runs on the bare machine ends when tests/bare is ended by ${signal}`, async (t) => {
+  test(`the processes on the bare machine end when tests/bare is ended by ${signal}`, async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
     t.after(() => rmSync(folder, { recursive: true }));
     mkdirSync(join(folder, 'tests'));

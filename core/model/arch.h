@@ -59,9 +59,9 @@ typedef enum ss_qk_norm {
 /* How the scores of experts become weights. */
 typedef enum ss_router {
     SS_ROUTER_SOFTMAX,
-    SS_ROUTER_SIGMOID, /* each score alone; a bias decides with it who is chosen (DeepSeek-V3) */
-    SS_ROUTER_MIXER    /* two experts, each with its share of those that are near it and not chosen
-                          before it (SparseMixer-v2 of Phi-3.5-MoE) */
+    SS_ROUTER_SIGMOID, /* of each score; the choice adds a bias to it (DeepSeek-V3) */
+    SS_ROUTER_MIXER    /* two experts, each weighed by a softmax over the scores near its own,
+                          without earlier choices (SparseMixer-v2 of Phi-3.5-MoE) */
 } ss_router;
 
 /* ss_arch.prefix of a model whose queries see the keys after them, too. */
@@ -95,7 +95,7 @@ typedef struct ss_rotary {
     double original;  /* tokens of the first context; llama3 and yarn, like what follows */
     double low, high; /* rotations in it: of a low frequency fewer, of a high one more */
     bool whole;       /* yarn: the bounds between are rounded to whole pairs */
-    bool sections;    /* pairs may turn by other positions where a token is of an image */
+    bool sections;    /* tokens of an image rotate pairs by other positions */
     float size;       /* of the rotated vectors: yarn's attention factor, else 1 */
 } ss_rotary;
 
@@ -110,16 +110,16 @@ typedef enum ss_mixer_kind {
 
 typedef struct ss_mixer_sizes {
     ss_mixer_kind kind;
-    bool beside; /* in every layer, beside attention; else in layers without it */
+    bool beside; /* every layer has it beside attention; else only layers without attention */
     bool bias, taps_bias,
         out_bias;     /* of the products with its input, the convolution, the output */
-    bool gate_first;  /* its norm reads what its gate leaves, not the other way round */
+    bool gate_first;  /* the gate applies before the norm, not after it */
     int kernel;       /* tokens that the convolution reads */
     int keys, values; /* heads of queries and keys; of values, a multiple of these */
     int key_width, value_width;
-    int norms; /* equal parts of a token's values that are normed apart; 0: there is no norm */
+    int norms; /* number of equal parts of a token's values with norms of their own; 0: no norm */
     float step_low, step_high; /* steps are clipped to these */
-    /* What its input, its products with the input, and its output are multiplied by; usually 1. */
+    /* Factors of its input, of its products with the input, and of its output; usually 1. */
     float in_scale, scales[3], z_scale, step_scale, out_scale;
 } ss_mixer_sizes;
 
@@ -136,8 +136,7 @@ typedef struct ss_attention {
     } parameters[SS_PARAMETERS_MAX];
 } ss_attention;
 
-/* Sizes of attention that may differ between the layers that see all keys and those with a window.
- */
+/* Sizes of attention; layers that see all keys and layers with a window may have different ones. */
 typedef struct ss_sizes {
     int G, K, U, rotary_width;
 } ss_sizes;
@@ -146,27 +145,27 @@ typedef struct ss_arch {
     char family[24];
     int L;                       /* layers with attention; in most models, all */
     int blocks;                  /* all layers */
-    short layers[SS_LAYERS_MAX]; /* [L] which of all layers have attention, in ascending order */
-    ss_mixer_sizes mixer;        /* of the others, or beside attention */
+    short layers[SS_LAYERS_MAX]; /* [L] indices of the layers with attention, ascending */
+    ss_mixer_sizes mixer;        /* of the other layers, or beside attention */
     int H;                       /* query heads */
     int G;                       /* key/value heads; divides H */
     int D;                       /* model width */
     int K;                       /* head width, of queries and keys */
     int U;                       /* value width: of values and head outputs; K in most models */
-    int q_latent, kv_latent; /* widths that queries, and keys and values, are compressed to before
-                                each head has its own (DeepSeek-V2); 0: they are not. With
-                                kv_latent, the rotated part of a key is the same in all heads */
-    int F;                   /* feed-forward width; of one expert, where there are experts */
-    int V;                   /* vocabulary */
-    int E;                   /* experts of a layer; 0: one feed-forward for all tokens */
-    int context;             /* most tokens in a sequence */
+    int q_latent, kv_latent;     /* widths of the compressed vectors from which heads compute their
+                                    queries, and keys and values (DeepSeek-V2); 0: no compression.
+                                    With kv_latent, all heads share the rotated part of a key */
+    int F;                       /* feed-forward width; of one expert, where there are experts */
+    int V;                       /* vocabulary */
+    int E;                       /* experts of a layer; 0: one feed-forward for all tokens */
+    int context;                 /* most tokens in a sequence */
     ss_positions positions;
     int rotary_width; /* number of first dims of K that are rotated; even; D of sinusoids, or 0 */
     ss_rotary rotary; /* of layers that see all keys, and of all layers */
     ss_rotary window_rotary; /* of layers with a window, where own_rotary says so */
     bool own_rotary;
-    ss_sizes sizes[2]; /* of layers that see all keys, and of windowed ones; K 0: they are G, K, U
-                          and rotary_width, which else are the largest of both */
+    ss_sizes sizes[2]; /* of layers that see all keys, and of windowed ones. K 0: these layers have
+                          G, K, U and rotary_width, which otherwise are the maxima of both */
     bool unrotated[SS_LAYERS_MAX]; /* [L] layers whose queries and keys have no positions */
     int window;                   /* keys that a query of a windowed layer sees, its own included */
     bool windowed[SS_LAYERS_MAX]; /* [L] */
@@ -185,8 +184,8 @@ typedef struct ss_arch {
     bool branch_norms;  /* attention and feed-forward are normed again before they are added */
     bool branch_only;   /* branch norms, and none before attention and feed-forward */
     ss_qk_norm qk_norm;
-    bool value_norm;     /* values are normed head by head, by no gain */
-    bool keys_as_values; /* of layers that see all keys: keys before their norm and rotation */
+    bool value_norm;     /* values are normed head by head, without a gain */
+    bool keys_as_values; /* layers that see all keys use keys before norm and rotation as values */
     bool parallel;       /* attention and feed-forward read the same residual stream */
     ss_ffn_kind ffn;
     ss_activation activation;
@@ -194,8 +193,8 @@ typedef struct ss_arch {
     float qkv_clip;     /* q, k and v are clipped to [-qkv_clip, qkv_clip]; 0: they are not */
     float score_scale;  /* x = q.k * score_scale, usually 1/sqrt(K) */
     float branch_scale; /* of what attention and feed-forward add; usually 1 */
-    /* Of what attention reads and adds, of keys, of the feed-forward's gate before its activation,
-     * and of what it adds; usually 1. */
+    /* Factors of attention's input and output, of keys, of the feed-forward's gate before its
+     * activation, and of its output; usually 1. */
     float attention_in_scale, attention_out_scale, key_scale, ffn_gate_scale, ffn_out_scale;
     float value_scale;          /* of values; usually 1 */
     float logit_scale;          /* of logits; usually 1 */
@@ -212,11 +211,11 @@ typedef struct ss_arch {
     int top_k;          /* experts that one token goes through, 1 .. E */
     bool router_shares; /* their weights are shares of all E and sum to less than 1; else to 1 */
     ss_router router;
-    int router_groups;     /* experts lie in so many groups of equal size; usually 1 */
-    int router_top_groups; /* of them, so many have experts that a token goes through */
-    int router_best;       /* a group counts by the sum of so many best experts */
+    int router_groups;     /* number of equal groups of experts; usually 1 */
+    int router_top_groups; /* number of groups whose experts a token can use */
+    int router_best;       /* a group is ranked by the sum of this number of best scores */
     float router_scale;    /* the weights are multiplied by it; usually 1 */
-    float router_jitter;   /* mixer: those within twice this part of the best are near it */
+    float router_jitter;   /* mixer: scores within twice this share of the best are near it */
     int shared_F;          /* width of one more expert that every token goes through; or 0 */
     int dense_F; /* feed-forward width of the layers without experts, where there are both */
     bool dense[SS_LAYERS_MAX]; /* [L] */
@@ -230,20 +229,20 @@ static inline int ss_states(const ss_arch *arch) {
     return arch->blocks + 1;
 }
 
-/* Number of layers with attention below layer l of all. */
+/* Returns the number of layers with attention below layer l. */
 static inline int ss_attention_below(const ss_arch *arch, int l) {
     int a = 0;
     while (a < arch->L && arch->layers[a] < l) a++;
     return a;
 }
 
-/* Index of layer l among those with attention; -1: it has none. */
+/* Returns the index of layer l among the layers with attention; -1: it has none. */
 static inline int ss_attention_of(const ss_arch *arch, int l) {
     int a = ss_attention_below(arch, l);
     return a < arch->L && arch->layers[a] == l ? a : -1;
 }
 
-/* Makes every layer one with attention. */
+/* Gives every layer attention. */
 static inline void ss_attend_everywhere(ss_arch *arch) {
     arch->blocks = arch->L;
     for (int l = 0; l < arch->L; l++) arch->layers[l] = (short)l;
@@ -260,26 +259,25 @@ const char *ss_qk_norm_name(ss_qk_norm norm); /* NULL for none */
 const char *ss_mask_name(const ss_arch *arch);
 const char *ss_rope_scaling_name(ss_rope_scaling scaling);
 
-/* Sizes of layer a of those with attention. */
+/* Returns the sizes of attention layer a. */
 static inline ss_sizes ss_arch_sizes(const ss_arch *arch, int a) {
     ss_sizes own = arch->sizes[arch->windowed[a]];
     return own.K ? own : (ss_sizes){arch->G, arch->K, arch->U, arch->rotary_width};
 }
 
-/* Key/value head that query head h of layer a uses. */
+/* Returns the key/value head that query head h of attention layer a uses. */
 static inline int ss_arch_group(const ss_arch *arch, int a, int h) {
     return h / (arch->H / ss_arch_sizes(arch, a).G);
 }
 
-/* The same of heads and groups that are counted through all layers, as rows of a field [L][H][T]
- * and of one [L][G][T]. */
+/* Returns the row of a field [L][G][T] for a row of a field [L][H][T]: heads are counted through
+ * all layers. */
 static inline int ss_arch_group_row(const ss_arch *arch, int head) {
     int a = head / arch->H;
     return a * arch->G + ss_arch_group(arch, a, head % arch->H);
 }
 
-/* Pairs that rotate in layers that see all keys, and in those with a window, where these have a
- * rotation of their own. */
+/* Returns the number of rotated pairs in layers with a window, or in those that see all keys. */
 static inline size_t ss_arch_pairs(const ss_arch *arch, bool windowed) {
     const ss_sizes *own = &arch->sizes[windowed];
     return (size_t)(own->K ? own->rotary_width : arch->rotary_width) / 2;

@@ -35,14 +35,14 @@ typedef struct ss_ffn {
 typedef struct ss_mixer {
     ss_linear q, k, v;      /* D -> keys * key width, the same, values * value width */
     ss_linear z;            /* D -> values * value width, the gate; none of a convolution */
-    ss_linear beta, step;   /* D -> values: how much is written, and how much is forgotten */
+    ss_linear beta, step;   /* D -> values: factors of writing and of forgetting */
     ss_linear out;          /* values * value width -> D */
-    const float *taps[3];   /* [width of q, k, v][kernel]; NULL: it is not convolved */
+    const float *taps[3];   /* [width of q, k, v][kernel]; NULL: no convolution */
     const float *biases[3]; /* the same, without the kernel */
     const float *decay;     /* [values] negative: the state is multiplied by exp(decay step) */
     const float *offset;    /* [values] added to steps */
-    const float *skip;      /* [values] how much of v is added to what is read, or NULL */
-    const float *norm;      /* gain of all values, or of one head, which all share; or NULL */
+    const float *skip;      /* [values] factor of v in the output, or NULL */
+    const float *norm;      /* gain of all values, or of one head for all heads; or NULL */
 } ss_mixer;
 
 typedef struct ss_layer {
@@ -51,7 +51,7 @@ typedef struct ss_layer {
     ss_norm q_norm, k_norm;                   /* [K], or [H*K] and [G*K] of all heads as one */
     ss_linear q;                              /* D -> H*K */
     ss_linear k, v;                           /* D -> G*K, D -> G*U */
-    ss_linear q_latent, kv_latent; /* D -> what q, and k and v, read instead; data NULL: none */
+    ss_linear q_latent, kv_latent;            /* D -> input of q, and of k and v; data NULL: none */
     ss_norm q_latent_norm, kv_latent_norm;
     ss_linear k_shared;              /* D -> the rotated part of all keys; k has the rest of each */
     ss_linear o;                     /* H*U -> D; U -> D where heads are added */
@@ -59,15 +59,15 @@ typedef struct ss_layer {
     const float *bias_keys;          /* [G][K], or [1][K] that all share, or NULL */
     const float *bias_values;        /* the same, U for K; NULL: zeros */
     const float *value_biases;       /* [H][U], or [1][U], or NULL */
-    const float *scale;              /* [1] of the stream after the layer, or NULL */
+    const float *scale;              /* [1] factor of the stream after the layer, or NULL */
     ss_linear gate;                  /* D -> gated heads * gate width, gated only */
     ss_linear kernel_in, kernel_out; /* K -> K, the mlp feature map; data NULL: there is none */
     ss_mixer mixer;
     ss_ffn ffn;               /* with experts: the one that every token goes through, if any */
     ss_ffn *experts;          /* [E], or NULL */
     ss_linear router;         /* D -> E */
-    const float *router_bias; /* [E], which chooses experts and weighs none; or NULL */
-    ss_linear shared_gate;    /* D -> 1: how much of ffn there is beside experts; none: all of it */
+    const float *router_bias; /* [E], added for the choice but not in weights; or NULL */
+    ss_linear shared_gate;    /* D -> 1: factor of ffn beside experts; none: 1 */
 } ss_layer;
 
 typedef struct ss_model {
@@ -88,8 +88,8 @@ typedef struct ss_model {
     size_t widest;              /* inputs of the widest matrix */
 } ss_model;
 
-/* The numbers of head h, `width` of them, among those that each has, or that all share; NULL where
- * there are none. */
+/* Returns the `width` numbers of head h, which are its own or shared by all; NULL if there are
+ * none. */
 static inline const float *ss_owned(const float *numbers, ss_owner owner, int h, int width) {
     if (!numbers) return NULL;
     return numbers + (owner == SS_OWNER_SHARED ? 0 : (size_t)h * (size_t)width);

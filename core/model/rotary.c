@@ -10,8 +10,8 @@
 
 /* ---- config ------------------------------------------------------------------------------- */
 
-/* Every key here changes the frequencies, so an unknown one is refused. Sections tell which of an
- * image's positions a pair turns by; those of a text are equal. */
+/* Every key here changes the frequencies, so an unknown one is refused. Sections select which of an
+ * image's positions rotates a pair; a text has one position for all. */
 static void refuse_unknown(ss_json *json, bool sections) {
     static const char *const known[] = {"rope_type",
                                         "type",

@@ -64,7 +64,7 @@ static uint32_t fields_of_layers(void) {
     return fields;
 }
 
-/* Whether the states of mixers in a pass are not those after its first T tokens. */
+/* Returns whether the pass has mixers whose states are not those after its first T tokens. */
 static bool has_other_states(const ss_pass *pass, const ss_pass *of, int T) {
     return pass->trace->model->arch.mixer.kind && of->mixing.tokens != T;
 }

@@ -119,7 +119,7 @@ static float mark_largest(bool *marks, const float *x, const float *weights, siz
     return sum;
 }
 
-/* Marks the experts of all groups but the best, by the sum of each group's best scores. */
+/* Marks the experts outside the best groups; a group is ranked by the sum of its best scores. */
 static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
     size_t groups = (size_t)arch->router_groups, share = (size_t)arch->E / groups;
     float sums[SS_EXPERTS_MAX];
@@ -133,7 +133,7 @@ static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
     for (size_t e = 0; e < (size_t)arch->E; e++) marks[e] = !is_top[e / share];
 }
 
-/* Keeps the softmax of x[E] at its largest, over those that are near it and not `without`. */
+/* Sets the weight of the largest of x[E], except `without`, to its softmax over near logits. */
 static size_t mix(float *weights, const float *x, size_t without, const ss_arch *arch) {
     size_t E = (size_t)arch->E, best = without == 0 && E > 1 ? 1 : 0;
     float sum = 0.0f;
@@ -154,8 +154,8 @@ static void route_mixer(float *x, const ss_arch *arch) {
     ss_copy(x, weights, (size_t)arch->E);
 }
 
-/* Turns E logits into E weights: shares by softmax, or sigmoids, then only the top_k largest of
- * those that stand for choice with `bias`. */
+/* Turns E logits into E weights, by softmax or sigmoid; only the top_k largest with `bias`, in the
+ * best groups, differ from 0. */
 static void route(float *x, const float *bias, const ss_arch *arch) {
     size_t E = (size_t)arch->E;
     float scores[SS_EXPERTS_MAX];

@@ -22,7 +22,7 @@ static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *ar
             ss_layernorm(out, x, w->gain, w->bias, arch->norm_eps, width);
 }
 
-/* Multiplies by a factor that is 1 in most models. */
+/* Multiplies by a factor, unless it is 1 as in most models. */
 static void scale(float *x, float factor, size_t n) {
     if (factor < 1.0f || factor > 1.0f) ss_scale(x, factor, n);
 }
@@ -94,8 +94,7 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
         norm(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
-/* Turns rows [n][own] into [n][width], with zeros after the numbers of a layer with fewer: they
- * change no product, sum or norm. */
+/* Widens rows [n][own] to [n][width] with zeros, which change no product, sum or norm. */
 static void widen(float *rows, size_t n, int own, int width) {
     size_t from = (size_t)own, to = (size_t)width;
     for (size_t i = n; from < to && i-- > 0;) {
@@ -286,7 +285,8 @@ static void project(ss_pass *pass, float *out, const float *in, const ss_linear 
         out[i] = out[i] > limit ? limit : out[i] < -limit ? -limit : out[i];
 }
 
-/* What queries, or keys and values, are projected from: y, in latent attention norm(y w). */
+/* Returns the input of the projections of queries, or of keys and values: y, or norm(y w) in latent
+ * attention. */
 static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *latent_norm, int n) {
     if (!w->w.data) return pass->y;
     ss_linear_rows(pass, pass->latent, pass->y, w, (size_t)n);
@@ -294,8 +294,8 @@ static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *l
     return pass->latent;
 }
 
-/* pass->kv[n][G][K] = keys; in latent attention those of a head begin with the part that all heads
- * share, which is the rotated one. */
+/* pass->kv[n][G][K] = keys; in latent attention each begins with the rotated part that all heads
+ * share. */
 static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, int groups, int n) {
     size_t shared = layer->k_shared.w.out, K = (size_t)pass->trace->model->arch.K, own = K - shared;
     size_t heads = (size_t)n * (size_t)groups;
@@ -313,13 +313,13 @@ static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, 
     }
 }
 
-/* Keeps [n] numbers of keys as projected where they are the values, too; else NULL. */
+/* Returns a copy of the n numbers of projected keys if they are also the values; else NULL. */
 static const float *keep_keys(ss_pass *pass, const ss_layer *layer, size_t n) {
     if (layer->v.w.data) return NULL;
     return memcpy(pass->q, pass->kv, n * sizeof *pass->q); /* queries are computed later */
 }
 
-/* Norms n vectors by no gain. */
+/* Norms n vectors without a gain. */
 static void norm_bare(float *rows, const ss_arch *arch, size_t n, size_t width) {
     for (size_t i = 0; i < n; i++, rows += width) {
         float square = ss_dot(rows, rows, width) / (float)width;
@@ -327,7 +327,7 @@ static void norm_bare(float *rows, const ss_arch *arch, size_t n, size_t width) 
     }
 }
 
-/* Attention(norm(x)) in layer a of those with attention, normed again in models with branch norms.
+/* Computes Attention(norm(x)) of attention layer a, normed again in models with branch norms.
  * Returns [n][D], in the trace if it is recorded. */
 static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     ss_trace *trace = pass->trace;
@@ -414,8 +414,8 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
 
 /*
  * x += Attention(norm(x)); x += FFN(norm(x)). In parallel models both read the same x; with post
- * norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)). A mixer stands in the place of attention,
- * or is added to it.
+ * norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)). A mixer replaces attention or is added to
+ * it.
  */
 static void one_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;

@@ -9,7 +9,7 @@
 
 enum { Q, K, V };
 
-/* Under the root of the length that queries and keys of DeltaNet are divided by. */
+/* Keeps the division of DeltaNet's queries and keys by their lengths finite. */
 #define LENGTH_GUARD 1e-6f
 
 static size_t width_of(const ss_mixer_sizes *of, int part) {
@@ -17,12 +17,12 @@ static size_t width_of(const ss_mixer_sizes *of, int part) {
                      : (size_t)of->keys * (size_t)of->key_width;
 }
 
-/* Tokens before a chunk whose q, k or v the convolution reads. */
+/* Returns the number of tokens before a chunk whose q, k or v the convolution reads. */
 static size_t tokens_before(const ss_mixer_sizes *of) {
     return (size_t)of->kernel - 1;
 }
 
-/* Numbers of S of one head; a convolution alone has none. */
+/* Returns the count of numbers in S for one head; a convolution alone has no S. */
 static size_t matrix_of(const ss_mixer_sizes *of) {
     return of->kind == SS_MIXER_CONVOLUTION ? 0 : (size_t)of->key_width * (size_t)of->value_width;
 }
@@ -32,7 +32,7 @@ static size_t state_of(const ss_mixer_sizes *of) {
     return tokens_before(of) * columns + (size_t)of->values * matrix_of(of);
 }
 
-/* Layers with a mixer below layer l. */
+/* Returns the number of layers with a mixer below layer l. */
 static size_t mixers_below(const ss_arch *arch, int l) {
     return (size_t)(arch->mixer.beside ? l : l - ss_attention_below(arch, l));
 }
@@ -74,8 +74,8 @@ void ss_mix_take_below(ss_pass *pass, const ss_pass *from, int layer) {
 /* ---- a chunk ------------------------------------------------------------------------------- */
 
 /*
- * Convolves rows[kernel-1+n][width], whose first rows become those of `before` and which leave
- * their last ones there. Goes from the last row to the first, as each reads the rows before it.
+ * Convolves rows[kernel-1+n][width]: copies `before` into the first rows, and the last rows into
+ * `before` for the next chunk. Goes from the last row to the first, as each reads earlier rows.
  */
 static void convolve(float *rows, float *before, const float *taps, const float *bias,
                      const ss_mixer_sizes *of, size_t n, size_t width) {
@@ -108,14 +108,14 @@ static void find_steps(float *steps, const float *offset, const ss_mixer_sizes *
     }
 }
 
-/* The state of one layer goes through the chunk; each piece is one head of values. */
+/* Passes the state of one layer through the chunk; each piece of the job is one head of values. */
 typedef struct scan {
     const ss_mixing *mixing;
     const ss_mixer *mixer;
     const ss_mixer_sizes *of;
     float *matrices; /* [values][key width][value width] */
     const float *q, *k;
-    float *v; /* becomes what is read */
+    float *v; /* the output replaces it */
     size_t n;
 } scan;
 
@@ -159,7 +159,7 @@ static void norm_values(float *rows, const float *gain, const ss_arch *arch, siz
     }
 }
 
-/* Reads v out of the states of its heads, and multiplies it by its gate. Returns [n][width]. */
+/* Reads the states with q, and multiplies the result by its gate. Returns [n][width]. */
 static const float *read_states(ss_pass *pass, const ss_mixer *mixer, float *matrices, float *q,
                                 float *k, float *v, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;

@@ -23,7 +23,7 @@ const text = [
   '',
 ].join('\n');
 
-test('code is edited, comments, imports and words in quotes are not', () => {
+test('code is edited, but not comments, imports and quoted words', () => {
   const found = slips('some.js', text);
   assert.deepEqual(found.map(({ from }) => from.trim()).sort(), [
     '&&',
@@ -50,7 +50,7 @@ test('an edit changes one line, and the same seed draws the same edits', () => {
   assert.notDeepEqual(draw(texts, 5, 7), draw(texts, 5, 8));
 });
 
-test('the border of the larger of two is left alone, that of another choice is not', () => {
+test('the border of a maximum of two is not edited, that of another choice is', () => {
   const signs = (/** @type {string} */ line) => slips('a.c', line).map(({ from }) => from.trim());
   assert.deepEqual(signs('int m = a.x > b ? a.x : b;'), []);
   assert.deepEqual(signs('int m = a <= b ? b : a;'), []);
@@ -64,7 +64,7 @@ test('the border of the larger of two is left alone, that of another choice is n
   assert.deepEqual(signs('{"U8", 1, -1}; return -1;'), ['1']);
 });
 
-test('of a script, expressions inside of texts are edited; types, pixels and waits are not', () => {
+test('in a script, expressions inside texts are edited, but not types, pixels and waits', () => {
   /** @param {string} line */
   const found = (line) => slips('a.ts', line).map(({ from }) => from);
   assert.deepEqual(found('say(`a - 1 ${b ? `c + 2 ${d - 3}` : "e"}`);').slice(1), ['-', '3']);
@@ -116,7 +116,7 @@ test('tests that import a file are nearer to it than those that reach it through
   assert.equal(order[0], 'web/test/frame.test.ts');
 });
 
-test('comments of C and of Python are those of their languages', () => {
+test('comments of C and Python are recognized', () => {
   assert.deepEqual(
     slips('a.py', '"""x + 1"""\ny = 2 + z  # 3\n')
       .map(({ from }) => from.trim())
@@ -159,7 +159,7 @@ test('the coverage of a test says where code ran in its processes and workers', 
   assert.equal(hasRun(undefined, 0), false);
 });
 
-test('coverage is kept while its test is the same; of a file that has changed all counts as run', async () => {
+test('coverage is kept while its test is unchanged; all code of a changed file counts as run', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'coverage-'));
   const [one, file] = ['a.test.mjs', 'a.js'].map((name) => relative('.', join(folder, name)));
   writeFileSync(one, 'test();');
@@ -188,7 +188,7 @@ test('coverage is kept while its test is the same; of a file that has changed al
   rmSync(folder, { recursive: true });
 });
 
-test('each kind finds its own in a script', () => {
+test('each kind of edit finds its places in a script', () => {
   /** @param {string} kind @param {string} code */
   const found = (kind, code) =>
     slipsOfKinds('a.ts', code, [kind]).map(({ from, to }) => [from, to]);
@@ -230,7 +230,7 @@ test('each kind finds its own in a script', () => {
   ]);
 });
 
-test('each kind finds its own in C and Python, and kinds take turns', () => {
+test('each kind of edit finds its places in C and Python, and kinds take turns', () => {
   /** @param {string} file @param {string} kind @param {string} code */
   const found = (file, kind, code) =>
     slipsOfKinds(file, code, [kind]).map(({ from, to }) => [from.trim(), to.trim()]);

@@ -69,7 +69,7 @@ static bool is_of_last(const char *text) {
     return strstr(text, "=12") != NULL;
 }
 
-static void nothing_is_nothing(void) {
+static void without_effect(void) {
     CASE("an edit without effect gives the bits of no edit; one with an effect does not");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
@@ -93,7 +93,7 @@ static void nothing_is_nothing(void) {
 
 /* Edits without effect: a budget that no text reaches, only exact tokens, a head that is already
  * silent. */
-static void nothing_of_any_kind(void) {
+static void without_effect_of_any_kind(void) {
     CASE("an edit with nothing to evict or to quantise gives the bits of no edit");
     static const char *const evictions[] = {
         "window",   "first,first=2", "h2o",    "tova",
@@ -753,7 +753,7 @@ static void effects(void) {
     close_model(&model);
 }
 
-static void nowhere_to_begin(void) {
+static void rejected_bases(void) {
     CASE("a run that cannot begin from the other says why, and takes no other tokens");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -991,8 +991,8 @@ static void first_key_kept_so_far(void) {
 
 int main(void) {
     all_rows();
-    nothing_is_nothing();
-    nothing_of_any_kind();
+    without_effect();
+    without_effect_of_any_kind();
     in_pieces();
     after_a_prompt();
     heads_of_a_group();
@@ -1018,7 +1018,7 @@ int main(void) {
     from_lengths();
     only_above();
     effects();
-    nowhere_to_begin();
+    rejected_bases();
     borders();
     refusals();
     return check_done();

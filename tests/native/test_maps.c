@@ -34,6 +34,10 @@ static const char *const folders[] = {LLAMA,
                                       "tests/golden/hf-hunyuan",
                                       "tests/golden/hf-mixtral",
                                       "tests/golden/hf-bert",
+                                      "tests/golden/hf-deepseek_v2",
+                                      "tests/golden/hf-deepseek_v2-greedy",
+                                      "tests/golden/hf-mimo_v2_flash-types",
+                                      "tests/golden/hf-gemma4",
                                       "tests/golden/var-alibi",
                                       "tests/golden/var-relative",
                                       "tests/golden/var-sinusoid",
@@ -487,7 +491,7 @@ static void refusals(void) {
     close_model(&model);
 }
 
-static void table_says(void) {
+static void accumulated_readers(void) {
     CASE("every metric that reads maps or norms reads the accumulated statistics, and one of "
          "queries");
     int n;
@@ -499,7 +503,7 @@ static void table_says(void) {
 }
 
 int main(void) {
-    table_says();
+    accumulated_readers();
     families();
     operations(LLAMA);
     operations("tests/golden/var-mlp_kernel");

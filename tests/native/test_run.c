@@ -246,7 +246,7 @@ static void evicted_cache(void) {
     close_model(&model);
 }
 
-static void same_again(void) {
+static void repeated_sequence(void) {
     CASE("8. the same sequence twice measures the same; the mean over both is the one value");
     opened_model model = open_model(GPT2);
     float *sink[2];
@@ -442,7 +442,7 @@ int main(void) {
     sink_logits();
     repeated_token();
     evicted_cache();
-    same_again();
+    repeated_sequence();
     measured_again();
     biases();
     edits();

@@ -30,7 +30,7 @@ SAID: dict[str, tuple[float | None, ...]] = {
 
 
 @pytest.mark.parametrize("id", SAID)
-def test_a_row_says_what_the_document_says(id: str) -> None:
+def test_rows_agree_with_the_document(id: str) -> None:
     """Compares to the digits of the document; another processor may change the last one."""
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
@@ -41,7 +41,7 @@ def test_a_row_says_what_the_document_says(id: str) -> None:
             assert float(result) == pytest.approx(said, abs=near), cells
 
 
-def test_a_post_norm_has_no_parts_and_a_sum_of_none_is_not_one() -> None:
+def test_a_post_norm_has_no_parts_and_a_sum_may_exceed_one() -> None:
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     assert "| nan of 0 |" in beyond.row("post-norm", texts)
     # The sum of the logits' contributions to the sink heads, over the sequences.
@@ -71,7 +71,7 @@ def test_the_worst_channel_of_the_softmax_model_is_measured_again() -> None:
     assert beyond.loss_without(arch, weights, ids, kept["worst_channel"] - 1) - kept["loss"] < cost / 2
 
 
-def test_units_are_measured_once_and_kept_in_order(
+def test_units_are_measured_once_and_stored_in_order(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     measured: list[int] = []
 
@@ -97,7 +97,7 @@ def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> Non
     assert beyond.valley(torch.tensor([[0.9, 0.95, 0.7]])) == pytest.approx(-0.25)
 
 
-def test_what_follows_a_place_is_judged_by_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tokens_after_a_place_are_judged_by_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits of two sequences of four tokens and three words: they favour word 0 in row 1, word 1 in row 2."""
     logits = torch.full((2, 4, 3), 0.0)
     logits[:, 1, 0] = logits[:, 2, 1] = math.log(2)
@@ -111,7 +111,7 @@ def test_what_follows_a_place_is_judged_by_its_own_rows(monkeypatch: pytest.Monk
     assert first == pytest.approx(0.4)
 
 
-def test_a_model_that_has_learnt_nothing_is_as_it_was_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_untrained_model_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[str] = []
 
     def untrained(*words: object) -> list[dict[str, float]]:
@@ -132,7 +132,7 @@ def test_a_model_that_has_learnt_nothing_is_as_it_was_before(monkeypatch: pytest
     assert result["learnt"] < 0.5
 
 
-def test_what_a_trigger_is_followed_by_is_told_from_random_tokens(
+def test_the_token_after_a_trigger_differs_from_random_tokens(
         monkeypatch: pytest.MonkeyPatch) -> None:
     """A fake model that predicts each next token has learnt the trigger; text, trigger and rest are at their
     positions."""
@@ -171,7 +171,7 @@ def options(words: tuple[object, ...]) -> dict[str, str]:
     return {one: texts[i + 1] for i, one in enumerate(texts[:-1]) if one.startswith("--")}
 
 
-def test_a_program_s_lines_are_read_and_its_failure_is_one(
+def test_the_lines_of_a_program_are_read_and_its_failure_is_raised(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program = tmp_path / "node"
     program.write_text('#!/bin/sh\necho "[\\"$PWD\\", \\"$*\\"]"; echo 5; echo no >&2; exit $3\n')
@@ -183,7 +183,7 @@ def test_a_program_s_lines_are_read_and_its_failure_is_one(
         beyond.command_line("measure", 1)
 
 
-def test_a_model_s_columns_are_those_of_next_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_columns_of_a_model_are_those_of_next_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     def task(name: str, size: float) -> dict[str, Any]:
         return {"name": name} | {condition: {key: {"change": {"mean": size * times}}
                                              for key, times in (("loss", 1), ("accuracy", 0.5))}
@@ -205,7 +205,7 @@ def test_a_model_s_columns_are_those_of_next_tokens(monkeypatch: pytest.MonkeyPa
         "other_accuracy": 6.25}
 
 
-def test_a_lab_s_model_is_measured_on_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     def command(*words: object) -> list[Any]:
         given = options(words)
         if words[0] == "train":
@@ -232,7 +232,7 @@ def test_a_lab_s_model_is_measured_on_its_own_samples(monkeypatch: pytest.Monkey
                                 "other_loss": 0.125, "other_accuracy": 25.0}
 
 
-def test_a_tuning_forgets_what_its_loss_rose_by(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forgetting_is_the_rise_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     def command(*words: object) -> list[Any]:
         given = options(words)
         assert (given["--seed"], given["--held"]) == ("2", "24")

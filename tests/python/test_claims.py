@@ -67,7 +67,7 @@ NEW = {claim["id"] for claim in tomllib.loads(claims.SOURCE.read_text())["claim"
        if "before" not in claim}
 
 
-def test_the_table_is_the_one_that_the_logs_give() -> None:
+def test_the_table_follows_from_the_logs() -> None:
     rows = claims.claims()
     again = "run python -m models.train.claims"
     assert (ROOT / "models/claims.json").read_text() == claims.written(rows), again
@@ -81,7 +81,7 @@ def test_every_figure_and_table_of_the_paper_has_its_row() -> None:
     assert len(BY_ID) == len(ROWS)
 
 
-def test_every_row_says_what_it_rests_on() -> None:
+def test_every_row_names_its_evidence() -> None:
     recipes_by_id = recipes()
     for row in ROWS:
         assert row["verdict"] in claims.VERDICTS
@@ -129,7 +129,7 @@ def test_verdicts_of_effects(effect: Effect, verdict: str) -> None:
     assert effect.verdict == verdict
 
 
-def test_a_claim_says_what_kind_it_is() -> None:
+def test_a_claim_names_its_kind() -> None:
     kinds = {says: made(NONE, says).kind for says in ("a sink", "none", "less", "more", "the same")}
     assert kinds == {"a sink": "existence", "none": "absence", "less": "comparison",
                      "more": "comparison", "the same": "comparison"}
@@ -157,7 +157,7 @@ def test_every_row_names_two_seeds_sinks_and_its_verdict_before() -> None:
     assert "**agrees**, on two seeds." in text and "| before |" in text
 
 
-def test_verdicts_that_chance_alone_would_give_are_counted() -> None:
+def test_verdicts_expected_by_chance_are_counted() -> None:
     """Of 40 comparisons at 97.5% and 20 at 95%, chance gives two directions; those that survive are marked."""
     def effect(name: str, low: float, high: float, survives: bool | None) -> dict[str, Any]:
         return {"protocol": name, "low": low, "high": high, "survives": survives}
@@ -182,7 +182,7 @@ def test_a_claim_of_several_effects_needs_all_of_them() -> None:
     assert claims.verdict_of([none, none]) == claims.verdict_of([]) == "not tested"
 
 
-def test_a_number_that_rounds_to_nothing_has_no_sign() -> None:
+def test_a_number_that_rounds_to_zero_has_no_sign() -> None:
     result = made(Difference(-1e-5, -0.02, 0.01), "less").json()
     assert str(result["mean"]) == "0.0" and result["low"] == -0.02
 
@@ -248,7 +248,7 @@ def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("said", SENTENCES, ids=lambda said: said["text"][:40])
-def test_a_sentence_says_no_more_than_its_rows(said: dict[str, Any]) -> None:
+def test_a_sentence_claims_no_more_than_its_rows(said: dict[str, Any]) -> None:
     assert " ".join(said["text"].split()) in prose(ROOT / said["file"]), "the sentence has changed"
     if said["says"] == "nothing":
         assert said["why"] and "claims" not in said

@@ -125,7 +125,7 @@ def test_the_files_are_built_from_the_commits_that_the_sources_name(
     corpora.build(tmp_path, "file:///nowhere")
 
 
-def test_another_text_is_refused(site: Path, tmp_path: Path) -> None:
+def test_a_text_with_another_hash_is_rejected(site: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="children_lit.txt: sha256 is [0-9a-f]{64}, expected 9a87cc6b"):
         corpora.build(tmp_path, site.as_uri())
     assert not (tmp_path / "children_lit.txt").exists()

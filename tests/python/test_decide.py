@@ -50,7 +50,7 @@ def test_groups_that_spread_alike_have_an_interval() -> None:
     assert (result.low, result.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
 
 
-def test_intervals_hold_what_they_promise() -> None:
+def test_intervals_have_their_coverage() -> None:
     """For random groups of 3 and 8 values, about 97.5% of the intervals contain the true difference."""
     draw = random.Random(1)
     inside = 0
@@ -80,11 +80,11 @@ def test_verdicts(ends: list[float], paper: dict[str, Any], verdict: str) -> Non
     assert decision(ends, paper=paper).verdict == verdict
 
 
-def test_nothing_is_decided_without_the_whole_baseline() -> None:
+def test_no_verdict_without_all_seeds_of_the_baseline() -> None:
     assert decision([0.0, 0.01, 0.02], [0.3, 0.31, 0.32]).verdict == "3 of 3 seeds"
 
 
-def test_two_seeds_decide_only_where_the_sink_stays_away() -> None:
+def test_two_seeds_decide_only_on_an_absent_sink() -> None:
     """"Stays away" covers raw weights and shares, from step 2,000 to 3,000."""
     one = decision([0.005, 0.01])
     assert decide.two_suffice(one.logs) and one.is_decidable
@@ -142,7 +142,7 @@ def test_an_outcome_is_its_mean_over_four_measurements() -> None:
     assert decide.outcome({1: log}, "loss") == []
 
 
-def test_comparisons_survive_as_benjamini_and_hochberg_say() -> None:
+def test_comparisons_survive_by_benjamini_and_hochberg() -> None:
     """The largest i with p_i <= 0.05 i / n, for the example in their paper (15 p-values; four survive at
     0.05)."""
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
@@ -167,14 +167,14 @@ def test_one_seed_has_no_interval() -> None:
     ([0.1, 0.4, 0.26], True),  # both are open
     ([0.1, 0.4, 0.26, 0.15, 0.35], False),  # there is no third look
     ([0.1, 0.4], False)])
-def test_a_second_look_is_for_what_the_first_leaves_open(ends: list[float], needs: bool) -> None:
+def test_a_second_look_is_for_undecided_comparisons(ends: list[float], needs: bool) -> None:
     assert decision(ends).needs_more is needs
 
 
 @pytest.mark.parametrize(("low", "high", "verdict"), [
     (-0.0999, 0.0999, "agrees"), (-0.1, 0.05, "undecided"), (-0.05, 0.1, "undecided"),
     (-0.05, 0.0, "agrees"), (0.0, 0.05, "agrees"), (-0.05, -0.01, "differs"), (0.01, 0.05, "differs")])
-def test_no_effect_is_an_interval_inside_of_the_smallest_one(
+def test_no_effect_is_an_interval_inside_the_smallest_effect(
         low: float, high: float, verdict: str) -> None:
     """An effect of exactly 0.1 counts; an interval that ends at 0 contains it."""
     result = Difference((low + high) / 2, low, high)
@@ -194,13 +194,13 @@ def test_a_second_look_has_all_of_its_seeds_or_none(monkeypatch: pytest.MonkeyPa
     assert list(decide.logs_of(RECIPE)) == [1, 2, 3, 4, 5]
 
 
-def test_recipes_that_no_claim_rests_on_have_one_look() -> None:
+def test_recipes_without_a_claim_have_one_look() -> None:
     assert protocol.has_second_look("sigmoid-norm")
     for id in ("small", "decay-0.3", "key-bias+decay-small"):
         assert not protocol.has_second_look(id)
 
 
-def test_a_log_with_a_gap_is_refused() -> None:
+def test_a_log_with_a_gap_is_rejected() -> None:
     log = made(RECIPE, 1, 0.2)
     assert decide.whole(log) and not decide.whole(made(RECIPE, 1, 0.2, 2800))
     del log["points"][3]
@@ -244,7 +244,7 @@ def test_every_recipe_stands_in_the_order_once_and_changes_one_thing() -> None:
         assert recipe.training.decay[0] > protocol.B_STEPS, id
 
 
-def test_the_runs_that_both_protocols_have_are_the_same() -> None:
+def test_runs_of_both_protocols_are_the_same() -> None:
     """Protocol B reads a log of protocol A only if it would train the same model in the same way."""
     recipes_by_id = recipes()
     for id, same in protocol.B_SAME.items():
@@ -269,7 +269,7 @@ def test_the_table_has_every_recipe_with_a_run_and_names_the_others() -> None:
     assert "Baseline: 8 of 8 seeds. alpha 0.254 (deviation 0.033)" in text
 
 
-def test_what_the_paper_compares_without_a_fixed_token_is_compared_so() -> None:
+def test_comparisons_without_a_fixed_token_follow_the_paper() -> None:
     """`no-bos`, the baseline here, counts with three seeds, or with two that suffice."""
     recipe = RUNS["b-fixed-first"]
     assert recipe.baseline == "b-no-bos" and decide.name_of(recipe) == "`fixed-first` against `no-bos`"

@@ -67,7 +67,7 @@ def test_a_seed_without_a_partner_is_left_out() -> None:
     assert [log["seed"] for log, _ in factors.pair(SIGMOID, logs, bases).pairs] == [3]
 
 
-def test_a_wrong_baseline_is_refused() -> None:
+def test_a_wrong_baseline_is_rejected() -> None:
     logs = seeds(SIGMOID, [0.1] * 3)
     with pytest.raises(ValueError, match="from long-softmax, not from long-gated"):
         factors.pair(SIGMOID, logs, seeds(KNOWN["long-gated"], [0.1] * 3))
@@ -75,7 +75,7 @@ def test_a_wrong_baseline_is_refused() -> None:
         factors.pair(SIGMOID, seeds(SOFTMAX, [0.1] * 3), seeds(SOFTMAX, [0.1] * 3))
 
 
-def test_another_schedule_is_refused() -> None:
+def test_another_schedule_is_rejected() -> None:
     bases = seeds(SOFTMAX, [0.1] * 3)
     bases[2]["training"]["steps"] = 4000
     with pytest.raises(ValueError, match="long-softmax: 4000 steps, expected 16000"):
@@ -93,7 +93,7 @@ def test_runs_are_compared_at_the_last_step_that_all_have() -> None:
     assert factors.sentence(one).endswith("(at step 4,000 of 16,000)")
 
 
-def test_nothing_is_said_too_early() -> None:
+def test_no_sentence_comes_too_early() -> None:
     assert factors.sentence(factor([0.1] * 3, [0.4] * 3, step=3800)) \
         == "at step 3,800 of 16,000: too early to tell"
 
@@ -127,7 +127,7 @@ def test_what_the_paper_saw(paper: dict[str, Any], word: str | None) -> None:
     assert factors.reported(paper) == word
 
 
-def test_the_index_says_nothing_from_too_little() -> None:
+def test_the_index_has_no_sentence_from_too_few_pairs() -> None:
     assert factors.published(None) is None
     assert factors.published(factor([0.0] * 2, [0.4] * 2)) is None
     assert factors.published(factor([0.0] * 3, [0.4] * 3, step=3800)) is None
@@ -141,7 +141,7 @@ def test_the_index_says_nothing_from_too_little() -> None:
                      "loss": [0.0, 0.0, 0.0], "sink_0.3": [0.0, 0.0, 0.0]}}
 
 
-def test_a_factor_without_a_pair_is_not_told() -> None:
+def test_a_factor_without_a_pair_has_no_sentence() -> None:
     runs = {recipe.id: recipe for recipe in (SOFTMAX, SIGMOID)}
     logs = {SOFTMAX.id: seeds(SOFTMAX, [0.4, 0.5]), SIGMOID.id: {}}
     assert factors.paired(runs, logs) == {}
@@ -150,7 +150,7 @@ def test_a_factor_without_a_pair_is_not_told() -> None:
         == [(SIGMOID.id, 1)]
 
 
-def test_what_is_not_defined_is_left_empty() -> None:
+def test_undefined_values_are_empty() -> None:
     one = factor([0.1] * 3, [0.4] * 3)
     one.pairs[0][0]["points"][-1]["eviction"] = None
     assert one.difference("eviction", 16000) is None
@@ -166,7 +166,7 @@ def test_onset(alphas: dict[int, float], step: int | None) -> None:
     assert factors.onset(made(SOFTMAX, 1, alphas)) == step
 
 
-def test_the_pilot_says_what_is_missing() -> None:
+def test_the_pilot_names_missing_runs() -> None:
     flat = made(SOFTMAX, 1, {0: 0.0, 1000: 0.1, 10400: 0.4, 12800: 0.41, 16000: 0.45})
     rising = made(SOFTMAX, 2, {0: 0.0, 1000: 0.0, 10400: 0.2, 12800: 0.3})
     other = made(SOFTMAX, 4, {0: 0.0, 10400: 0.1, 12800: 0.15})

@@ -33,7 +33,7 @@ def test_a_head_has_a_sink_where_alpha_exceeds_eps() -> None:
     equal(metrics.near(rows([0.2979, 0.2981, 0.3021], [0.3019, 0.5, 0.9])), [1.0, 1.0, 0.0])
 
 
-def test_shares_of_a_row_are_of_its_sizes() -> None:
+def test_shares_of_a_row_use_magnitudes() -> None:
     att = rows([1.0, -3.0], [0.0, 0.0])
     equal(metrics.part_of_row(att), [[0.25, 0.75], [0.0, 0.0]])
     equal(metrics.row_mass(att), [-2.0, 0.0])
@@ -44,7 +44,7 @@ def test_entropy_is_a_share_of_the_largest_and_undefined_without_weight() -> Non
     equal(metrics.entropy(share, torch.tensor([4, 4, 1, 4])), [0.5, 1.0, 0.0, math.nan])
 
 
-def test_cosines_with_the_first_key_are_told_from_those_with_others() -> None:
+def test_cosines_with_the_first_key_and_with_others_are_separate() -> None:
     """Vectors are given by their angle in steps of 60 degrees; lengths do not matter."""
     def at(*steps: int) -> Tensor:
         angle = torch.tensor(steps, dtype=torch.float64) * math.pi / 3
@@ -118,7 +118,7 @@ def test_a_spike_has_its_row_column_weight_and_token() -> None:
     equal(metrics.super_weight(result), [[0.0, 0, 1, 0, 2, -5]])
 
 
-def test_how_far_tokens_lie_apart_and_how_heavy_the_tails_are() -> None:
+def test_distances_of_tokens_and_kurtosis() -> None:
     hidden = rows([1.0, 0], [1, 4])
     equal(metrics.mixing(hidden), 2.0)  # sqrt(8) / sqrt(2)
     # 1, 0, 1, 4: mean 1.5, deviations 1/2, 3/2, 1/2, 5/2; m2 = 9/4, m4 = 177/16.

@@ -87,7 +87,7 @@ def test_shares_sum_to_1(id: str) -> None:
     torch.testing.assert_close(operation.share(weights).sum(-1), torch.ones(3))
 
 
-def test_elu1_keeps_what_is_far_below_zero() -> None:
+def test_elu1_is_accurate_far_below_zero() -> None:
     x = torch.tensor([-80.0, -20.0, -1e-4, 0.0, 2.0, 1e4], requires_grad=True)
     y = _features(None, 0, "elu1", x)
     np.testing.assert_allclose(y.detach().numpy(), elu1(x.detach().double().numpy()), rtol=1e-6)

@@ -83,7 +83,7 @@ def test_every_outcome_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert alpha_map == [[0.792, 0.375]]
 
 
-def test_the_sink_s_tokens_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tokens_of_a_sink_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """With tokens 1 and 3 as the sink, their weights add up, and neither counts among the others."""
     result, alpha_map = measured(monkeypatch, sink_tokens=(1, 3))
     # Four rows see token 3; in one of them it gets its own weight, 0.25 or 0.75.
@@ -103,7 +103,7 @@ def test_eviction_needs_a_causal_mask(mask: Mask, is_measured: bool,
     assert (measured(monkeypatch, mask=mask)[0]["eviction"] is not None) is is_measured
 
 
-def test_each_eps_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_eps_has_its_own_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four heads give token 1 shares of about 0.17, 0.25, 0.35 and 0.45."""
     heads = [to_first(5 * (6 * alpha - 1) / 25, 1 - 5 * (6 * alpha - 1) / 25)
              for alpha in (0.17, 0.25, 0.35, 0.45)]
@@ -123,7 +123,7 @@ def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
     return forward
 
 
-def test_what_eviction_costs_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_eviction_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """With three kept keys, query 4 sees keys 2 3 4 without the sink and 1 3 4 with it, query 5 sees 3 4 5 or 1 4 5;
     earlier queries have lost no key and do not count."""
     monkeypatch.setattr(outcomes, "forward", by_evidence([2, 3, 5, 7, 11, 13]))
@@ -147,7 +147,7 @@ def test_sink_norm_by_hand() -> None:
 @pytest.mark.parametrize(("mask", "words"), [
     (Mask(), (2, 3, 4, 5, 6)), (Mask("window", 2), (2, 3, 4, 5, 6)),
     (Mask("prefix", 3), (4, 5, 6)), (Mask("prefix", 1), (2, 3, 4, 5, 6))])
-def test_a_prefix_is_given_not_predicted(mask: Mask, words: tuple[int, ...],
+def test_a_prefix_is_not_predicted(mask: Mask, words: tuple[int, ...],
                                          monkeypatch: pytest.MonkeyPatch) -> None:
     """Checks the held-out loss on T tokens and the training loss on T + 1 of them."""
     arch = arch_of(mask=mask)
@@ -159,7 +159,7 @@ def test_a_prefix_is_given_not_predicted(mask: Mask, words: tuple[int, ...],
     assert result.item() == pytest.approx(math.log(math.prod([*words, 7])) / (len(words) + 1))
 
 
-def test_the_loss_that_spreads_tokens_over_experts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_load_balancing_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two layers, four tokens; expert 1 has 3/4 of the weights, and is one of two experts for every token."""
     router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
     trace = dataclasses.replace(TRACE, router=router)
@@ -171,7 +171,7 @@ def test_the_loss_that_spreads_tokens_over_experts(monkeypatch: pytest.MonkeyPat
     assert result.item() == pytest.approx(math.log(5040) / 6 + 0.5 * balance)
 
 
-def test_what_a_masked_diffusion_model_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_of_a_masked_diffusion_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sequences mask tokens with p = 0.2 and 0.7; each masked token's loss is divided by p."""
     noise = torch.full((2, T + 1), 0.9)
     noise[0, 0] = 0.4  # p = (0 + 0.4) / 2 and (1 + 0.4) / 2
@@ -190,7 +190,7 @@ def test_what_a_masked_diffusion_model_pays(monkeypatch: pytest.MonkeyPatch) -> 
     assert loss.hide(IDS, noise)[0].flatten().tolist() == pytest.approx([0.02, 0.5])
 
 
-def test_a_card_s_numbers_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_numbers_of_a_card_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Besides the outcomes, a card has other sinks, extremes, and the number of heads near eps."""
     diagonal = to_first(0.0, 0.5)
     heads = [to_first(0.6, 0.2), diagonal]
@@ -239,7 +239,7 @@ def test_a_diffusion_model_is_measured_at_drawn_noise(monkeypatch: pytest.Monkey
     assert all(torch.equal(a, b) for a, b in zip(again, drawn))
 
 
-def test_held_out_texts_are_shown_as_training_showed_them() -> None:
+def test_held_out_texts_have_the_form_of_training_texts() -> None:
     """Front tokens have their ids; a token that the tokenizer lacks has the id after its vocabulary."""
     texts = ["Once upon a time there was a king", "A dog and a cat ran off"]
 
@@ -256,7 +256,7 @@ def test_held_out_texts_are_shown_as_training_showed_them() -> None:
     assert [row[2:] for row in shown((), 2)] == [row[2:] for row in bare]
 
 
-def test_a_log_is_filled_from_the_checkpoints_that_it_lacks(
+def test_missing_lines_of_a_log_are_filled_from_checkpoints(
         tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tmp_path / "run"
     run.mkdir()
@@ -271,7 +271,7 @@ def test_a_log_is_filled_from_the_checkpoints_that_it_lacks(
     assert added == [(200, "step-0200.safetensors", 5.5), (400, "step-0400.safetensors", None)]
 
 
-def test_the_command_measures_the_runs_that_lie_there(
+def test_the_command_measures_existing_runs(
         tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without arguments the command measures the runs of both protocols, otherwise those that are named."""
     measured: list[Any] = []
@@ -305,7 +305,7 @@ def test_the_model_reads_replaced_tokens_and_predicts_the_text(monkeypatch: pyte
     assert result.item() == loss.next_token_loss(arch_of(), {}, text, noise, Training()).item()
 
 
-def test_what_a_run_watches_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_watched_numbers_of_a_run_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares of the two heads: 0.75 and 0.25 for token 1, 0.25 and 0.75 for the query itself; token 6, which one query
     sees, has a sink in the second head. Rows sum to 0.8 and to 0.4."""
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: TRACE)

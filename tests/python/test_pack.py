@@ -42,7 +42,7 @@ def run() -> list[pack.Arrays]:
     return result
 
 
-def test_a_reader_decodes_the_bits_that_were_meant(run: list[pack.Arrays]) -> None:
+def test_decoding_gives_the_intended_bits(run: list[pack.Arrays]) -> None:
     shapes = {name: array.shape for name, array in run[0].items()}
     meant = read = None
     for arrays in run:

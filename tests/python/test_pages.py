@@ -34,7 +34,7 @@ def test_the_seeds_are_averaged_by_recipe() -> None:
     assert lines[-1].startswith("| `b` | all 2 | 7.00, deviation 0.00 |")
 
 
-def test_the_index_says_what_the_other_runs_of_a_recipe_came_to() -> None:
+def test_the_index_has_the_results_of_the_other_runs_of_a_recipe() -> None:
     rows = [row("softmax", [10.0]) | {"seed": 1}, row("softmax", [20.0]) | {"seed": 2},
             row("sigmoid", [7.0]) | {"seed": 2}]
     assert pages.further(recipes()["softmax"], rows) == [
@@ -49,7 +49,7 @@ def test_a_table_is_replaced_between_its_markers() -> None:
         "between\n<!-- y table: written by p.py -->\nkept\n<!-- end of y table -->\nend\n")
 
 
-def test_nothing_that_is_written_from_measurements_was_edited_by_hand() -> None:
+def test_files_written_from_measurements_were_not_edited_by_hand() -> None:
     zoo = ROOT / "models/zoo"
     rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
     result = pages.pages(rows, more, ROOT / "models/README.md", zoo)
@@ -59,7 +59,7 @@ def test_nothing_that_is_written_from_measurements_was_edited_by_hand() -> None:
         assert file.read_text() == text, f"{file}: run python -m models.train.pages"
 
 
-def test_every_recipe_stands_beside_one_that_differs_by_its_factor_alone() -> None:
+def test_every_recipe_is_paired_with_one_that_differs_by_its_factor_alone() -> None:
     """A recipe has the same steps as its baseline, unless the steps are the factor."""
     recipes_by_id = recipes()
     for one in recipes_by_id.values():
@@ -68,7 +68,7 @@ def test_every_recipe_stands_beside_one_that_differs_by_its_factor_alone() -> No
         assert one.training.steps == base.training.steps or one.id == "short", one.id
 
 
-def test_what_the_paper_reports_of_open_models() -> None:
+def test_values_of_open_models_in_the_paper() -> None:
     """Each row of table 1 has every kind of input, and its natural texts equal those of the table's second half."""
     reported = json.loads((ROOT / "models/zoo/reported.json").read_text())
     natural = {row["model"].removesuffix(" Base"): row["natural"] for row in reported["models"]}

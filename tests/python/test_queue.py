@@ -40,7 +40,7 @@ def due(id: str, logs: Logs, *alphas: float, share: float | None = None) -> tupl
     return queue.due(RUNS[id], RUNS)
 
 
-def test_two_seeds_come_first_and_the_logs_ask_for_more(logs: Logs) -> None:
+def test_two_seeds_come_first_and_the_logs_request_more(logs: Logs) -> None:
     assert due("b-relu", logs) == (1, 2)
     assert due("b-relu", logs, 0.0) == (2,)
     assert due("b-relu", logs, 0.0, 0.005) == ()
@@ -59,7 +59,7 @@ def test_two_seeds_come_first_and_the_logs_ask_for_more(logs: Logs) -> None:
     assert due("b-relu", logs, 0.17, 0.18, 0.17) == ()  # no effect as large as 0.1
 
 
-def test_a_sink_that_comes_late_or_went_early_decides(logs: Logs) -> None:
+def test_a_sink_that_appears_late_or_disappears_early_decides(logs: Logs) -> None:
     due("b-relu", logs, 0.0, 0.0)
     points = {point["step"]: point for point in logs["b-relu", 2]["points"]}
     points[1800]["alpha"] = 0.3
@@ -99,7 +99,7 @@ def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:
     assert [(one.id, seed) for _, one, seed in queue.jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
 
 
-def test_the_queue_trains_what_each_log_asks_for(
+def test_the_queue_trains_the_runs_that_each_log_requests(
         logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         recwarn: pytest.WarningsRecorder) -> None:
     """A recipe whose sink vanishes gets two runs, others three or five. The queue skips failed runs and those that
@@ -135,7 +135,7 @@ def test_the_queue_trains_what_each_log_asks_for(
     assert {line["steps"] for line in lines} == {3000}
 
 
-def test_what_is_left_has_its_hours(logs: Logs, tmp_path: Path) -> None:
+def test_remaining_runs_have_their_hours(logs: Logs, tmp_path: Path) -> None:
     """Without measurements a step takes 0.13 to 0.4 s; with them, the measured time, or a time by the number of
     parameters."""
     logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0, until=2400)
@@ -152,7 +152,7 @@ def test_what_is_left_has_its_hours(logs: Logs, tmp_path: Path) -> None:
     assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.left(tmp_path, ["b-large"])
 
 
-def test_what_all_runs_took_is_counted_by_the_steps_of_their_logs(
+def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
         logs: Logs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A run of both protocols counts once; runs on a device count separately."""
     monkeypatch.setattr(protocol, "ZOO", tmp_path)
@@ -167,7 +167,7 @@ def test_what_all_runs_took_is_counted_by_the_steps_of_their_logs(
         "0 to 1 in 1 runs; protocol A 1 to 3 in 9 runs; protocol B 0 to 0 in 1 runs). 1 more ran on a CUDA device.")
 
 
-def test_the_sizes_have_the_parameters_that_their_recipes_say() -> None:
+def test_the_sizes_have_the_parameters_of_their_recipes() -> None:
     recipes_by_id = recipes()
     assert {id: queue.parameters(recipes_by_id[id]) for id in ("small", "softmax", "large")} == {
         "small": 521_640, "softmax": 1_449_600, "large": 5_049_600}

@@ -55,7 +55,7 @@ def test_the_learning_rate_rises_over_100_steps_and_falls_to_a_tenth() -> None:
     assert {step: learning_rate(step, training) for step in expected} == pytest.approx(expected)
 
 
-def test_a_log_is_measured_on_as_many_texts_as_the_protocol_says(tmp_path: Path) -> None:
+def test_a_log_is_measured_on_the_number_of_texts_of_the_protocol(tmp_path: Path) -> None:
     """100 texts of 64 tokens, and 40 of 120 for the cost of eviction: models/README.md."""
     log = outcomes.Log(protocol.runs()["long-softmax"], 1, tmp_path)
     assert [tuple(log.ids.shape), tuple(log.longer.shape)] == [(100, 64), (40, 120)]
@@ -104,7 +104,7 @@ def test_seeds_are_paired_by_their_text() -> None:
     assert batch("text-300k", 1, 7).shape == (4, 17)
 
 
-def test_a_model_without_experts_has_none_and_chooses_none() -> None:
+def test_a_model_without_experts_has_no_router() -> None:
     recipes_by_id = recipes()
     result = {id: (arch.E, arch.top_k) for id, arch in
               ((id, architecture(recipe.config)) for id, recipe in recipes_by_id.items()) if arch.E or arch.top_k}
@@ -112,7 +112,7 @@ def test_a_model_without_experts_has_none_and_chooses_none() -> None:
                       for id, recipe in recipes_by_id.items() if recipe.config["model_type"] == "mixtral"} != {}
 
 
-def test_a_step_reads_as_much_text_whatever_the_context() -> None:
+def test_a_step_reads_the_same_number_of_tokens_at_every_context() -> None:
     recipes_by_id = recipes()
     assert (recipes_by_id["softmax"].sequences, recipes_by_id["softmax"].context) == (16, 128)
     assert all(recipe.sequences * recipe.context == recipe.training.batch for recipe in recipes_by_id.values())
@@ -125,7 +125,7 @@ def test_a_step_reads_as_much_text_whatever_the_context() -> None:
     assert recipes_by_id["no-bos-512"].training.front == recipes_by_id["no-bos"].training.front == ()
 
 
-def test_what_eviction_costs_is_what_the_cache_lost() -> None:
+def test_the_cost_of_eviction_is_that_of_the_lost_keys() -> None:
     """A model that attends to its first token only loses nothing while that token is kept."""
     recipe = recipes()["softmax"]
     config = recipe.config | {"num_hidden_layers": 1, "sliding_window": 2}
@@ -142,7 +142,7 @@ def test_what_eviction_costs_is_what_the_cache_lost() -> None:
     assert outcomes.eviction(arch, weights, ids) == 0.0
 
 
-def test_a_log_goes_on_where_its_run_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step of the protocol is measured once, and again if a run repeats it."""
     recipe = protocol.runs()["long-sigmoid"]
     monkeypatch.setattr(outcomes, "SEQUENCES", 2)
@@ -215,7 +215,7 @@ def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CHOICES["optimizer"])
-def test_a_resumed_run_is_the_run_that_was_not_broken_off(kind: str, tmp_path: Path) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path) -> None:
     """The resumed run has the same bits, including the optimizers' state."""
     recipe = recipes()["softmax"]
     recipe = dataclasses.replace(recipe, config=recipe.config | {"num_hidden_layers": 1},
@@ -251,7 +251,7 @@ def test_a_resumed_run_is_the_run_that_was_not_broken_off(kind: str, tmp_path: P
     ('[config.sinkscope]\nmask = { kind = "causl" }', ("causal", "window", "prefix", "bidirectional")),
     *((f'[config.sinkscope]\n{name} = "sinusoidd"', words) for name, words in ARCHITECTURE.items()),
 ])
-def test_a_word_that_no_recipe_has_is_refused_with_those_that_are(
+def test_an_unknown_recipe_is_rejected_with_the_known_ones(
         line: str, choices: Iterable[str], tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     own = '' if line.startswith("factor") else 'factor = "data"\n'
@@ -272,7 +272,7 @@ def test_a_word_that_no_recipe_has_is_refused_with_those_that_are(
     (["ship", "sigmod"], "sigmoid"),
     (["outcomes", "long-softmax-11"], "long-softmax-1"),
 ])
-def test_a_command_refuses_an_id_that_it_does_not_know(
+def test_a_command_rejects_an_unknown_id(
         command: list[str], near: str, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
     module = importlib.import_module(f"models.train.{command[0]}")

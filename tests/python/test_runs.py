@@ -55,7 +55,7 @@ def test_a_run_whose_log_is_too_short_is_unlogged(monkeypatch: pytest.MonkeyPatc
     assert everything.unlogged(known, [base], 9000, 1) == of_base
 
 
-def test_a_run_is_a_process_of_its_own_whose_status_counts(
+def test_a_run_is_a_process_whose_exit_status_counts(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "python"
     # The fifth word is the seed; the fake program exits with it as its status.
@@ -75,7 +75,7 @@ def test_a_run_is_a_process_of_its_own_whose_status_counts(
         "began relu 0", "ended relu 0", "began relu 3", "FAILED relu 3", "began relu 0", "ended relu 0"]
 
 
-def test_a_job_s_status_stands_where_its_job_does() -> None:
+def test_statuses_are_in_the_order_of_their_jobs() -> None:
     jobs = [("a", seed) for seed in range(5)]
     assert everything.in_threads(lambda job: job[1], jobs, 2) == [0, 1, 2, 3, 4]
 
@@ -87,7 +87,7 @@ def test_a_job_s_status_stands_where_its_job_does() -> None:
     (["--protocol", "b", "--seeds", "3"], ["b", protocol.B_STEPS, 3],
      ("--until", str(protocol.B_STEPS))),
 ])
-def test_the_command_trains_what_its_protocol_lacks(
+def test_the_command_trains_the_missing_runs_of_its_protocol(
         arguments: list[str], jobs: list[Any], options: tuple[str, ...],
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[tuple[Any, ...]] = []
@@ -185,7 +185,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     assert {one[0] for one in done} == {"note", "save"}
 
 
-def test_the_fixed_sequences_are_as_many_whatever_a_step_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_fixed_sequences_does_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mean loss over 64 sequences of seed 0; steps of 24 sequences, which do not divide 64, read no more."""
     read = []
 
@@ -218,7 +218,7 @@ def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(
 
 
 @pytest.mark.parametrize(("until", "is_refused"), [("200", False), ("150", True), (None, False)])
-def test_a_run_is_broken_off_where_a_checkpoint_is(
+def test_a_run_is_interrupted_only_at_a_checkpoint(
         until: str | None, is_refused: bool, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
     begun = []

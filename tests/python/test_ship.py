@@ -141,7 +141,7 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
         assert exact["sink_1"] != stored["sink_1"]
 
 
-def test_every_seed_that_was_trained_is_measured_on_its_last_weights(
+def test_every_trained_seed_is_measured_on_its_last_weights(
         runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """These recipes have no shipped weights, so the zoo has no tokenizer of theirs."""
     several, alone = recipe_of("sink-token"), dataclasses.replace(recipe_of("relu"), seeds=(3,))
@@ -187,7 +187,7 @@ def test_a_row_of_the_index_is_of_the_stored_weights(id: str, runs: Path) -> Non
         assert result["measured"]["sink_1"] != stored["sink_1"]
 
 
-def test_the_command_takes_what_is_trained_and_names_what_is_not(
+def test_the_command_ships_trained_runs_and_names_the_others(
         runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     known = {id: dataclasses.replace(recipe_of(id), timeline=False, seeds=seeds)
              for id, seeds in (("softmax", (3, 4)), ("relu", (3, 4)), ("elu1", (3,)))}

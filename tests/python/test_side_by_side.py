@@ -34,7 +34,7 @@ def corpus(monkeypatch: pytest.MonkeyPatch) -> Corpus:
 
 
 @pytest.mark.parametrize("id", KINDS)
-def test_a_run_beside_others_is_the_run_that_train_makes(id: str, corpus: Corpus, tmp_path: Path) -> None:
+def test_a_run_beside_others_equals_a_run_of_train(id: str, corpus: Corpus, tmp_path: Path) -> None:
     recipe = RUNS[id]
     ours = side_by_side.GraphRun(recipe, 2, corpus, "cpu")
     alone = train.Run(recipe, 2, tmp_path, "cpu")
@@ -52,7 +52,7 @@ def test_a_run_beside_others_is_the_run_that_train_makes(id: str, corpus: Corpus
 
 
 @pytest.mark.parametrize("recipe", RUNS.values(), ids=RUNS)
-def test_a_run_reads_what_its_recipe_says(recipe: Recipe, corpus: Corpus) -> None:
+def test_a_run_reads_the_text_of_its_recipe(recipe: Recipe, corpus: Corpus) -> None:
     size = recipe.sequences, recipe.context
     text, noise = side_by_side.batches(corpus, 3, *size, side_by_side.reads(recipe.training), "cpu")
     for step in range(STEPS):
@@ -61,7 +61,7 @@ def test_a_run_reads_what_its_recipe_says(recipe: Recipe, corpus: Corpus) -> Non
         assert torch.equal(noise[step], expected_noise)
 
 
-def test_runs_that_read_the_same_share_their_texts(corpus: Corpus) -> None:
+def test_runs_with_the_same_text_share_it(corpus: Corpus) -> None:
     one, other, bare = (side_by_side.GraphRun(RUNS[id], 1, corpus, "cpu")
                         for id in ("b-decay-5", "b-gated", "b-no-bos"))
     assert one.text is other.text
@@ -100,7 +100,7 @@ def worked(wanted: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: pytest
     return kept.given, left
 
 
-def test_as_many_runs_are_active_as_are_allowed_and_each_is_measured(
+def test_the_number_of_active_runs_is_limited_and_each_is_measured(
         corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = ("b-gated", "b-muon", "b-alibi", "b-no-bos", "b-sgd", "b-decay-5")
     given, left = worked([(RUNS[id], 1) for id in ids], corpus, monkeypatch)
@@ -117,7 +117,7 @@ def test_as_many_runs_are_active_as_are_allowed_and_each_is_measured(
         ("b-muon", 0), ("b-sgd", 0), ("b-muon", 2), ("b-sgd", 2), ("b-muon", 4), ("b-sgd", 4)]
 
 
-def test_a_run_that_could_not_end_in_time_is_not_begun(
+def test_a_run_that_would_end_too_late_does_not_begin(
         corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 10))
     monkeypatch.setattr(side_by_side.time, "monotonic", lambda: float(next(clock)))
@@ -128,7 +128,7 @@ def test_a_run_that_could_not_end_in_time_is_not_begun(
     assert given == [] and left == set()
 
 
-def test_runs_that_the_last_points_ask_for_begin(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_the_last_points_request_begin(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [(RUNS["b-gated"], 1)]
 
     def measured(self: Kept) -> bool:
@@ -154,7 +154,7 @@ class Ended:
         self.calls.append("shutdown")
 
 
-def test_the_processes_that_measure_end_once_all_is_measured(
+def test_measuring_processes_end_after_the_last_measurement(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     monkeypatch.setattr(side_by_side, "ProcessPoolExecutor", lambda processes, context: Ended(calls))
@@ -166,7 +166,7 @@ def test_the_processes_that_measure_end_once_all_is_measured(
     assert calls == ["result", "shutdown", "shutdown"] and not folder.exists()
 
 
-def test_the_command_waits_for_what_is_measured_before_it_drops_a_log(
+def test_the_command_waits_for_measurements_before_it_drops_a_log(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     log = protocol.log_file(RUNS["b-gated"], 2, tmp_path)
     calls: list[str] = []

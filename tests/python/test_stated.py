@@ -33,7 +33,7 @@ def test_the_sink_of_the_baselines() -> None:
            f"{mean(a[:3]):.3f} at step 4,000 in seeds 1 to 3 and {mean(a):.3f} in all five.")
 
 
-def test_what_the_other_models_of_the_zoo_differ_in() -> None:
+def test_the_differences_of_the_other_models_of_the_zoo() -> None:
     base = INDEX["softmax"]["parameters"]
     more = {id: row["parameters"] / base - 1 for id, row in INDEX.items()}
     others = {id: f"{100 * abs(one):.1f}%" for id, one in more.items() if abs(one) > 0.02}
@@ -52,7 +52,7 @@ def test_the_sink_of_the_key_bias_model_is_on_its_bias_key() -> None:
     stated("web/src/experiments/fragility.ts", f"whose sink is on the bias key (Sink∗ {share:.0f}%)")
 
 
-def test_what_zeroing_one_channel_costs() -> None:
+def test_the_cost_of_zeroing_one_channel() -> None:
     units = json.loads(beyond.FILE.read_text())["channels"]
     cost = {one["unit"]: f"{one['worst']:.2f}" for one in units}
     assert [one["unit"] for one in sorted(units, key=lambda one: -one["worst"])] == list(beyond.FRAGILE)
@@ -66,7 +66,7 @@ def test_what_zeroing_one_channel_costs() -> None:
            f"and {cost['sink-logit']} with sink logits ({beyond.SEQUENCES} passages, T = {beyond.T})")
 
 
-def test_what_softmax1_and_normalized_sigmoid_leave_undecided() -> None:
+def test_softmax1_and_normalized_sigmoid_are_undecided() -> None:
     for id, words in (("softmax1", "three seeds end {} to {} above uniform attention"),
                       ("sigmoid-norm", "three seeds, {} to {} over steps 2,400 to 3,000")):
         values = sorted(decide.outcome(claims.runs_b()[id][1], "alpha"))[:3]
@@ -74,7 +74,7 @@ def test_what_softmax1_and_normalized_sigmoid_leave_undecided() -> None:
             stated("models/README.md", words.format(f"{values[0]:.2f}", f"{values[-1]:.2f}"))
 
 
-def test_what_a_small_cache_costs_the_softmax_model() -> None:
+def test_the_cost_of_a_small_cache_for_the_softmax_model() -> None:
     """The reference measures the 40 longer passages at T = 120, over all of their tokens."""
     from dataclasses import replace
 

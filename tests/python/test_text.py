@@ -27,7 +27,7 @@ def test_every_twelfth_document_of_each_file_is_held_out() -> None:
     assert train == [t for t in a + b if t not in (a[11], a[23], b[11])]
 
 
-def test_a_document_told_twice_is_dropped_from_the_held_out_side_alone() -> None:
+def test_a_repeated_document_is_dropped_only_from_the_held_out_side() -> None:
     a, b = made(24, "a"), made(12, "b")
     b[11] = a[3].upper().replace(" ", ",\n")  # the same words in another case and spacing
     train, held = text.split({"a": a, "b": b})
@@ -43,7 +43,7 @@ def test_a_passage_of_13_words_is_too_much(shared: int, kept: int) -> None:
     assert (len(train), len(held["a"])) == (11, kept)
 
 
-def test_another_file_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_another_hash_is_rejected(tmp_path: Path) -> None:
     for name in text.SHA256:
         (tmp_path / name).write_text("another text")
     with pytest.raises(ValueError, match=r"children_lit\.txt: sha256 is .*, expected 9a87cc6b"):
@@ -60,7 +60,7 @@ def test_passages_are_whole_words_spread_evenly() -> None:
     assert all(len(p) <= 50 and p + " " in starts[5 * i + 2] for i, p in enumerate(result))
 
 
-def test_a_word_that_just_fits_is_kept() -> None:
+def test_a_word_that_just_fits_is_included() -> None:
     assert text.passages(["one three five"], 1, 9) == ["one three"]
     assert text.passages(["one three five"], 1, 8) == ["one"]
 

@@ -95,7 +95,7 @@ def near(found: Any, expected: Any, where: str) -> None:
         assert found == expected, where
 
 
-def test_what_is_written_is_what_is_committed(written: tuple[Path, dict[str, str]]) -> None:
+def test_written_files_equal_the_committed_ones(written: tuple[Path, dict[str, str]]) -> None:
     """The files and names are the same; numbers differ by a part of their tolerance, on any processor."""
     folder = written[0]
     names = {str(file.relative_to(TESTS)) for part in ("golden", "fuzz/seeds")
@@ -114,7 +114,7 @@ def test_what_is_written_is_what_is_committed(written: tuple[Path, dict[str, str
             near(json.loads((folder / name).read_text()), json.loads((TESTS / name).read_text()), name)
 
 
-def test_goldens_are_written_bit_by_bit_where_they_say(written: tuple[Path, dict[str, str]]) -> None:
+def test_goldens_that_claim_it_are_written_bit_by_bit(written: tuple[Path, dict[str, str]]) -> None:
     """Bits are the same with the versions, the kind of processor and the C library that golden.json names."""
     compared, differ = 0, []
     for file in sorted(path for path in (TESTS / "golden").rglob("*") if path.is_file()):

@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_record_writes_what_the_function_returns(folder: Path, tmp_path: Path,
+def test_the_command_record_writes_the_result_of_the_function(folder: Path, tmp_path: Path,
                                                  capsys: pytest.CaptureFixture[str]) -> None:
     texts, out = tmp_path / "texts.json", tmp_path / "r.safetensors"
     texts.write_text(json.dumps(TEXTS))
@@ -101,7 +101,7 @@ def test_files_of_texts(tmp_path: Path) -> None:
             read_texts(tmp_path / name)
 
 
-def test_what_is_no_regular_file_is_refused_before_the_model_is_asked_for(
+def test_a_special_file_is_rejected_before_the_model_is_requested(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept, link = tmp_path / "kept", tmp_path / "link"
     kept.write_text("kept")

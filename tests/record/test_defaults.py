@@ -34,7 +34,7 @@ DEFAULTS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("function", "expected"), DEFAULTS, ids=lambda one: getattr(one, "__qualname__", ""))
-def test_a_parameter_that_is_left_out_has_the_value_of_the_documentation(
+def test_an_omitted_parameter_has_the_documented_default(
         function: Callable[..., Any], expected: dict[str, Any]) -> None:
     parameters = inspect.signature(function).parameters
     found = {name: parameters[name].default for name in expected}

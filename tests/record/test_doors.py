@@ -54,7 +54,7 @@ NEVER.register_forward_pre_hook(lambda *_: pytest.fail("the model ran"))
         ([[5]], {"tokens": None}, "two tokens or more"),
     ],
 )
-def test_what_does_not_fit_is_refused_at_the_door(
+def test_invalid_arguments_are_rejected_first(
     texts: Any, options: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(ValueError, match=expected) as error:
@@ -149,7 +149,7 @@ def test_an_offloaded_model_gives_the_numbers_of_one_in_memory() -> None:
         assert np.array_equal(found["mean.hidden_norm"], plain["mean.hidden_norm"])
 
 
-def test_prompt_tuning_is_refused_with_what_to_do() -> None:
+def test_prompt_tuning_is_rejected_with_advice() -> None:
     peft = pytest.importorskip("peft", reason="peft is not installed")
     base = FAMILIES["llama"].make("sdpa")
     model = peft.get_peft_model(

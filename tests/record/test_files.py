@@ -68,7 +68,7 @@ def test_a_link_in_the_place_of_the_temporary_file_is_not_followed(
     assert sinkscope.Recording.open(tmp_path / "r.safetensors").model == recording.model
 
 
-def test_a_write_that_fails_leaves_nothing(
+def test_a_failed_write_leaves_no_file(
     recording: sinkscope.Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "r.safetensors"
@@ -85,7 +85,7 @@ def test_a_write_that_fails_leaves_nothing(
     assert names(tmp_path) == ["r.safetensors"] and path.read_bytes() == b"before"
 
 
-def test_a_file_has_the_mode_that_the_process_gives(
+def test_a_file_has_the_mode_of_the_process(
     recording: sinkscope.Recording, tmp_path: Path
 ) -> None:
     path, plain = tmp_path / "r.safetensors", tmp_path / "plain"
@@ -97,7 +97,7 @@ def test_a_file_has_the_mode_that_the_process_gives(
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_what_is_no_regular_file_is_refused(recording: sinkscope.Recording, tmp_path: Path) -> None:
+def test_special_files_are_rejected(recording: sinkscope.Recording, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
@@ -150,7 +150,7 @@ def test_out_is_checked_before_the_work(
         assert "expected" in capsys.readouterr().err
 
 
-def test_every_door_has_the_defaults_of_the_readme() -> None:
+def test_every_function_has_the_defaults_of_the_readme() -> None:
     readme = Path(sinkscope.__file__).parents[2] / "README.md"
     assert "tokens=64, eps=[0.1, 0.2, 0.3], keep=2)" in readme.read_text()
     said = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
@@ -195,7 +195,7 @@ def test_json_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
         ("a.txt", b"\xff\xfe", "expected text in UTF-8"),
     ],
 )
-def test_files_of_texts_are_refused_by_their_line(
+def test_files_of_texts_are_rejected_with_their_line(
     tmp_path: Path, name: str, content: bytes, expected: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
@@ -286,7 +286,7 @@ def test_pandas_and_citations(recording: sinkscope.Recording) -> None:
     assert "2410.10781" in said and "n = 5 prompts of T = 48 tokens, eps 0.1, 0.2, 0.3" in said
 
 
-def test_a_picture_is_of_the_head_that_is_named(recording: sinkscope.Recording) -> None:
+def test_a_picture_shows_the_named_head(recording: sinkscope.Recording) -> None:
     pytest.importorskip("anywidget", reason="anywidget is not installed")
     pytest.importorskip("matplotlib")
 

@@ -52,7 +52,7 @@ def test_a_hybrid_is_recorded_by_its_own_layer_numbers(name: str, tmp_path: Path
         pytest.importorskip("jsonschema").validate(found.conditions, json.loads(SCHEMA.read_text()))
 
 
-def test_a_call_knows_the_number_of_its_layer() -> None:
+def test_a_call_has_the_number_of_its_layer() -> None:
     model = HYBRIDS["qwen3_5_text"][0]()
     calls: list[Call] = []
     with torch.no_grad(), sinkscope.observe(model, calls.append):
@@ -86,7 +86,7 @@ class Pooled(nn.Module):
         return nn.functional.scaled_dot_product_attention(x[:, :, -1:], x, x)
 
 
-def test_a_pass_that_is_interrupted_leaves_nothing_to_the_next() -> None:
+def test_an_interrupted_pass_does_not_affect_the_next() -> None:
     model, x = Pooled(), torch.randn(1, 4, T, 8)
     calls: list[Call] = []
     with torch.no_grad(), sinkscope.observe(model, calls.append):
@@ -102,7 +102,7 @@ def test_a_pass_that_is_interrupted_leaves_nothing_to_the_next() -> None:
             assert [call.order for call in calls] == [0, 1]
 
 
-def test_what_is_computed_beside_the_model_is_no_call_of_it() -> None:
+def test_attention_computed_outside_the_model_is_ignored() -> None:
     class Plain(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
@@ -141,7 +141,7 @@ def test_a_window_is_as_wide_as_its_rows_see() -> None:
         assert window_of(*window, "bidirectional") == (2 * width + 1 if width < T - 1 else None)
 
 
-def test_layers_that_share_their_weights_are_layers_of_their_own() -> None:
+def test_layers_with_shared_weights_are_separate() -> None:
     config = tf.AlbertConfig(
         vocab_size=V,
         embedding_size=16,
@@ -162,7 +162,7 @@ def test_layers_that_share_their_weights_are_layers_of_their_own() -> None:
     )
 
 
-def test_two_maps_in_one_layer_are_refused() -> None:
+def test_two_maps_in_one_layer_are_rejected() -> None:
     config = tf.DiffLlamaConfig(
         vocab_size=V,
         hidden_size=32,

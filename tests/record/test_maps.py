@@ -156,7 +156,7 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
         ),
     ],
 )
-def test_maps_that_do_not_fit_are_refused(
+def test_maps_of_wrong_shapes_are_rejected(
     maps: Any, tokens: Any, options: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(ValueError, match=expected):
@@ -219,7 +219,7 @@ class Own(nn.Module):
         return torch.stack(found).detach()
 
 
-def test_a_model_of_ones_own_is_watched_and_recorded() -> None:
+def test_a_custom_model_is_watched_and_recorded() -> None:
     model = Own().eval()
     expected = [alpha64(model.maps64(row)) for row in PROMPTS[:2]]
     with torch.no_grad(), sinkscope.watching(model) as seen:
@@ -253,7 +253,7 @@ WINDOWED = ["mistral", "gpt_oss", "gpt_neo", "gemma2", "modernbert"]
 @pytest.mark.parametrize(
     ("name", "implementation"), [(n, i) for n in (*WINDOWED, "llama", "bloom") for i in FAMILIES[n].implementations]
 )
-def test_what_is_watched_has_the_numbers_of_what_is_recorded(name: str, implementation: str) -> None:
+def test_watching_gives_the_numbers_of_recording(name: str, implementation: str) -> None:
     """The entropy of a windowed layer was that of all keys before: 0.4 too small."""
     model = FAMILIES[name].make(implementation)
     with torch.no_grad(), sinkscope.watching(model) as seen:
@@ -310,7 +310,7 @@ def test_a_hybrid_that_is_watched_keeps_its_layer_numbers() -> None:
     assert (found.layers, found.blocks) == (layers, 4)
 
 
-def test_what_ones_own_hooks_change_is_edited() -> None:
+def test_changes_by_custom_hooks_count_as_edits() -> None:
     model = FAMILIES["llama"].make("sdpa")
     plain = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
     handle = model.model.layers[1].self_attn.q_proj.register_forward_hook(lambda m, args, out: out * 0)
@@ -331,7 +331,7 @@ def test_what_ones_own_hooks_change_is_edited() -> None:
         sinkscope.record(model, None, PROMPTS, tokens=T, edits=label, progress=False)
 
 
-def test_only_what_is_undefined_is_nan() -> None:
+def test_only_undefined_numbers_are_nan() -> None:
     """A number of maps is NaN only if it is undefined: no query after the first, no second prompt."""
     found = from_bytes(bytes_of(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
     undefined = {name for name, x in found.items() if x.dtype.kind == "f" and np.isnan(x).any()}

@@ -71,7 +71,7 @@ def test_alpha_of_maps_alone_is_that_of_the_position_that_counts_as_the_first(fi
     assert alpha is not None and np.allclose(alpha, whole["mean.alpha"][..., first], atol=1e-3)
 
 
-def test_the_front_end_gets_bytes_when_it_asks(recording: sinkscope.Recording, tmp_path: Path,
+def test_the_front_end_receives_bytes_on_request(recording: sinkscope.Recording, tmp_path: Path,
                                                monkeypatch: pytest.MonkeyPatch) -> None:
     widget, sent = show(recording), []
     monkeypatch.setattr(Widget, "send", lambda self, content, buffers: sent.append((content, buffers)))
@@ -144,7 +144,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_a_folder_is_shown_as_what_its_model_does_on_a_text(folder: Path) -> None:
+def test_a_folder_is_shown_as_its_model_on_a_text(folder: Path) -> None:
     with pytest.raises(ValueError, match="expected a text for the model to read"):
         show(folder)
     found = show(folder, text="a sink", head=1, layer=2).recording

@@ -204,7 +204,7 @@ def test_the_page_shows_the_numbers_of_the_package(
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_the_page_offers_what_is_true_of_the_model(
+def test_the_page_offers_only_views_that_the_model_supports(
     name: str, page: dict[str, Any], files: dict[str, Path]
 ) -> None:
     found = page[files[name].name]

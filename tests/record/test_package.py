@@ -34,7 +34,7 @@ def test_the_checks_of_an_index_pass(built: list[Path]) -> None:
     _examine("check_wheel_contents", wheel)
 
 
-def test_both_have_the_license_and_say_who_made_them_and_where_they_come_from(built: list[Path]) -> None:
+def test_both_have_the_license_the_author_and_the_source(built: list[Path]) -> None:
     licence = (ROOT / "LICENSE").read_bytes()
     for path in built:
         if path.suffix == ".whl":

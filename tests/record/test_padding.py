@@ -74,7 +74,7 @@ def test_other_inputs_are_cut_with_their_tokens() -> None:
         (lambda mask: mask.zero_(), "expected a token that is no padding"),
     ],
 )
-def test_a_mask_that_cannot_be_cut_off_is_refused(change: object, expected: str) -> None:
+def test_a_mask_that_cannot_be_cut_is_rejected(change: object, expected: str) -> None:
     batch = padded(inputs(FAMILIES["llama"], 1), "left")
     change(batch["attention_mask"])  # type: ignore[operator]
     with pytest.raises(ValueError, match=expected):
@@ -124,7 +124,7 @@ def test_a_mask_of_pairs_is_cut_with_the_tokens() -> None:
     assert np.array_equal(found["mean.alpha"], expected["mean.alpha"])
 
 
-def test_ids_with_pad_tokens_are_refused() -> None:
+def test_ids_with_pad_tokens_are_rejected() -> None:
     [row] = inputs(FAMILIES["llama"], 1)
     model = FAMILIES["llama"].make("sdpa")
     lists = [0, 0, *row], [*row, 0]
@@ -203,7 +203,7 @@ class CallsAttention(torch.nn.Module):
 
 @pytest.mark.parametrize("attention", [ReturnsAttention, CallsAttention])
 @pytest.mark.parametrize("ids", [[0, 0, 1, 2, 3], [1, 2, 3, 0, 0]])
-def test_pads_that_a_model_finds_itself_are_not_watched(ids: list[int], attention: type) -> None:
+def test_models_that_find_pads_themselves_are_not_watched(ids: list[int], attention: type) -> None:
     model = Padding(attention())
     with torch.no_grad(), sinkscope.watching(model):
         model(torch.tensor([[1, 2, 3, 4, 5]]))
@@ -218,7 +218,7 @@ def test_pads_that_a_model_finds_itself_are_not_watched(ids: list[int], attentio
         ([1, 2, 3, 0, 0], "found that no query sees key 3 in any layer"),
     ],
 )
-def test_pads_that_a_model_finds_itself_are_not_recorded(ids: list[int], expected: str) -> None:
+def test_models_that_find_pads_themselves_are_not_recorded(ids: list[int], expected: str) -> None:
     """Nor after a prompt without padding: the queries of a key were T minus its position."""
     model, plain = Padding(CallsAttention()), [1, 2, 3, 4, 5]
     with pytest.raises(UnsupportedModel, match=expected):

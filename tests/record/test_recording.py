@@ -21,7 +21,7 @@ DESCRIBED = json.loads((ROOT / "wasm" / "sinkscope.describe.json").read_text())
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
-def test_the_file_keeps_to_the_schema_and_to_its_shapes(name: str, tmp_path: Path) -> None:
+def test_the_file_follows_the_schema_and_its_shapes(name: str, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     family = FAMILIES[name]
     recording = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 3),
@@ -79,7 +79,7 @@ def test_mean_and_deviation_are_those_of_numpy() -> None:
     assert np.isnan(one.tensors()["deviation.x"]).all()
 
 
-def test_means_are_of_the_same_metrics_whatever_their_order() -> None:
+def test_means_do_not_depend_on_the_order_of_metrics() -> None:
     means, other = Means(), Means()
     means.add({"x": np.zeros(2), "y": np.ones((2, 2))})
     means.add({"y": np.full((2, 2), 3.0), "x": np.full(2, 2.0)})
@@ -93,7 +93,7 @@ def test_means_are_of_the_same_metrics_whatever_their_order() -> None:
             means.add(metrics)
 
 
-def test_what_is_kept_of_a_prompt_holds_no_more_than_it_shows() -> None:
+def test_a_stored_prompt_keeps_no_batch_in_memory() -> None:
     """A view of a batch's numbers would keep those of all its prompts and positions in memory."""
     recorder = Recorder(FAMILIES["gpt_oss"].make("eager"), None, Settings.checked(T, [0.1], 3, FIELDS))
     prompts = recorder.prompts(inputs(FAMILIES["gpt_oss"], 3))
@@ -124,13 +124,13 @@ CONDITIONS = {"model": dict.fromkeys("LHGKDV", 1), "tokens": [], "prompts": {}, 
     ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"model": {"L": "1"}})},
      "model.L: expected a whole number"),
 ])
-def test_what_is_no_recording_is_refused_with_a_sentence(tmp_path: Path, metadata: dict[str, str] | None,
+def test_other_files_are_rejected_with_a_sentence(tmp_path: Path, metadata: dict[str, str] | None,
                                                          expected: str) -> None:
     with pytest.raises(RecordingError, match=expected):
         sinkscope.Recording.open(_saved(tmp_path / "x.safetensors", metadata))
 
 
-def test_damaged_files_are_refused(tmp_path: Path) -> None:
+def test_damaged_files_are_rejected(tmp_path: Path) -> None:
     good = _saved(tmp_path / "x.safetensors", {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS)})
     assert "x" in sinkscope.Recording.open(good)
     data = good.read_bytes()
@@ -142,7 +142,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         sinkscope.Recording.open(tmp_path / "none")
 
 
-def test_a_later_minor_version_and_unknown_names_are_kept(tmp_path: Path) -> None:
+def test_a_later_minor_version_and_unknown_names_are_accepted(tmp_path: Path) -> None:
     conditions = json.dumps(CONDITIONS | {"new": 1})
     path = _saved(tmp_path / "x", {VERSION_KEY: "1.4", CONDITIONS_KEY: conditions})
     found = sinkscope.Recording.open(path)
@@ -197,7 +197,7 @@ def test_units_of_the_summary_are_those_of_the_core() -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss"])
-def test_measure_gives_sink_and_map_in_the_words_of_the_package(name: str) -> None:
+def test_measure_gives_sink_and_map_in_the_terms_of_the_package(name: str) -> None:
     family = FAMILIES[name]
     made = family.make(family.implementations[0])
     recording = sinkscope.record(made, None, inputs(family, 3), tokens=T, eps=[0.1, 0.3], keep=2, progress=False)
@@ -219,7 +219,7 @@ def test_measure_gives_sink_and_map_in_the_words_of_the_package(name: str) -> No
             call()
 
 
-def test_measure_counts_layers_as_the_model_does_and_first_tokens_where_they_stand() -> None:
+def test_measure_uses_the_layer_numbers_of_the_model_and_the_place_of_the_first_token() -> None:
     make, layers = HYBRIDS["jamba"]
     prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
     recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, eps=[0.03], keep=0, progress=False)

@@ -27,7 +27,7 @@ def test_every_package_installs_in_the_oldest_python() -> None:
     assert len(pinned.keys() & needs.keys()) > 100
 
 
-def test_what_the_files_name_has_the_version_of_the_constraints() -> None:
+def test_packages_in_files_have_the_versions_of_the_constraints() -> None:
     pinned = pins("constraints.txt")
     for file in ("python.txt", "record.txt", "browser.txt"):
         for name, one in pins(file).items():

@@ -146,7 +146,7 @@ def test_layers_that_are_skipped_keep_their_numbers() -> None:
         assert "0.hidden_norm" not in found
 
 
-def test_a_layer_that_stands_at_two_places_counts_twice() -> None:
+def test_a_layer_at_two_places_counts_twice() -> None:
     net = Net()
     net.layers[2] = net.layers[0]
     for found in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
@@ -193,7 +193,7 @@ def test_shared_layers_are_layers_of_one_sequence(groups: int, inner: int) -> No
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss"])
-def test_models_of_one_config_are_told_apart(name: str) -> None:
+def test_models_of_one_config_are_distinguished(name: str) -> None:
     family = FAMILIES[name]
     one = family.make(family.implementations[0])
     other = type(one)(one.config).eval()
@@ -236,7 +236,7 @@ class Checkpointed(Net):
 
 
 @pytest.mark.parametrize("kind", ["own", "reentrant", "llama"])
-def test_what_a_checkpoint_computes_again_is_not_seen_again(kind: str) -> None:
+def test_activation_checkpointing_records_nothing_twice(kind: str) -> None:
     if kind == "llama":
         model: nn.Module = FAMILIES["llama"].make("sdpa")
         model.gradient_checkpointing_enable()  # type: ignore[operator]
@@ -294,7 +294,7 @@ def bert_decoder() -> nn.Module:
 
 @pytest.mark.parametrize("make", [lambda: Reader(CrossAttention), lambda: Reader(Attention), bert_decoder],
                          ids=["by its class", "by its input", "bert"])
-def test_attention_to_as_many_tokens_of_another_part_is_refused(make: Any) -> None:
+def test_attention_to_as_many_tokens_of_another_part_is_rejected(make: Any) -> None:
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
         record(make(), PROMPTS[:1])
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
@@ -309,7 +309,7 @@ def test_an_encoder_and_its_decoder_are_not_one_sequence() -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "bloom", "gpt_neo"])
-def test_a_cache_that_changes_hands_is_refused(name: str) -> None:
+def test_a_cache_of_another_sequence_is_rejected(name: str) -> None:
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
     ids = torch.tensor([PROMPTS[0][:10]])
@@ -327,7 +327,7 @@ def test_a_cache_that_changes_hands_is_refused(name: str) -> None:
     assert is_near(seen.recording(whole)["0.alpha"], eager64(model, input_ids=whole[:, :n]))
 
 
-def test_candidates_that_are_taken_back_are_refused() -> None:
+def test_withdrawn_candidates_are_rejected() -> None:
     model, assistant = FAMILIES["llama"].make("sdpa"), FAMILIES["llama"].make("sdpa")
     with torch.no_grad():
         for x in assistant.parameters():
@@ -379,7 +379,7 @@ class Guided(nn.Module):
 
 
 @pytest.mark.parametrize("batch", [1, 2])
-def test_a_batch_that_grows_inside_is_refused(batch: int) -> None:
+def test_a_batch_that_grows_inside_is_rejected(batch: int) -> None:
     with pytest.raises(UnsupportedModel, match="expected attention over one sequence for the first prompt, found 2"):
         record(Guided(Net()), PROMPTS[:2], batch=batch)
     net, [one, two] = Net(), PROMPTS[:2]
@@ -390,7 +390,7 @@ def test_a_batch_that_grows_inside_is_refused(batch: int) -> None:
         assert is_near(found[f"{i}.alpha"], maps64(net, row))
 
 
-def test_heads_that_lie_in_the_batch_are_refused() -> None:
+def test_heads_in_the_batch_dimension_are_rejected() -> None:
     class Folded(Block):
         def forward(self, x: Tensor) -> Tensor:
             q, k, v = self.qkv(x).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4).flatten(1, 2)[:, :, None]
@@ -406,7 +406,7 @@ def test_heads_that_lie_in_the_batch_are_refused() -> None:
         record(net, [row])
 
 
-def test_a_batch_that_grows_later_is_refused() -> None:
+def test_a_batch_that_grows_later_is_rejected() -> None:
     """The first prompt runs alone, and a batch of prompts otherwise."""
     net = Net()
 
@@ -436,7 +436,7 @@ class Masked(nn.Module):
         return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.visible).view(len(ids), -1, D)
 
 
-def test_a_mask_of_no_known_kind_is_refused_or_named() -> None:
+def test_an_unknown_kind_of_mask_is_rejected_or_named() -> None:
     """With a mask that is causal between blocks of 8 tokens, alpha would be divided by all T queries."""
     t = torch.arange(T)
     blocks = t[:, None] // 8 >= t // 8
@@ -517,7 +517,7 @@ def test_weights_of_halves_keep_their_windows() -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral"])
-def test_packed_texts_are_refused_in_any_prompt(name: str) -> None:
+def test_packed_texts_are_rejected_in_any_prompt(name: str) -> None:
     """transformers separates packed texts where positions restart, which was taken for "a window of 28 keys"."""
     model = FAMILIES[name].make(FAMILIES[name].implementations[0])
     whole, packed = torch.arange(T)[None], torch.tensor([[*range(20), *range(T - 20)]])
@@ -543,7 +543,7 @@ class Prefixed(Masked):
 
 
 @pytest.mark.parametrize("lengths", [(8, 20), (20, 8), (1, 8), (8, 1)])
-def test_prompts_of_several_masks_are_refused(lengths: tuple[int, int]) -> None:
+def test_prompts_of_several_masks_are_rejected(lengths: tuple[int, int]) -> None:
     """The first prompt's mask was recorded for all, and weights on later keys were lost."""
     prompts = [[n, *row[1:]] for n, row in zip(lengths, PROMPTS)]
     model = Prefixed(torch.empty(0))
@@ -591,7 +591,7 @@ def test_a_batch_of_as_many_prompts_as_tokens_has_no_other_states() -> None:
     assert np.allclose(one["mean.alpha"], many["mean.alpha"], atol=1e-6)
 
 
-def test_models_of_several_threads_are_told_apart() -> None:
+def test_models_of_several_threads_are_distinguished() -> None:
     """Calls of one model were lost while another ran."""
     names = ("llama", "falcon", "gpt2", "gpt_neo")
     models = [FAMILIES[name].make(FAMILIES[name].implementations[0]) for name in names]
@@ -608,7 +608,7 @@ def test_models_of_several_threads_are_told_apart() -> None:
             assert np.allclose(alpha, alone, atol=1e-6) and layers == [3] * len(PROMPTS) * 8
 
 
-def test_queries_without_heads_are_refused_in_a_sentence() -> None:
+def test_queries_without_heads_are_rejected_in_a_sentence() -> None:
     model = Masked(torch.ones(T, T).tril().bool(), heads=False)
     with pytest.raises(UnsupportedModel, match=r"expected queries of \[B, H, T, K\], found a shape of \[1, 48, 16\]"):
         record(model, PROMPTS[:1])

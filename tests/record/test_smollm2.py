@@ -19,7 +19,7 @@ SHIPPED = ROOT / "models" / "recordings" / "smollm2-135m-instruct.safetensors"
 TOLERANCE = 2e-5
 
 
-def test_the_shipped_recording_is_small_and_says_who_may_pass_it_on() -> None:
+def test_the_shipped_recording_is_small_and_names_its_licence() -> None:
     assert SHIPPED.stat().st_size <= 4 * 10**6
     found = sinkscope.Recording.open(SHIPPED)
     assert found.conditions["licence"] == "Apache-2.0"

@@ -146,7 +146,7 @@ def test_sums_of_parts_join_to_those_of_all() -> None:
         assert "max.x" not in found
 
 
-def test_a_study_goes_on_from_the_parts_that_are_there(plain: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+def test_a_study_continues_from_existing_parts(plain: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     out = tmp_path / "study"
     calls: list[str] = []
 
@@ -184,7 +184,7 @@ def test_a_study_goes_on_from_the_parts_that_are_there(plain: tuple[Path, dict[s
     assert calls == []
 
 
-def test_rows_of_other_settings_or_texts_are_refused(plain: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+def test_rows_of_other_settings_or_texts_are_rejected(plain: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     out = tmp_path / "copy"
     shutil.copytree(plain[0], out)
     for change, other in (({"eps": [0.05]}, "settings"), ({"first": 1}, "settings"), ({"block": 5}, "block"),
@@ -205,7 +205,7 @@ def test_rows_of_other_settings_or_texts_are_refused(plain: tuple[Path, dict[str
     ({"block": 0}, "block: expected 1 or more, found 0"),
     ({"eps": 0.3}, "eps: expected a list"),
 ])
-def test_what_cannot_be_measured_is_refused_at_the_door(tmp_path: Path, change: dict[str, Any],
+def test_invalid_studies_are_rejected_first(tmp_path: Path, change: dict[str, Any],
                                                         expected: str) -> None:
     given = {"models": {"llama": make("llama")}, "texts": TEXTS, "out": tmp_path / "none"} | SETTINGS | change
     with pytest.raises(ValueError, match=expected):
@@ -284,7 +284,7 @@ def test_digests_are_of_weights_and_of_the_tokenizer(tmp_path: Path, monkeypatch
     assert asked[0] == ("a/b", "x", True)
 
 
-def test_a_checkpoint_that_cannot_be_read_is_a_row_and_the_study_goes_on(tmp_path: Path) -> None:
+def test_an_unreadable_checkpoint_is_a_row_and_the_study_continues(tmp_path: Path) -> None:
     out, name = tmp_path / "study", str(tmp_path / "model")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{")
@@ -300,7 +300,7 @@ def test_a_checkpoint_that_cannot_be_read_is_a_row_and_the_study_goes_on(tmp_pat
     assert Counter(row["state"] for row in studies.rows_of(out)) == {"measured": 24}
 
 
-def test_names_that_are_alike_as_files_do_not_collide(tmp_path: Path) -> None:
+def test_similar_names_have_separate_files(tmp_path: Path) -> None:
     names = ["a/b", "a-b", "a--b", "a b", "A/b", "é", "ü", "x" * 200, "x" * 201]
     found = studies.study(dict.fromkeys(names, make("llama")), TEXTS[:2], tmp_path, **SETTINGS)
     assert len({address.lower() for address in found.values()}) == len(names)
@@ -322,7 +322,7 @@ def test_a_revision_is_named_beside_the_model(tmp_path: Path) -> None:
     ("{}/file", "file: expected a folder that takes files"),
     ("nowhere://bucket/study", "nowhere://bucket/study: expected an address that pyarrow or fsspec writes to"),
 ])
-def test_where_it_writes_is_tried_before_a_model_is_loaded(tmp_path: Path, out: str, expected: str) -> None:
+def test_the_destination_is_tested_before_a_model_is_loaded(tmp_path: Path, out: str, expected: str) -> None:
     (tmp_path / "file").write_text("")
 
     def never() -> Any:
@@ -421,7 +421,7 @@ def test_ray_with_a_killed_worker_gives_the_rows_of_the_plain_loop(plain: tuple[
     same_recordings(found, plain[1])
 
 
-def test_nothing_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_path: Path) -> None:
+def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="ray is not installed")
     n, texts, block, kills = 3, 12, 4, 4
     expected = studies.study(killed.models(n), killed.prompts(texts), tmp_path / "plain", **killed.settings(block))

@@ -110,7 +110,7 @@ def test_the_mask_is_that_of_the_backend() -> None:
     assert maps[0].triu(1).abs().max() == 0
 
 
-def test_changed_logits_are_refused() -> None:
+def test_changed_logits_are_rejected() -> None:
     model = FAMILIES["llama"].make("sdpa")
 
     def bend(module: torch.nn.Module, args: object, out: tuple[torch.Tensor, object]) -> object:
@@ -123,7 +123,7 @@ def test_changed_logits_are_refused() -> None:
 
 
 @pytest.mark.parametrize("secret", ["temperature", "mask"])
-def test_an_implementation_that_weighs_otherwise_is_refused(secret: str) -> None:
+def test_an_implementation_with_other_weights_is_rejected(secret: str) -> None:
     """The logits are those of the untouched model, but the recomputed weights are not what it used."""
 
     def other(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
@@ -142,7 +142,7 @@ def test_an_implementation_that_weighs_otherwise_is_refused(secret: str) -> None
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "bert", "falcon", "bloom"])
-def test_the_implementation_and_the_hooks_are_put_back_after_an_exception(name: str) -> None:
+def test_the_implementation_and_the_hooks_are_restored_after_an_exception(name: str) -> None:
     family = FAMILIES[name]
     model = family.make(family.implementations[0]).train()
     configs = [m.config for m in model.modules() if hasattr(m, "config")]
@@ -185,7 +185,7 @@ LOW = [("llama", "sdpa"), ("llama", "eager"), ("mistral", "sdpa"), ("gpt2", "eag
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
 @pytest.mark.parametrize(("name", "implementation"), LOW)
-def test_what_low_precision_rounds_is_allowed(
+def test_rounding_in_low_precision_is_accepted(
     name: str, implementation: str, dtype: torch.dtype
 ) -> None:
     model = FAMILIES[name].make(implementation).to(dtype)
@@ -196,7 +196,7 @@ def test_what_low_precision_rounds_is_allowed(
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
 @pytest.mark.parametrize("factor", [1.05, 0.95])
 @pytest.mark.parametrize("name", ["llama", "mistral", "gpt2", "gpt_neox"])
-def test_scores_that_are_5_percent_off_are_refused(name: str, factor: float, dtype: torch.dtype) -> None:
+def test_scores_that_are_5_percent_off_are_rejected(name: str, factor: float, dtype: torch.dtype) -> None:
     def other(module: torch.nn.Module, query: torch.Tensor, *args: object, **options: object) -> object:
         return sdpa_attention_forward(module, query * factor, *args, **options)
 
@@ -236,7 +236,7 @@ def test_a_compiled_model_is_recorded_uncompiled() -> None:
         assert np.array_equal(recording["mean.alpha"], plain["mean.alpha"])
 
 
-def test_a_prompt_out_of_memory_is_reported_and_the_rest_goes_on() -> None:
+def test_a_prompt_out_of_memory_is_reported_and_the_others_continue() -> None:
     model = FAMILIES["llama"].make("sdpa")
     prompts = inputs(FAMILIES["llama"], 4)
     heavy = torch.tensor(prompts[1])
@@ -264,7 +264,7 @@ def test_other_errors_are_not_taken_for_lack_of_memory() -> None:
         sinkscope.record(model, None, [[10**6] * T], tokens=T, progress=False)
 
 
-def test_a_batch_gives_what_single_prompts_give() -> None:
+def test_a_batch_gives_the_numbers_of_single_prompts() -> None:
     for name in ("llama", "gpt_oss", "bloom", "bert"):
         model = FAMILIES[name].make(FAMILIES[name].implementations[0])
         prompts = inputs(FAMILIES[name], 5)
@@ -275,19 +275,19 @@ def test_a_batch_gives_what_single_prompts_give() -> None:
             assert np.allclose(value, three[key], rtol=1e-3, atol=2e-5, equal_nan=True), (name, key)
 
 
-def test_an_encoder_with_a_decoder_is_refused() -> None:
+def test_an_encoder_with_a_decoder_is_rejected() -> None:
     config = tf.T5Config(d_model=16, d_kv=4, d_ff=16, num_layers=1, num_heads=2, vocab_size=20)
     with pytest.raises(UnsupportedModel, match="an encoder and a decoder"):
         sinkscope.record(tf.T5ForConditionalGeneration(config), None, [[1, 2, 3]], tokens=3)
 
 
-def test_a_model_without_attention_is_refused() -> None:
+def test_a_model_without_attention_is_rejected() -> None:
     config = tf.MambaConfig(hidden_size=16, num_hidden_layers=1, vocab_size=20)
     with pytest.raises(UnsupportedModel, match="attention"):
         sinkscope.record(tf.MambaForCausalLM(config), None, [[1, 2, 3]], tokens=3, progress=False)
 
 
-def test_short_texts_are_left_out_and_said() -> None:
+def test_short_texts_are_omitted_and_reported() -> None:
     model = FAMILIES["llama"].make("sdpa")
     prompts = inputs(FAMILIES["llama"], 2)
     with pytest.warns(UserWarning, match="1 of 3 texts have fewer than 48 tokens"):
@@ -322,7 +322,7 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     assert np.allclose(causal["mean.alpha"], received / np.arange(n, 0, -1), rtol=1e-4)
 
 
-def test_every_number_of_the_first_token_is_of_the_position_that_counts_as_it() -> None:
+def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> None:
     """Under a causal mask the queries before it do not see it."""
     first = 2
     model, prompt = FAMILIES["llama"].make("sdpa"), inputs(FAMILIES["llama"], 1)
@@ -354,7 +354,7 @@ def test_every_number_of_the_first_token_is_of_the_position_that_counts_as_it() 
     assert not np.array_equal(sink[:, first], sink[:, 0])
 
 
-def test_raw_numbers_of_a_prompt_are_of_the_position_that_counts_as_first() -> None:
+def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None:
     """A model whose rows do not sum to 1."""
     first, family = 2, FAMILIES["gpt_oss"]
     found = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 1), tokens=T,
@@ -431,7 +431,7 @@ def test_a_number_that_hides_a_key_need_not_be_infinite(added: float) -> None:
     assert np.allclose(found["mean.entropy"], entropy.detach().numpy(), atol=1e-5, equal_nan=True)
 
 
-def test_a_mask_of_two_readings_is_refused() -> None:
+def test_an_ambiguous_mask_is_rejected() -> None:
     """A score of -100 hides a key completely, but a bias that is no mask may be as large."""
     with pytest.raises(UnsupportedModel, match="no query gives a later key more than .*; add -inf"):
         sinkscope.record(Masked(-100.0), None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)

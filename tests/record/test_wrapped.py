@@ -179,7 +179,7 @@ class Leaky(nn.Module):
         return self.attention(self.embed(input_ids), self.kept)[0]
 
 
-def test_returned_weights_that_do_not_sum_to_1_are_refused() -> None:
+def test_returned_weights_that_do_not_sum_to_1_are_rejected() -> None:
     ids = [[1, 2, 3, 4, 5]]
     assert (
         sinkscope.record(Leaky(0.0), None, ids, tokens=5, progress=False).model["operation"] == "softmax"

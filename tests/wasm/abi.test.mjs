@@ -15,7 +15,7 @@ import { sharedMemory } from '../../wasm/abi/memory.ts';
 import { Module, copyView } from '../../wasm/abi/module.ts';
 import { caught } from './helper.mjs';
 
-test('each kind of argument lets in what it names, and names it to what it does not', () => {
+test('each kind of argument accepts the values that it names, and names the kind of a rejected value', () => {
   const call = () => {};
   const list = { length: 0 };
   const blob = { arrayBuffer: call, stream: call };
@@ -61,7 +61,7 @@ test('each kind of argument lets in what it names, and names it to what it does 
   }
 });
 
-test('options may be left out, and every one of a list is of its kind', () => {
+test('options may be omitted, and each item of a list has its kind', () => {
   const kinds = { a: 'text', b: 'flag' };
   for (const options of [{}, { a: undefined }, { a: 'x', b: true, c: 1 }])
     checkOptions(options, kinds);
@@ -102,7 +102,7 @@ test('options may be left out, and every one of a list is of its kind', () => {
     );
 });
 
-test('an error says where and what, shows what it got, and keeps all of it when it is posted', () => {
+test('an error has place and message, shows the value, and keeps its members when it is posted', () => {
   const error = new SinkscopeError('read', 'a file', 'expected bytes');
   assert.deepEqual([error.name, error.message], ['SinkscopeError', 'a file: expected bytes']);
   assert.equal(new SinkscopeError('read', '', 'expected bytes').message, 'expected bytes');
@@ -155,7 +155,7 @@ test('an error says where and what, shows what it got, and keeps all of it when 
   );
 });
 
-test('shared memory is asked for by halves, down to twice what the binary begins with', (t) => {
+test('shared memory is requested in halves, down to twice the minimum of the binary', (t) => {
   const { Memory } = WebAssembly;
   t.after(() => Object.assign(WebAssembly, { Memory }));
   const withMost = (most) => {
@@ -212,7 +212,7 @@ function binary(own = {}) {
   return { module, memory, log, words, at, shows };
 }
 
-test('a failure of the core has its code, its place and its words', () => {
+test('a failure of the core has its code, place and message', () => {
   const { module, words, at, log } = binary();
   assert.deepEqual(log, [['reserve', 48]]);
   words[256] = 3;
@@ -240,7 +240,7 @@ test('a failure of the core has its code, its place and its words', () => {
   assert.equal(module.handle('far'), 2 ** 32 - 4096);
 });
 
-test('after a trap nothing is called, and a block is given back in silence', () => {
+test('after a trap no function is called, and freeing a block does nothing', () => {
   const { module, log } = binary();
   const trap = ['lost', 'trap', 'the core stopped: Error: unreachable'];
   assert.deepEqual(
@@ -255,7 +255,7 @@ test('after a trap nothing is called, and a block is given back in silence', () 
   assert.equal(log.length, 1);
 });
 
-test('a block has room for what is lent, begins at its start each time, and is given back', () => {
+test('a block has room for its values, is reused from its start, and is freed', () => {
   const { module, log, at } = binary();
   const content = new Uint16Array([1, 2, 3]).subarray(1);
   assert.equal(

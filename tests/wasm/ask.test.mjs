@@ -35,7 +35,7 @@ async function asked(t, answers, options = {}) {
 const said = (status, headers = {}) => new Response(null, { status, headers });
 const late = new Date(Date.now() + 3_600_000).toUTCString();
 
-test('each refusal has its code, its words and as many tries as may help', async (t) => {
+test('each failed response has its code, its message and its number of tries', async (t) => {
   for (const [answer, options, code, words, tries] of [
     [said(401), {}, 'access', /^needs an access token: .*; the server answered 401$/, 1],
     [said(403), {}, 'access', /^needs an access token: .*; the server answered 403$/, 1],
@@ -64,7 +64,7 @@ test('each refusal has its code, its words and as many tries as may help', async
   }
 });
 
-test('a passing refusal is asked again, after the wait that it names or twice the last', async (t) => {
+test('a temporary failure is tried again, after the wait that it names or twice the last one', async (t) => {
   const first = await asked(t, [said(500), new TypeError('cut'), said(429), said(200)], {
     wait: 2,
   });
@@ -76,7 +76,7 @@ test('a passing refusal is asked again, after the wait that it names or twice th
   assert.deepEqual([over.answer.status, over.waits], [206, [0]]);
 });
 
-test('a request has its method, its token and the cache that is asked for', async (t) => {
+test('a request has its method, its token and its cache mode', async (t) => {
   const plain = await asked(t, [said(200)]);
   assert.deepEqual(
     [plain.seen[0].method, plain.seen[0].headers, plain.seen[0].cache],
@@ -107,7 +107,7 @@ test('a request has its method, its token and the cache that is asked for', asyn
   assert.deepEqual([stopped.error.message, stopped.seen.length], ['stopped', 0]);
 });
 
-test('an offline host is reported as such, and asked once', async (t) => {
+test('an offline host is reported as such, and tried once', async (t) => {
   const before = Object.getOwnPropertyDescriptor(globalThis, 'navigator');
   t.after(() => {
     if (before) Object.defineProperty(globalThis, 'navigator', before);
@@ -119,12 +119,12 @@ test('an offline host is reported as such, and asked once', async (t) => {
   assert.match(error.message, /expected a network, this machine is offline/);
 });
 
-test('a place is shown without what may be secret', () => {
+test('an address is shown without its possible secrets', () => {
   assert.equal(placeOf(address), 'https://hub.example/a/b');
   assert.equal(placeOf(new URL('file:///models/a.gguf?x#y')), 'file:///models/a.gguf');
 });
 
-test('a wait of thirty seconds is the longest', async (t) => {
+test('a wait is at most thirty seconds', async (t) => {
   for (const [wait, failures, expected] of [
     [undefined, 1, 500],
     [undefined, 3, 2000],
@@ -153,7 +153,7 @@ test('a wait of thirty seconds is the longest', async (t) => {
   }
 });
 
-test('a sleep ends after its time or with its signal, which it leaves', async (t) => {
+test('a sleep ends after its time or with its signal, and then removes its listener', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const stop = new AbortController();
   const listeners = () => getEventListeners(stop.signal, 'abort').length;
@@ -172,7 +172,7 @@ test('a sleep ends after its time or with its signal, which it leaves', async (t
   await assert.rejects(sleep(10, stop.signal), /^Error: enough$/);
 });
 
-test('the reason why nothing came is the cause below, and a browser has none', () => {
+test('the reason of a failed request is its innermost cause, which browsers omit', () => {
   const cause = new Error('connect ECONNREFUSED');
   for (const [error, reason] of [
     [new TypeError('fetch failed', { cause }), 'connect ECONNREFUSED'],
@@ -184,7 +184,7 @@ test('the reason why nothing came is the cause below, and a browser has none', (
     assert.equal(reasonOf(error), reason);
 });
 
-test('where nothing came, what can be looked at is named: a file, a host, a site that may not share', async (t) => {
+test('a failed request names what to check: a file, a host, a site that may not share', async (t) => {
   const { location } = globalThis;
   t.after(() => Object.assign(globalThis, { location }));
   const broken = { tries: 2, wait: 0 };
@@ -211,7 +211,7 @@ test('where nothing came, what can be looked at is named: a file, a host, a site
   assert.deepEqual(retries, []);
 });
 
-test('the body of a refusal is dropped, and that of an answer is not', async (t) => {
+test('the body of a failed response is cancelled, that of a successful one is not', async (t) => {
   const dropped = [];
   const body = (name) => new ReadableStream({ cancel: () => void dropped.push(name) });
   const answers = [new Response(body('refused'), { status: 500 }), new Response(body('given'))];
@@ -219,7 +219,7 @@ test('the body of a refusal is dropped, and that of an answer is not', async (t)
   assert.deepEqual([answer.status, dropped], [200, ['refused']]);
 });
 
-test('silence is no answer after a minute, or after as long as the caller asks', async (t) => {
+test('a request without a response ends after a minute, or after the caller’s timeout', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   t.mock.method(
     globalThis,
@@ -247,7 +247,7 @@ test('silence is no answer after a minute, or after as long as the caller asks',
   await assert.rejects(asking, /^Error: enough$/);
 });
 
-test('only what may pass is asked again', async (t) => {
+test('only temporary failures are tried again', async (t) => {
   const passing = [408, 425, 429, 500, 502, 503, 504];
   for (let status = 400; status < 600; status++) {
     const { seen } = await asked(t, [said(status)], { tries: 2 });
@@ -255,7 +255,7 @@ test('only what may pass is asked again', async (t) => {
   }
 });
 
-test('once an answer has begun, its silence is not the business of the question', async (t) => {
+test('once a response has begun, the timeout no longer applies', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { seen } = await asked(t, [said(200)]);
   t.mock.timers.tick(60_000);

@@ -81,7 +81,7 @@ test('a host without SIMD gets the base binary', async () => {
   }
 });
 
-test('a host whose relaxed SIMD is wrong, or gains nothing, does without', async () => {
+test('a host whose relaxed SIMD is wrong or slow uses the SIMD binary', async () => {
   const { validate, Instance, Module } = WebAssembly;
   try {
     WebAssembly.validate = () => true;
@@ -115,7 +115,7 @@ for (const [relaxed, simd, code] of [
     assert.ok(!read(simd).includes(instruction));
   });
 
-test('a server that sends the wrong type, or nothing, or something else', async () => {
+test('a wrong type, a missing file or a wrong file from a server is reported', async () => {
   const answers = {
     '/octets/sinkscope.wasm': ['application/octet-stream', read(names[0])],
     '/typed/sinkscope.wasm': ['application/wasm', read(names[0])],

@@ -28,7 +28,7 @@ const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args]);
 const measure = async (...args) => JSON.parse((await run('measure', ...args, '--json')).stdout);
 
 for (const id of ['softmax', 'sigmoid']) {
-  test(`measures of ${id} what the reference measured`, async () => {
+  test(`measures of ${id} are those of the reference`, async () => {
     const { measured } = index.find((entry) => entry.id === id);
     const found = await measure(zoo(id), '--text-file', lines, '--lines');
     assert.deepEqual(
@@ -67,7 +67,7 @@ test('the speed of a study is printed beside its numbers, which do not depend on
   assert.equal(two.stdout, one.stdout);
 });
 
-test("a text is cut into pieces; special tokens and sizes are the caller's", async () => {
+test('a text is cut into pieces; the caller chooses special tokens and sizes', async () => {
   const args = [zoo('softmax'), '--text-file', whole, '--tokens', '16', '--sequences', '7'];
   const own = await measure(...args, '--eps', '0.2');
   assert.deepEqual([own.T, own.sequences, own.eps, own.special], [16, 7, 0.2, 'auto']);
@@ -104,7 +104,7 @@ test('losing the sink costs the softmax twin, and one kept token restores it', a
   assert.equal(swapped.class, 'counterfactual');
 });
 
-test('thresholds are a list that one run serves', async () => {
+test('thresholds are a list for one run', async () => {
   const args = [zoo('softmax'), '--text-file', whole, '--tokens', '16', '--sequences', '7'];
   const { byEps, metrics, eps } = await measure(...args, '--eps', '.1,.3,.5');
   assert.deepEqual([eps, ...byEps.map((one) => one.eps)], [0.1, 0.1, 0.3, 0.5]);
@@ -156,7 +156,7 @@ test('layers and heads count from 0, as L1H3', async () => {
   assert.doesNotMatch(stdout, /\b(?:layer|head|token) \d/);
 });
 
-test('--version and describe say what there is', async () => {
+test('--version and describe print the build', async () => {
   const { version } = JSON.parse(readFileSync(new URL('wasm/package.json', root), 'utf8'));
   assert.equal((await run('--version')).stdout, `${version}\n`);
   const all = JSON.parse((await run('describe', '--json')).stdout);

@@ -9,7 +9,7 @@ import { differencesText, isRecording } from '../../wasm/command/recording.ts';
 import { runCommand } from '../../wasm/command/command.ts';
 import { speedWords } from '../../wasm/command/measure.ts';
 import { specialOf, textsOf } from '../../wasm/command/open.ts';
-import { summary } from '../../wasm/command/summary.ts';
+import { figure, summary } from '../../wasm/command/summary.ts';
 import { count, idsOf, number, thresholdsOf, whole } from '../../wasm/command/values.ts';
 import { searchOpened } from '../../wasm/command/suffix.ts';
 import { makeTasks } from '../../wasm/command/tasks.ts';
@@ -49,7 +49,19 @@ async function said(...args) {
   }
 }
 
-test('a list of texts is read of a .json file only, and of texts only', () => {
+test('a mean over key/value heads leaves out those that a layer lacks', () => {
+  const metric = { name: 'value_ratio', shape: ['L', 'G'], unit: 'ratio' };
+  const metrics = {
+    value_ratio: { shape: [2, 2], mean: [1, 0.5, 0.75, null], deviation: Array(4).fill(null) },
+  };
+  const found = { metrics, architecture: {}, first: 0 };
+  assert.equal(
+    figure(metric, found, { defaults: { keys: 10 } }),
+    'mean 0.750, largest 1.000 (L0H0)',
+  );
+});
+
+test('a list of texts comes only from a .json file, and contains only texts', () => {
   for (const [path, text, list] of [
     ['a.json', '["x","y"]', ['x', 'y']],
     ['a.JSON', '[]', []],
@@ -62,7 +74,7 @@ test('a list of texts is read of a .json file only, and of texts only', () => {
     assert.deepEqual(listOf(path, text), list, path);
 });
 
-test('a text is whole across its chunks, or refused with how far it was one', async () => {
+test('a text is decoded across its chunks, or rejected with the number of bytes read', async () => {
   // Chunks have 65536 bytes, so the umlaut spans the first border.
   const long = `${'a'.repeat(65535)}ä`;
   assert.equal(await readText(written('long.txt', long), '--text-file'), long);
@@ -83,7 +95,7 @@ test('a text is whole across its chunks, or refused with how far it was one', as
   assert.equal(codeOf({ code: 3 }), '[object Object]');
 });
 
-test('a recording is known by its header, as long as this lies in the file', async () => {
+test('a recording is recognized by its header within the file', async () => {
   const file = (length, header) => {
     const start = Buffer.alloc(8);
     start.writeBigUInt64LE(BigInt(length));
@@ -105,7 +117,7 @@ test('a recording is known by its header, as long as this lies in the file', asy
     assert.equal(await isRecording(path()), is);
 });
 
-test('differences have a line each, what only one has a note, and the end a count', () => {
+test('differences have a line each, one-sided values a note, and the end has a count', () => {
   const whole = { name: 'operation', a: 'softmax', b: { x: 1 } };
   const one = { name: 'alpha', index: [1, 2], a: 0.5, b: 0.25, difference: 0.25, count: 3, of: 8 };
   const gone = { ...one, index: [0], a: 1, b: null, difference: Infinity };
@@ -127,7 +139,7 @@ test('differences have a line each, what only one has a note, and the end a coun
   assert.equal(differencesText(alike, 0), 'note: only B has e\n1 tensors agree within 0\n');
 });
 
-test('a suffix lies in the middle of a sequence where no place is named, and before its last token', async () => {
+test('a suffix goes into the middle of a sequence by default, before its last token', async () => {
   const runs = [];
   const run = async (ids) => {
     runs.push([...ids]);
@@ -159,7 +171,7 @@ test('a suffix lies in the middle of a sequence where no place is named, and bef
   }
 });
 
-test('tasks of names are left out where the tokenizer has no two names', async () => {
+test('tasks of names are omitted if the tokenizer has no two names', async () => {
   const same = {
     special: [0],
     encode: async (text) => [{ id: text ? 3 : 2, start: 0, end: text.length }],
@@ -179,7 +191,7 @@ test('tasks of names are left out where the tokenizer has no two names', async (
 const path = fileURLToPath(softmax);
 const ids = ['--ids', '0,5,9,7,3,8,2,6,4,11', '--workers', '1', '--kernels', 'base'];
 
-test('a measurement begins with the model, its size and its text, and its speed is no part of it', async () => {
+test('a measurement begins with the model, its size and its text, and omits its speed', async () => {
   const { status, stdout, stderr } = await said('measure', path, ...ids);
   assert.equal(status, 0);
   assert.match(stderr, /^sinkscope: [\d.]+ sequences a second, 1 worker\n$/);
@@ -192,7 +204,7 @@ test('a measurement begins with the model, its size and its text, and its speed 
   assert.ok(!lines[2].startsWith('too short') && !/deviation/.test(stdout), stdout);
 });
 
-test('a wrong option is refused in one line, and nothing is printed', async () => {
+test('a wrong option is rejected in one line, and nothing is printed', async () => {
   for (const [args, sentence] of [
     [['measure', path, path, '--workers', '1'], 'MODEL: expected one model, got 2'],
     [['train', '--workers'], '--workers: expected a value, N, found none'],
@@ -205,7 +217,7 @@ test('a wrong option is refused in one line, and nothing is printed', async () =
   assert.match(unknown.stderr, /^sinkscope: --depth: measure has no such option/);
 });
 
-test('a training listens to an interrupt as long as it lasts, with the kernels that are asked for', async () => {
+test('training can be interrupted at any time, and uses the requested kernels', async () => {
   const before = process.listeners('SIGINT');
   const size = ['--width', '8', '--inner', '8', '--vocabulary', '16', '--context', '8'];
   const recipe = ['--length', '8', '--batch', '2', '--triggers', '2', '--steps', '2'];
@@ -220,7 +232,7 @@ test('a training listens to an interrupt as long as it lasts, with the kernels t
   );
 });
 
-test('numbers of options are read to their borders', () => {
+test('numbers of options are accepted up to their bounds', () => {
   for (const [read, text, value] of [
     [whole, '1', 1],
     [whole, '999999999', 999999999],
@@ -250,7 +262,7 @@ test('numbers of options are read to their borders', () => {
     assert.throws(() => read(text, '--x'), { code: 'argument', message: sentence });
 });
 
-test('texts are joined as many as asked, the last incomplete ones left out, or taken by label', async () => {
+test('texts are joined in the requested number, without incomplete groups, or grouped by label', async () => {
   const of = (more) => textsOf({ lines: false, label: false, join: '1', ...more });
   const list = written('lines.txt', 'a\n \nb\r\nc\n');
   const json = written('list.json', '["a\\nb","","c"]');
@@ -290,7 +302,7 @@ test('texts are joined as many as asked, the last incomplete ones left out, or t
     await assert.rejects(of(more), { message: sentence });
 });
 
-test('a speed has two digits below ten, and workers are one or several', () => {
+test('a speed has two digits below ten, and the number of workers its noun', () => {
   const words = (rate, length) => speedWords(rate, { replicas: { length } });
   assert.equal(words(9.96, 1), 'sinkscope: 10 sequences a second, 1 worker\n');
   assert.equal(words(0.123, 2), 'sinkscope: 0.12 sequences a second, 2 workers\n');
@@ -308,7 +320,7 @@ test('a speed has two digits below ten, and workers are one or several', () => {
   assert.throws(() => specialOf({ ...tokenizer, bos: null }, 'bos'), { message: sentence });
 });
 
-test('a summary shows of each metric what its shape allows', () => {
+test('a summary shows each metric as its shape allows', () => {
   const row = (name, shape, unit = 'nats') => ({ name, label: name, shape, unit });
   const describe = {
     defaults: { keys: 3 },

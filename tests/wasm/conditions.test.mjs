@@ -13,7 +13,7 @@ const refuses = (json, where, expected) =>
     text: `recording: expected ${expected}`,
   });
 
-test('all that conditions may say is read, and what they may not is dropped', () => {
+test('all known conditions are read, and unknown ones are dropped', () => {
   const model = {
     ...sizes,
     id: 'own',
@@ -51,7 +51,7 @@ test('all that conditions may say is read, and what they may not is dropped', ()
   assert.deepEqual(read(more), whole);
 });
 
-test('a window of no keys is none, and one of the mask is that of every layer', () => {
+test('a window of no keys is none, and a window in the mask applies to every layer', () => {
   const windows = (change) => read({ ...least, model: { ...sizes, ...change } }).model;
   for (const [change, mask, wanted] of [
     [{}, { kind: 'causal' }, [null, null]],
@@ -84,7 +84,7 @@ test('missing and null conditions have their defaults', () => {
   assert.deepEqual(read({ ...least, versions: { a: 1 } }).versions, { a: '1' });
 });
 
-test('what is of another kind is refused with its key', () => {
+test('a value of another kind is rejected with its key', () => {
   const model = (change) => ({ ...least, model: { ...sizes, ...change } });
   for (const value of [3, 'a', true, [1], [[]]]) {
     for (const key of ['model', 'first', 'prompts', 'versions'])
@@ -132,7 +132,7 @@ test('what is of another kind is refused with its key', () => {
     refuses({ ...least, edits }, 'edits', 'objects with a kind and a label');
 });
 
-test('what is no JSON is refused in a sentence', () => {
+test('invalid JSON is rejected in a sentence', () => {
   assert.throws(() => readConditions('{'), {
     code: 'bad_config',
     where: 'recording',

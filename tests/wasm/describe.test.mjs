@@ -29,7 +29,7 @@ const rowsOf = ({ training: _training, kernels: _kernels, ...describe }, hasText
     }),
   );
 
-test('explain has the same rows with what they mean, and what a lab has', async () => {
+test('explain has the same rows with their meanings, and those of a lab', async () => {
   await withEngine({}, async (engine) => {
     const { describe } = engine;
     const texts = await engine.explain();
@@ -41,7 +41,7 @@ test('explain has the same rows with what they mean, and what a lab has', async 
   });
 });
 
-test('texts of another build, or none, are refused', async () => {
+test('texts of another build, and missing ones, are rejected', async () => {
   const found = { '/': 'nothing', '/older/': '{"version":"0.0.1","abi":8}', '/null/': 'null' };
   const server = createServer(({ url }, response) => {
     const [, folder, name] = /^(.*\/)(.*)$/.exec(url);

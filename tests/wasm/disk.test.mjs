@@ -39,7 +39,7 @@ test('shards of a folder come in the order of the index', async () => {
   await withEngine({}, (engine) => engine.open(modelFiles(plan)));
 });
 
-test('an index finds its shards in folders below it, and not above', async () => {
+test('an index finds its shards in the folders below it, and not above', async () => {
   const { main } = repositories().get('sinkscope/sharded').revisions;
   const { weight_map: map } = JSON.parse(main.files['model.safetensors.index.json']);
   /** Returns the files of the model with its shards in `folder`; the index names them with `path`. */
@@ -65,14 +65,14 @@ test('an index finds its shards in folders below it, and not above', async () =>
   await assert.rejects(planFiles(filesIn('zoo/w/', '../w/')), named);
 });
 
-test('a checkpoint of a training script is refused with how to convert it', async () => {
+test('a checkpoint of a training script is rejected with the way to convert it', async () => {
   await assert.rejects(planFiles(list({ 'out/ckpt.pt': 'x' })), {
     code: 'read',
     text: /found out\/ckpt.pt. A checkpoint .* save_pretrained; nanoGPT/,
   });
 });
 
-test('several models are a choice: one a folder, one a GGUF file', async () => {
+test('several models are a choice: one per folder, one per GGUF file', async () => {
   const plans = await planFiles(
     list({
       'all/a/config.json': contents['config.json'],
@@ -98,7 +98,7 @@ test('several models are a choice: one a folder, one a GGUF file', async () => {
   );
 });
 
-test('a weights file of any name will do where it is the only one', async () => {
+test('a single weights file may have any name', async () => {
   const [plan] = await planFiles(list({ 'config.json': '{}', 'mine.safetensors': 'x' }));
   assert.equal(plan.files.weights[0].name, 'mine.safetensors');
   const [gguf] = await planFiles(list({ 'mine.gguf': 'x' }));
@@ -135,7 +135,7 @@ test('an error names the missing file and the files that are present', async () 
   }
 });
 
-test('a picker’s list keeps the folders', () => {
+test('the list of a picker keeps the folders', () => {
   const picked = [
     { name: 'config.json', webkitRelativePath: 'm/config.json' },
     { name: 'model.gguf', webkitRelativePath: '' },
@@ -157,7 +157,7 @@ function entry(path, inside) {
   return { isFile: false, name, fullPath: path, createReader };
 }
 
-test('a drop is walked through, folders and all', async () => {
+test('a dropped folder is read with all its folders', async () => {
   const tree = { a: undefined, b: undefined, c: { d: undefined }, '.git': { e: undefined } };
   const items = [
     { kind: 'string' },
@@ -171,13 +171,13 @@ test('a drop is walked through, folders and all', async () => {
   );
 });
 
-test('a drop of too many files is refused', async () => {
+test('a drop of too many files is rejected', async () => {
   const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`f${i}`, undefined]));
   const items = [{ kind: 'file', webkitGetAsEntry: () => entry('/m', many) }];
   await assert.rejects(filesOfDrop({ items }), { code: 'read', message: /at most 10000 files/ });
 });
 
-test('what is gone when it is read is named, and what helps', async () => {
+test('a file that disappears before it is read is named, with advice', async () => {
   const lost = new DOMException(
     'A requested file or directory could not be found.',
     'NotFoundError',

@@ -59,7 +59,7 @@ const cut = (to, headers = {}) =>
 const part = (from, headers = {}) =>
   said(206, { 'content-range': `bytes ${from}-9/10`, etag: '"a"', ...headers }, { from });
 
-test('a download knows the size and the tag that the answer names', async (t) => {
+test('a download has the size and the tag of its response', async (t) => {
   for (const [headers, bytes, tag] of [
     [{ 'content-length': '10', etag: '"a"' }, 10, '"a"'],
     [{ 'content-length': '10', etag: 'W/"a"', 'last-modified': 'today' }, 10, 'today'],
@@ -79,7 +79,7 @@ test('a download knows the size and the tag that the answer names', async (t) =>
   assert.deepEqual([named.bytes, named.tag], [10, 'c']);
 });
 
-test('the rest is asked for behind the last byte, and the tag is sent where no version is known', async (t) => {
+test('a download continues after its last byte, with the tag if no version is known', async (t) => {
   for (const [version, condition] of [
     [undefined, { 'if-range': '"a"' }],
     ['commit', {}],
@@ -102,7 +102,7 @@ test('the rest is asked for behind the last byte, and the tag is sent where no v
   }
 });
 
-test('a server that has no byte behind the last ends the file, or has another one', async (t) => {
+test('a response without bytes after the last one ends the file, or means another file', async (t) => {
   const none = (total) => said(416, { 'content-range': `bytes */${total}` });
   const end = await read(t, [() => none(10)], { from: 10 });
   assert.deepEqual([end.content, end.bytes], [[], 10]);
@@ -133,7 +133,7 @@ test('a range answer without a total or without a start counts as the requested 
   }
 });
 
-test('without any tag a download starts over where nothing came, and is not continued', async (t) => {
+test('without any tag a download starts over only if no byte has arrived', async (t) => {
   const untagged = (to) => () => said(200, { 'content-length': '10' }, { to });
   const over = await read(t, [untagged(0), untagged(10)]);
   assert.deepEqual([over.content, over.asked.length], [[...BYTES], 2]);
@@ -178,7 +178,7 @@ test('without any tag a download starts over where nothing came, and is not cont
   }
 });
 
-test('tries that bring nothing are counted from 0 after each byte, and each waits twice as long', async (t) => {
+test('tries without bytes are counted from 0 after each byte, and each waits twice as long', async (t) => {
   const steps = [() => cut(0), () => cut(0), () => cut(3)];
   const none = () => said(206, { 'content-range': 'bytes 3-9/10', etag: '"a"' }, { to: 0 });
   const found = await read(t, [...steps, none, none, () => part(3)], {
@@ -194,7 +194,7 @@ test('tries that bring nothing are counted from 0 after each byte, and each wait
   assert.equal(usual.asked.length, 5);
 });
 
-test('a size that the bytes do not have is an error, whoever named it', async (t) => {
+test('a wrong size is an error, whether the server or the caller gave it', async (t) => {
   const sized = (length, given = {}) => said(200, { 'content-length': length, etag: '"a"' }, given);
   const short = { to: 8, isCut: false };
   for (const [answers, options, text] of [
@@ -216,7 +216,7 @@ test('a size that the bytes do not have is an error, whoever named it', async (t
   assert.deepEqual(again.content, [...BYTES]);
 });
 
-test('a web page is no file, unless its address says that it is one', async (t) => {
+test('a web page is no file, unless the address ends as one', async (t) => {
   const page = () => whole({ 'content-type': 'text/html; charset=utf-8' });
   const { error } = await read(t, [page]);
   assert.equal(error.text, 'expected a file, found a web page (text/html)');
@@ -226,7 +226,7 @@ test('a web page is no file, unless its address says that it is one', async (t) 
   assert.equal((await read(t, [() => whole({ 'content-type': 'text/htmlx' })])).error, undefined);
 });
 
-test('a range that a store does not allow is asked for once more as the whole file, and only then', async (t) => {
+test('a rejected range is requested once more as the whole file, and only then', async (t) => {
   const refused = new TypeError('fetch failed');
   const found = await read(t, [() => cut(4), refused, refused, () => whole()], { tries: 2 });
   assert.deepEqual(found.content, [...BYTES]);
@@ -249,7 +249,7 @@ test('a range that a store does not allow is asked for once more as the whole fi
   assert.equal(first.asked.length, 2);
 });
 
-test('a signal ends a download with its own reason, and is left when the download ends', async (t) => {
+test('a signal ends a download with its own reason, and has no listener afterwards', async (t) => {
   t.mock.method(globalThis, 'fetch', async () => cut(3));
   const stop = new AbortController();
   const listeners = () => getEventListeners(stop.signal, 'abort').length;
@@ -264,7 +264,7 @@ test('a signal ends a download with its own reason, and is left when the downloa
 });
 
 /** A page may neither ask for plain bytes, nor see what another site did to them. */
-test('in a browser the size of a compressed answer counts only where it was known before', async (t) => {
+test('in a browser the size of a compressed response counts only if it was known before', async (t) => {
   const { Request } = globalThis;
   t.after(() => Object.assign(globalThis, { Request }));
   globalThis.Request = /** @type {any} */ (

@@ -33,7 +33,7 @@ const describe = {
   limits: { edit_values: 13 },
 };
 
-test('the build says how many numbers encode an edit', () => {
+test('the build reports how many numbers encode an edit', () => {
   const wider = { ...describe, limits: { edit_values: 20 } };
   assert.equal(encodeEdits([{ kind: 'hide', key: 0 }], wider).length, 21);
 });

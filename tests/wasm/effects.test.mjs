@@ -45,7 +45,7 @@ test('under what-ifs, effects are those of the run with them', async () => {
   });
 });
 
-test('a run begins from one of the same model only, that has recorded what it needs', async () => {
+test('a run can begin only from one of the same model that has recorded the needed fields', async () => {
   await withEngine({}, async (engine) => {
     const [model, other] = [await engine.open(files(softmax)), await engine.open(files(softmax))];
     const base = await model.run([1, 2, 3], { fields: ['hidden', 'loss'] });
@@ -70,7 +70,7 @@ test('a run begins from one of the same model only, that has recorded what it ne
   });
 });
 
-test('a head is called by where its attention goes, what it mixes, and what it is good for', () => {
+test('a head is named by the target of its attention, its mixing and its effect', () => {
   const known = { eps: 0.3, share: 0.9, contribution: 0.1 };
   assert.deepEqual(labelHead(known), { label: 'no-op', dormant: undefined });
   assert.deepEqual(labelHead({ ...known, effect: -0.002 }), { label: 'no-op', dormant: true });

@@ -131,7 +131,7 @@ test('edits change a run and leave the next one alone', async () => {
   });
 });
 
-test('a rotary model reads on beyond its context where its cache moves the keys up', async () => {
+test('a rotary model reads on beyond its context if its cache moves the keys up', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const { context } = model.architecture;

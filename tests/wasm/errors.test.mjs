@@ -33,7 +33,7 @@ const broken = [
   ],
 ];
 
-test('broken files give a code, a place and a sentence, and the engine goes on', async () => {
+test('broken files give a code, a place and a sentence, and the engine remains usable', async () => {
   for (const worker of [false, true]) {
     await withEngine({ worker }, async (engine) => {
       for (const [what, files, code] of broken) {
@@ -48,7 +48,7 @@ test('broken files give a code, a place and a sentence, and the engine goes on',
   }
 });
 
-test('wrong arguments are refused before the core sees them', async () => {
+test('wrong arguments are rejected before the core sees them', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open({ config, weights });
     const { V, context } = model.architecture;
@@ -99,7 +99,7 @@ test('wrong arguments are refused before the core sees them', async () => {
   });
 });
 
-test('what the table of edits does not allow is refused by the core, which goes on', async () => {
+test('the core rejects edits that its table excludes, and the engine remains usable', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open({ config, weights });
     const cases = [
@@ -118,7 +118,7 @@ test('what the table of edits does not allow is refused by the core, which goes 
   });
 });
 
-test('a metric beyond all memory says of how many numbers, and the engine goes on', async () => {
+test('a metric that is too large for memory reports its count of numbers, and the engine remains usable', async () => {
   const T = 32768;
   const sizes = { L: 1, D: 2, F: 1, V: 4, context: T };
   await withEngine({}, async (engine) => {
@@ -139,7 +139,7 @@ test('a metric beyond all memory says of how many numbers, and the engine goes o
   });
 });
 
-test('what is closed says so', async () => {
+test('a closed object says that it is closed', async () => {
   for (const worker of [false, true]) {
     const engine = await createEngine({ base: binaries, worker });
     const model = await engine.open({ config, weights });
@@ -161,13 +161,13 @@ test('what is closed says so', async () => {
   }
 });
 
-test('an error is an Error', () => {
+test('each error is an instance of Error', () => {
   const error = new SinkscopeError('bad_file', 'header', 'expected 8 bytes, got 3');
   assert.ok(error instanceof Error);
   assert.equal(error.message, 'header: expected 8 bytes, got 3');
 });
 
-test('a head that a tied model has all the same is the embedding, or is refused with its place', async () => {
+test('an extra head of a tied model equals the embedding, or is rejected with its place', async () => {
   await withEngine({}, async (engine) => {
     const { config, weights } = files(tiny);
     const tensors = tensorsOf(weights);
@@ -228,7 +228,7 @@ test('a head that a tied model has all the same is the embedding, or is refused 
   });
 });
 
-test('a file of the disk that fails while it is read is reported as one', async () => {
+test('a file on a disk that fails while it is read is reported as such', async () => {
   await withEngine({ worker: false }, async (engine) => {
     const folder = mkdtempSync(join(tmpdir(), 'sinkscope-errors-'));
     const path = join(folder, 'my.safetensors');

@@ -397,7 +397,7 @@ test('the table has every function that the package exports', () => {
 });
 
 for (const [name, [call, ...args]] of Object.entries(FACE)) {
-  test(`${name} says what is wrong with its arguments`, { timeout: 30_000 }, async () => {
+  test(`${name} names the errors of its arguments`, { timeout: 30_000 }, async () => {
     const wrong = [];
     for (const [what, spoilt] of spoiled(args)) {
       try {

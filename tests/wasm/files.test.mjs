@@ -47,7 +47,7 @@ test('a file of C begins with a comment, or its header does', () => {
   assert.deepEqual(silent, []);
 });
 
-test('the files that the pages for contributors name are there', () => {
+test('the files that the pages for contributors name exist', () => {
   for (const page of ['.github/CONTRIBUTING.md', 'tests/README.md', 'core/README.md']) {
     const text = read(page);
     const base = new URL(page, root);

@@ -31,7 +31,7 @@ for (const name of [
   'gguf-wide-q4_k',
   'torch-llama-nested',
 ]) {
-  test(`${name}: damaged files are refused or run`, async () => {
+  test(`${name}: damaged files are rejected or run`, async () => {
     const random = randomBits(20240607);
     const whole = files(new URL(`${name}/`, golden));
     await withEngine({}, async (engine) => {

@@ -35,7 +35,7 @@ const gpt2 = {
   merges: ['a b'],
 };
 
-test('a byte-level vocabulary: tokens in byte letters but for those that are added', () => {
+test('a byte-level vocabulary: tokens in byte letters, except added tokens', () => {
   const bytes = {
     type: 'ByteLevel',
     add_prefix_space: false,
@@ -174,7 +174,7 @@ test('tokens that begin and end a text, or have another role', () => {
   );
 });
 
-test('keys that do not fit are refused with their place', () => {
+test('invalid keys are rejected with their place', () => {
   const numbers = (change) => ({ ...gpt2, token_type: change });
   const long = 'x'.repeat(90);
   for (const [values, where, sentence] of [
@@ -262,7 +262,7 @@ function mergesOf(pieces, change) {
   );
 }
 
-test('merges follow the scores; of one score the longest left part is first, then the longest piece', () => {
+test('merges follow the scores; for equal scores the longest left part is first, then the longest piece', () => {
   const pieces = (...table) => table.map(([token, score, type = NORMAL]) => [token, score, type]);
   assert.deepEqual(
     mergesOf(pieces(['a', 9], ['b', 9], ['c', 9], ['bc', -2], ['ab', -1], ['abc', -1])),
@@ -297,7 +297,7 @@ test('merges follow the scores; of one score the longest left part is first, the
   }
 });
 
-test('a piece has at most 256 characters, of one or of two units; one that is not joined may have more', () => {
+test('a piece of merges has at most 256 characters, of one or two units; others may have more', () => {
   const of = (token, type) =>
     mergesOf([
       [token, 0, type],

@@ -45,7 +45,7 @@ test('texts are grouped by their labels, in order; all or none of them have one'
   assert.equal(groupsOf(['__proto__\tone', 'constructor\ttwo'])?.length, 2);
 });
 
-test('--label measures each label as its texts alone are measured', async () => {
+test('--label measures each label like its texts alone', async () => {
   const labelled = [
     ...prose.map((text) => `prose\t${text}`),
     ...repeated.map((text) => `repeated\t${text}`),
@@ -77,7 +77,7 @@ test('--label measures each label as its texts alone are measured', async () => 
   );
 });
 
-test('a file without labels, and a label without a long text, are refused with what was expected', async () => {
+test('a file without labels, and a label without a long text, are rejected with what was expected', async () => {
   const plain = written('plain.txt', passages);
   await assert.rejects(run('--text-file', plain, '--label'), ({ stderr }) =>
     /plain\.txt.*expected a label, a tab and a text/s.test(stderr),

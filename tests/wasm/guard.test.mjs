@@ -36,7 +36,7 @@ afterEach(() => {
   mock.timers.reset();
 });
 
-test('what comes out of the worker is what the tokenizer gives in this thread', async () => {
+test('the worker gives the tokens of the tokenizer in this thread', async () => {
   const own = openTokenizer(text, config);
   const guarded = await guardTokenizer({ tokenizer: text, config });
   for (const key of ['size', 'bos', 'special', 'specials'])
@@ -74,7 +74,7 @@ const HOSTILE = {
 
 for (const [name, [source, hostile]] of Object.entries(HOSTILE)) {
   // A worker that does not end would never answer the last text.
-  test(`${name}: ended, and the next text starts a new worker`, { timeout: STUCK }, async () => {
+  test(`${name}: ended, and a new one starts`, { timeout: STUCK }, async () => {
     const [tokenizer, other] = await Promise.all([guardTokenizer(source), guardTokenizer(source)]);
     const asked = await tokenizer.encode('harmless', { special: 'none' });
     assert.ok(asked.length > 0);
@@ -102,7 +102,7 @@ test('forty stages that double a text end in an error', async () => {
   tokenizer.close();
 });
 
-test('a vocabulary of a million tokens opens or is refused, and this thread goes on', async () => {
+test('a vocabulary of a million tokens opens or is rejected, and this thread remains usable', async () => {
   const vocab = { ...file.model.vocab };
   for (let id = file.model.vocab.length ?? 1024; id < 1e6; id++) vocab[`token ${id}`] = id;
   const source = withStages({ model: { ...file.model, vocab } });
@@ -116,7 +116,7 @@ test('a vocabulary of a million tokens opens or is refused, and this thread goes
   assert.ok(beats > before, 'this thread was blocked');
 });
 
-test('a signal and close() end what is under way', async () => {
+test('a signal and close() end the current work', async () => {
   const source = HOSTILE['a repeat of repeats'][0];
   const reason = new Error('enough');
   const controller = new AbortController();
@@ -139,7 +139,7 @@ test('vocab.txt of BERT: a text is between [CLS] and [SEP]', async () => {
   tokenizer.close();
 });
 
-test('vocab.json with merges.txt, a GGUF, and what is neither', async () => {
+test('vocab.json with merges.txt, a GGUF, and invalid sources', async () => {
   const at = (name) => readFileSync(new URL(`tokenizers/${name}`, golden), 'utf8');
   const [vocab, merges] = ['gpt2/vocab.json', 'gpt2/merges.txt'].map(at);
   const gguf = new Map(Object.entries(JSON.parse(at('gemma.gguf.json'))));

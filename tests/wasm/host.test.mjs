@@ -91,7 +91,7 @@ test('no worker imports a module that starts it: a bundler that follows both wou
 });
 
 describe('a browser', () => {
-  test('shares memory only where the page is set apart, and has one core where it does not say', (t) => {
+  test('shares memory only on an isolated page, and has one core if the number is unknown', (t) => {
     for (const [isApart, shares] of [
       [true, true],
       [false, false],
@@ -113,7 +113,7 @@ describe('a browser', () => {
     assert.equal(canWait(), false);
   });
 
-  test('lets messages in, and leaves no port open', async (t) => {
+  test('receives messages, and leaves no port open', async (t) => {
     let open = 0;
     const Channel = MessageChannel;
     const watched = class {
@@ -131,7 +131,7 @@ describe('a browser', () => {
     assert.equal(open, 0);
   });
 
-  test('posts any Blob, and lets messages in', async () => {
+  test('posts any Blob, and receives messages', async () => {
     const blob = new Blob(['x']);
     assert.equal(browser.portable(blob), blob);
     /** @type {string[]} */
@@ -143,7 +143,7 @@ describe('a browser', () => {
     assert.deepEqual(order, ['message', 'pause']);
   });
 
-  test('says how a worker ended, if only by the liveness lock that it held', async (t) => {
+  test('reports how a worker ended, if only by the liveness lock that it held', async (t) => {
     withGlobals(t, { Worker: FakeWorker, location: { origin, href: import.meta.url } });
     for (const [event, words] of [
       [Object.assign(new Event('error'), { message: 'no memory' }), 'no memory'],
@@ -175,7 +175,7 @@ describe('a browser', () => {
     assert.deepEqual([last().isOver, asked[1].signal.aborted], [true, true]);
   });
 
-  test('holds a liveness lock as long as it lives, where there are locks', async (t) => {
+  test('holds a liveness lock during its life, where there are locks', async (t) => {
     withGlobals(t, { navigator: {} });
     assert.equal(await browser.holdLivenessLock('a'), false);
     withGlobals(t, { navigator: { locks: { request: async () => assert.fail('refused') } } });
@@ -189,7 +189,7 @@ describe('a browser', () => {
     assert.equal(await Promise.race([held, browser.pause().then(() => 'held')]), 'held');
   });
 
-  test('starts the worker of another site by one of its own', (t) => {
+  test('starts the worker of another site through one of its own', (t) => {
     withGlobals(t, {
       Worker: FakeWorker,
       location: { origin: 'https://elsewhere.example', href: 'https://elsewhere.example/x' },
@@ -202,7 +202,7 @@ describe('a browser', () => {
     assert.doesNotMatch(String(last().url), /^blob:/);
   });
 
-  test('vouches for its own scripts where a policy requires it, once', (t) => {
+  test('vouches once for its own scripts where a policy requires it', (t) => {
     /** @type {{ createScriptURL: (url: string) => string | null }[]} */
     const rules = [];
     const trustedTypes = {
@@ -245,7 +245,7 @@ describe('a browser', () => {
     assert.deepEqual([worker.given, worker.isOver], [['task'], true]);
   });
 
-  test('hears what a worker is given, and answers', (t) => {
+  test('receives the messages to a worker, and replies', (t) => {
     /** @type {unknown[]} */
     const heard = [];
     withGlobals(t, {
@@ -347,7 +347,7 @@ async function keepsBytes(store) {
   assert.deepEqual([...(await store.get('b'))], [4]);
 }
 
-describe('bytes are kept under names', () => {
+describe('bytes are stored under names', () => {
   for (const kind of ['writable', 'handle'])
     test(`in a browser's private files, by a ${kind}`, async (t) => {
       const { storage, log } = privateFolder(kind);
@@ -361,7 +361,7 @@ describe('bytes are kept under names', () => {
       assert.equal(opened.length > 0, kind === 'handle');
     });
 
-  test('in a folder, and no part of a file is left', async (t) => {
+  test('in a folder, and no part of a file remains', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
     t.after(() => rm(folder, { recursive: true }));
     const before = { ...process.env };

@@ -67,7 +67,7 @@ test('shards come in the order of the index and make the same model', async () =
   });
 });
 
-test('names are read in all their forms, and nothing else is', () => {
+test('names are read in all their forms, and nothing else is accepted', () => {
   const page = 'https://huggingface.co/';
   const good = [
     ['owner/name', 'owner/name', 'main'],
@@ -121,7 +121,7 @@ test('a revision, a request for merging and an old name without owner are found'
   assert.notDeepEqual(await config(pr), await config(legacy));
 });
 
-test('each kind of missing thing has an error of its own', async () => {
+test('each kind of missing file or model has an error of its own', async () => {
   const cases = [
     ['sinkscope/nothing', {}, 'access', /needs an access token.*none of this name.*401/],
     ['sinkscope/nothing', { token: TOKENS.member }, 'not_found', /model of this name.*404/],
@@ -154,7 +154,7 @@ test('a gated model is listed, and needs the token of a user with access', async
   assert.equal(away.length, 0);
 });
 
-test('of several GGUF files the caller chooses', async () => {
+test('the caller chooses among several GGUF files', async () => {
   const plan = await resolve('sinkscope/quantised');
   assert.equal(plan.files.weights.length, 0);
   assert.deepEqual(
@@ -168,7 +168,7 @@ test('of several GGUF files the caller chooses', async () => {
   assert.equal(modelFiles(chosen).config, undefined);
 });
 
-test('weights that are named are taken, whichever come first by themselves', async () => {
+test('named weights are taken, whichever would be the default', async () => {
   const names = ['a.safetensors', 'model.safetensors', 'b.bin', 'config.json'];
   // A list may have the parts of a file in any order.
   const parts = ['c-00002-of-00002.gguf', 'c-00001-of-00002.gguf'];
@@ -184,7 +184,7 @@ test('weights that are named are taken, whichever come first by themselves', asy
     await assert.rejects(plan(file), { code: 'read', message: RegExp(`weights called ${file}`) });
 });
 
-test('what 32-bit addresses cannot hold is refused before it is fetched', async () => {
+test('a model beyond 32-bit addresses is rejected before it is fetched', async () => {
   const plan = await resolve('sinkscope/huge');
   assert.equal(plan.bytes, 5 * 2 ** 30);
   assert.match(plan.refusal, /needs about 5\.\d\d GiB.*32-bit addresses holds 3\.75 GiB/);
@@ -212,7 +212,7 @@ test('a run is estimated by its formula', () => {
   assert.equal(runBytes({ n_layer: 'many' }), 0);
 });
 
-test('a busy list is asked again; a hub without lists is probed', async () => {
+test('a busy list is requested again; a hub without lists is probed', async () => {
   hub.fault({ path: /api\/models/, times: 2, status: 429, headers: { 'retry-after': '0' } });
   assert.equal((await resolve('sinkscope/softmax')).licence, 'apache-2.0');
   hub.reset();
@@ -224,7 +224,7 @@ test('a busy list is asked again; a hub without lists is probed', async () => {
   await assert.rejects(resolve('nobody/nothing'), { code: 'access' });
 });
 
-test('lists that make no sense are refused', async () => {
+test('invalid lists are rejected', async () => {
   const evil = { 'config.json': Buffer.from('[1]'), 'model.safetensors': Buffer.alloc(8) };
   const add = (files) => {
     const repository = { revisions: { main: { commit: 'e'.repeat(40), files } } };

@@ -58,7 +58,7 @@ async function read(options = {}, most = Infinity, open = openCached) {
   return { bytes, content: Buffer.concat(chunks) };
 }
 
-test('what was fetched once is not fetched again, in this thread and in a worker', async () => {
+test('cached files are not fetched again, in this thread and in a worker', async () => {
   assert.equal(await cacheKind(), 'folder');
   const plan = await resolve('sinkscope/softmax');
   for (const worker of [false, true]) {
@@ -76,13 +76,13 @@ test('what was fetched once is not fetched again, in this thread and in a worker
   assert.equal(await cacheBytes(), sum);
 });
 
-test('without cache: true nothing is kept', async () => {
+test('without cache: true nothing is stored', async () => {
   const plan = await resolve('sinkscope/softmax');
   await withEngine({}, (engine) => engine.open(modelFiles(plan)));
   assert.deepEqual(readdirSync(folder), []);
 });
 
-test('an unfinished download goes on where it was left', async () => {
+test('an unfinished download continues at its last byte', async () => {
   await read({ version: 'c' }, 1_000_000);
   const [{ bytes: kept, total, complete }] = await cacheList();
   assert.ok(kept >= 1_000_000 && kept < total && !complete, `${kept}`);
@@ -95,7 +95,7 @@ test('an unfinished download goes on where it was left', async () => {
   assert.equal(hub.log.length, 0);
 });
 
-test('a download that fails keeps what it got', async () => {
+test('a download that fails keeps its bytes', async () => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
   hub.fault({ host: 'cdn', path: PATH, status: 404 });
   assert.equal((await failure(read())).code, 'read');
@@ -104,7 +104,7 @@ test('a download that fails keeps what it got', async () => {
   assert.ok((await read()).content.equals(weights));
 });
 
-test('where only the ETag names the version, it is asked for, and another one is fetched', async () => {
+test('where only the ETag names the version, it is checked, and another one is fetched', async () => {
   await read();
   hub.reset();
   assert.ok((await read()).content.equals(weights));
@@ -119,7 +119,7 @@ test('where only the ETag names the version, it is asked for, and another one is
   assert.match(notes.join(), /not kept: the server sends no size or ETag/);
 });
 
-test('a model, an address or all of it is forgotten', async () => {
+test('a model, an address or the whole cache can be deleted', async () => {
   await read({ version: 'c', id: 'a/b' });
   await read({ version: 'd' });
   assert.equal((await cacheList()).length, 2);
@@ -162,7 +162,7 @@ test('a damaged file is fetched again', async () => {
   }
 });
 
-test('garbage of the right size is refused by its hash and not kept, then or on a later visit', async () => {
+test('garbage of the right size is rejected by its hash and not stored, then or on a later visit', async () => {
   for (const worker of [false, true])
     for (const cache of [false, true])
       await withEngine({ worker }, async (engine) => {
@@ -191,7 +191,7 @@ test('garbage of the right size is refused by its hash and not kept, then or on 
       });
 });
 
-test('what was compared once is opened from its parts, those of an older version too', async () => {
+test('verified files open from their parts, also those of an older version', async () => {
   await withEngine({ worker: false }, async (engine) => {
     hub.reset();
     await cacheClear();
@@ -223,7 +223,7 @@ test('what was compared once is opened from its parts, those of an older version
   });
 });
 
-test('a model is compared piece by piece: the host, which copies what it hashes, gets none whole', async (t) => {
+test('a model is hashed piece by piece: the host, which copies the bytes, gets no whole file', async (t) => {
   const digest = t.mock.method(crypto.subtle, 'digest');
   await withEngine({ worker: false }, async (engine) => {
     const plan = await resolve('sinkscope/softmax');
@@ -234,7 +234,7 @@ test('a model is compared piece by piece: the host, which copies what it hashes,
   assert.ok(!lengths.includes(weights.length), `${lengths}`);
 });
 
-test('two that fetch the same at once both get it', async () => {
+test('two downloads of the same file at once both succeed', async () => {
   const both = await Promise.all([read({ version: 'c' }), read({ version: 'c' })]);
   for (const { content } of both) assert.ok(content.equals(weights));
   hub.reset();
@@ -242,7 +242,7 @@ test('two that fetch the same at once both get it', async () => {
   assert.equal(hub.log.length, 0);
 });
 
-test('where nothing can be written it goes on, and says so', async () => {
+test('where nothing can be written the download continues, with a report', async () => {
   const file = join(folder, 'file');
   writeFileSync(file, '');
   process.env.SINKSCOPE_CACHE = join(file, 'below');
@@ -259,7 +259,7 @@ test('where nothing can be written it goes on, and says so', async () => {
   }
 });
 
-test('a model that is kept opens without a network', async () => {
+test('a stored model opens without a network', async () => {
   const options = { cache: true };
   const id = 'sinkscope/softmax';
   const open = (plan) =>

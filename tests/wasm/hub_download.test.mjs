@@ -38,14 +38,14 @@ test('a file arrives whole, with its size, through the redirect', async () => {
   assert.equal(hub.seen(PATH, 'cdn')[0].headers['accept-encoding'], 'identity');
 });
 
-test('the token stays with the host that it is for', async () => {
+test('the token is sent only to its host', async () => {
   const { content } = await read({ token: 'hf_member' });
   assert.ok(content.equals(weights));
   assert.equal(hub.seen(PATH, 'hub')[0].headers.authorization, 'Bearer hf_member');
   assert.equal(hub.seen(PATH, 'cdn')[0].headers.authorization, undefined);
 });
 
-test('a connection that is cut is continued where it ended', async () => {
+test('a cut connection is continued at its last byte', async () => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
   const reasons = [];
   const { content } = await read({ onRetry: ({ reason }) => reasons.push(reason) });
@@ -58,7 +58,7 @@ test('a connection that is cut is continued where it ended', async () => {
   assert.match(reasons.join(), new RegExp(`broke off after ${from} bytes`));
 });
 
-test('a store that refuses a range is asked for the whole file', async (t) => {
+test('a store that rejects a range sends the whole file', async (t) => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
   // A page learns no more of a range that another site does not allow.
   const { fetch } = globalThis;
@@ -75,14 +75,14 @@ test('a store that refuses a range is asked for the whole file', async (t) => {
   assert.deepEqual(ranges(), [undefined, undefined]);
 });
 
-test('cut again and again, it arrives as long as each connection brings something', async () => {
+test('a file arrives over many cuts if each connection brings bytes', async () => {
   hub.fault({ host: 'cdn', path: PATH, cut: 400_000 });
   const { content } = await read();
   assert.ok(content.equals(weights));
   assert.ok(ranges().length >= Math.ceil(weights.length / 400_000));
 });
 
-test('tries that bring nothing end it', async () => {
+test('tries without bytes end the download', async () => {
   hub.fault({ host: 'cdn', path: PATH, cut: 0 });
   await assert.rejects(read({ tries: 3 }), {
     code: 'read',
@@ -97,14 +97,14 @@ test('a resumed download does not join parts of two versions of a file', async (
   await assert.rejects(read(), { code: 'read', message: /expected to go on with .*"another"/ });
 });
 
-test('a server without ranges sends all again, and what is known is skipped', async () => {
+test('a server without ranges sends the whole file again, and known bytes are skipped', async () => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000, noRange: true });
   hub.fault({ host: 'cdn', path: PATH, noRange: true });
   const { content } = await read();
   assert.ok(content.equals(weights));
 });
 
-test('without an ETag nothing is continued', async () => {
+test('without an ETag no download is continued', async () => {
   hub.fault({ host: 'cdn', path: PATH, etag: null, cut: 1_000_000 });
   await assert.rejects(read(), { code: 'read', message: /after [1-9]\d* bytes.*expected an ETag/ });
   assert.equal(ranges().length, 1);
@@ -134,7 +134,7 @@ test('a silent connection counts as cut', async () => {
   await assert.rejects(read({ stall: 100, tries: 2 }), silence);
 });
 
-test('a busy server is asked again when it says, and not without end', async () => {
+test('a busy server is tried again when it says so, and not without end', async () => {
   hub.fault({ path: PATH, times: 1, status: 429, headers: { 'retry-after': '1' } });
   hub.fault({ path: PATH, times: 2, status: 503 });
   const waits = [];
@@ -156,7 +156,7 @@ test('a busy server is asked again when it says, and not without end', async () 
   assert.equal(hub.seen(PATH).length, 3);
 });
 
-test('what no second try can cure is reported at once', async () => {
+test('a permanent failure is reported at once', async () => {
   for (const [status, code] of [
     [401, 'access'],
     [403, 'access'],
@@ -173,7 +173,7 @@ test('what no second try can cure is reported at once', async () => {
   await assert.rejects(nowhere, { code: 'read', message: where });
 });
 
-test('a download that has ended listens to its signal no longer', async () => {
+test('a finished download has no listener on its signal', async () => {
   const { signal } = new AbortController();
   const listeners = () => getEventListeners(signal, 'abort').length;
   await read({ signal });
@@ -192,7 +192,7 @@ test('a download that has ended listens to its signal no longer', async () => {
   assert.equal(listeners(), 0, 'an unread stream');
 });
 
-test('a token with a line break is refused at once, and not shown', async () => {
+test('a token with a line break is rejected at once, and not shown', async () => {
   for (const token of ['hf_secret\n', 'hf_secret\r\nx: y', 'hf secret', 'hf_s\u00e9cret']) {
     const refused = (error) => error.code === 'argument' && !/secret|s\u00e9cret/.test(error.stack);
     await assert.rejects(read({ token }), refused);
@@ -216,7 +216,7 @@ test('no secret of an address is shown', async () => {
   );
 });
 
-test('a signal stops it at once: before, while it waits, while bytes come', async () => {
+test('a signal stops a download at once: before, while it waits, while bytes arrive', async () => {
   await assert.rejects(read({ signal: AbortSignal.abort() }), { name: 'AbortError' });
   hub.fault({ path: PATH, status: 503 });
   const began = performance.now();
@@ -228,7 +228,7 @@ test('a signal stops it at once: before, while it waits, while bytes come', asyn
   assert.ok(performance.now() - began < 2000);
 });
 
-test('only bytes that are read are fetched', async () => {
+test('only the bytes that are read are fetched', async () => {
   const { stream } = await openDownload(url, {});
   const reader = stream.getReader();
   await reader.read();
@@ -249,7 +249,7 @@ test('an empty file, and one that comes compressed without a request for it', as
   assert.ok((await stream.getReader().read()).done);
 });
 
-test('the rate is smoothed and the rest follows from it', () => {
+test('the rate is smoothed, and the remaining time follows from it', () => {
   let time = 0;
   const measure = createMeter(() => time);
   assert.ok(Number.isNaN(measure(0, 1000).rate));
@@ -265,7 +265,7 @@ test('the rate is smoothed and the rest follows from it', () => {
   assert.ok(rate > 100 && rate < 200, `${rate}`);
 });
 
-test('reports say the rate, what remains, and why there is a pause', async () => {
+test('reports give the rate, the remaining time, and the reason of a pause', async () => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
   hub.fault({ host: 'cdn', path: PATH, slow: 10_000_000 });
   const memory = new Uint8Array(weights.length + 1);
@@ -312,7 +312,7 @@ async function openServer(answers) {
   return { address: `http://127.0.0.1:${server.address().port}/model.safetensors`, asked };
 }
 
-test('a wait that is no number of seconds and no date is the package’s own', async () => {
+test('an invalid wait is replaced by the package’s own', async () => {
   for (const wait of ['-1', 'soon', '1e3', '']) {
     hub.reset();
     hub.fault({ host: 'hub', path: PATH, times: 1, status: 429, headers: { 'retry-after': wait } });
@@ -324,7 +324,7 @@ test('a wait that is no number of seconds and no date is the package’s own', a
   }
 });
 
-test('what is no file, or part of another one, is never joined with the rest', async () => {
+test('a wrong body, or a part of another file, is never joined with the rest', async () => {
   const whole = Buffer.from(Array.from({ length: 531 }, (_, i) => i & 255));
   const size = { 'content-length': '531' };
   const rest = [

@@ -71,7 +71,7 @@ async function check(promise) {
   }
 }
 
-test('a thousand lists, configs and indexes that make no sense end in a plan or an error', async () => {
+test('a thousand random lists, configs and indexes end in a plan or an error', async () => {
   const random = randomOf(7);
   let made = {};
   const server = createServer(({ url }, response) => {
@@ -99,7 +99,7 @@ test('a thousand lists, configs and indexes that make no sense end in a plan or 
   assert.ok(plans > times / 10 && plans < (times * 9) / 10, `${plans} plans`);
 });
 
-test('a thousand folders that make no sense end in plans or an error', async () => {
+test('a thousand random folders end in plans or an error', async () => {
   const random = randomOf(11);
   const names = [
     ...listed,

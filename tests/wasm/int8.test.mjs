@@ -15,7 +15,7 @@ const logits = async (model, ids = tokens) =>
   (await model.run(ids, { fields: ['logits'] })).field('logits');
 
 for (const worker of [false, true])
-  test(`two arithmetics beside each other, ${worker ? 'in workers' : 'in this thread'}`, async () => {
+  test(`two arithmetics run side by side, ${worker ? 'in workers' : 'in this thread'}`, async () => {
     await withEngine({ worker, workers: 2 }, async (engine) => {
       const exact = await engine.open(files(softmax));
       const before = await logits(exact);
@@ -33,7 +33,7 @@ for (const worker of [false, true])
     });
   });
 
-test('token by token and in other workers to the same bits', async () => {
+test('runs token by token and in other workers have the same bits', async () => {
   await withEngine({ worker: true, workers: 2 }, async (engine) => {
     const model = await engine.open(files(softmax), { arithmetic: 'int8' });
     const run = await model.run(tokens, { fields: ['logits'] });
@@ -56,7 +56,7 @@ const plain = (model) => ({
   run: (...args) => model.run(...args),
 });
 
-test('what eight bits cannot do is refused', async () => {
+test('operations that eight bits do not support are rejected', async () => {
   await withEngine({}, async (engine) => {
     const wrong = await failure(engine.open(files(softmax), { arithmetic: 'int4' }));
     assert.deepEqual([wrong.code, wrong.where], ['argument', 'arithmetic']);

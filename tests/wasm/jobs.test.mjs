@@ -9,7 +9,7 @@ const tokens = Array.from({ length: 120 }, (_, i) => i);
 for (const worker of [false, true]) {
   const place = worker ? 'in a worker' : 'in this thread';
 
-  test(`progress is reported and a run stops when asked ${place}`, async () => {
+  test(`progress is reported and a run stops on request ${place}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const stages = [];
       const noteStage = ({ stage, done, total }) => stages.push(`${stage} ${done}/${total}`);
@@ -61,7 +61,7 @@ for (const worker of [false, true]) {
   });
 }
 
-test('cancelled runs leave nothing behind', async () => {
+test('cancelled runs leave no memory behind', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const cancel = async () => {
@@ -77,7 +77,7 @@ test('cancelled runs leave nothing behind', async () => {
 });
 
 for (const worker of [false, true])
-  test(`what is stopped at its very end leaves nothing behind ${worker ? 'in a worker' : 'here'}`, async () => {
+  test(`a run stopped at its very end leaves no memory behind ${worker ? 'in a worker' : 'here'}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const model = await engine.open(files(tiny));
       const run = await model.run([1, 2, 3]);
@@ -106,7 +106,7 @@ for (const worker of [false, true])
     });
   });
 
-test('50 times open, run, close: memory stays', async () => {
+test('memory does not grow over 50 times open, run, close', async () => {
   await withEngine({}, async (engine) => {
     const cycle = async (i) => {
       const model = await engine.open(files(i % 2 ? softmax : tiny));

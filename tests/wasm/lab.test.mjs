@@ -24,7 +24,7 @@ async function refused(table) {
   }
 }
 
-test('a config is of a GPT-2, or of a llama with what it is not itself', async () => {
+test('a config is that of a GPT-2, or of a llama with the keys that differ', async () => {
   const gpt2 = {
     ...{ architectures: ['GPT2LMHeadModel'], model_type: 'gpt2' },
     ...{ n_layer: 1, n_head: 1, n_embd: 64, n_inner: 256, vocab_size: 64, n_positions: 32 },
@@ -68,7 +68,7 @@ test('a config is of a GPT-2, or of a llama with what it is not itself', async (
   ]);
 });
 
-test('a trained model goes on with its own keys, changed where the caller asks', async () => {
+test('a trained model continues with its own keys, changed on request', async () => {
   const trained = { a: 1, quantization_config: {}, sinkscope: { gate: 'none', norm: 'post' } };
   const { config, recipe } = labOnward(trained, { operation: 'relu', gate: 'output_head' });
   assert.deepEqual(config, {
@@ -151,7 +151,7 @@ test('the words of a vocabulary: ringed numbers, CJK characters beyond the 20th,
   ]);
 });
 
-test('a folder has its files in order, indented, and those that may be absent where they are not', async () => {
+test('a folder has its files in order, indented, without the optional ones that are absent', async () => {
   const recipe = { settings: { seed: 1 }, steps_done: 2, from: null, text: null };
   const weights = Uint8Array.of(1);
   const made = { config: { a: 1 }, weights, tokenizer: '{}', recipe };
@@ -182,7 +182,7 @@ test('a folder has its files in order, indented, and those that may be absent wh
   ]);
 });
 
-test('a recipe is read unchanged, or refused with the place of its error', async () => {
+test('a recipe is read unchanged, or rejected with the place of its error', async () => {
   const most = 2 ** 31 - 1;
   const good = { settings: { seed: 1, task: 'text' }, steps_done: 0 };
   assert.deepEqual(checkLabRecipe(good), { ...good, from: null, text: null });
@@ -257,7 +257,7 @@ function core(fails = () => false) {
   };
 }
 
-test('a text stays in memory as long as its training, and goes where there is none', async () => {
+test('a text stays in memory during its training, and is freed without one', async () => {
   const wanted = { config: '{}', recipe: '{"a":1}', text: Int32Array.of(1, 2) };
   const began = ['train', 2, 2, 7, 7, 32, 2];
   for (const [given, fails, calls] of [
@@ -292,7 +292,7 @@ test('a text stays in memory as long as its training, and goes where there is no
   }
 });
 
-test('steps are of all parts in order, as many as asked or as time allows; a look changes nothing', async (t) => {
+test('steps have all parts in order, up to the requested number or time; a look changes nothing', async (t) => {
   const module = core();
   const trainer = new Trainer(module, 2);
   const id = trainer.begin({ config: '{}', recipe: '{}', text: new Int32Array() });
@@ -338,7 +338,7 @@ test('a helper helps until its training ends', async () => {
   await closed;
 });
 
-test('what ends a training is thrown after the entries before it, and ever after', async () => {
+test('the error that ends a training is thrown after the earlier entries, and ever after', async () => {
   let steps = 0;
   const module = core((name) => name === 'train_finish' && ++steps >= 3);
   const trainer = new Trainer(module, 1);
@@ -348,7 +348,7 @@ test('what ends a training is thrown after the entries before it, and ever after
   assert.equal(steps, 3);
 });
 
-test('a model that is read for once is closed, also where it cannot be', async () => {
+test('a model that is read once is closed, also after a failure', async () => {
   for (const fails of [false, true]) {
     const calls = [];
     const backend = {
@@ -371,7 +371,7 @@ test('a model that is read for once is closed, also where it cannot be', async (
   }
 });
 
-test('a helper adds the sum, makes the update, and goes on until the end of the training', async () => {
+test('a helper adds the sum, makes the update, and continues until the end of the training', async () => {
   const { port1, port2 } = new MessageChannel();
   const calls = [];
   let fails = false;
@@ -452,7 +452,7 @@ const described = {
   fields: [{ name: 'loss' }],
 };
 
-test('workers get even shares of a batch in order, and trainings side by side other workers', async () => {
+test('workers get even shares of a batch in order, and parallel trainings other workers', async () => {
   for (const [workers, shares] of [
     [2, [[0, 1, 2, 3], [4, 5, 6, 7]]], // prettier-ignore
     [3, [[0, 1, 2], [3, 4, 5], [6, 7]]], // prettier-ignore
@@ -474,7 +474,7 @@ test('workers get even shares of a batch in order, and trainings side by side ot
   );
 });
 
-test('a training asks in slices, reports its progress, and gives numbers of seven digits', async () => {
+test('a training runs in slices, reports its progress, and gives numbers of seven digits', async () => {
   const { links, asked } = linked(1);
   const training = await beginTraining(links, described, { config: {}, text: [4, 5] });
   const entry = { loss: 0.1, rate: null };

@@ -45,7 +45,7 @@ const labels = {
     'weight (2, 7) of down in layer 1 scaled by 3',
 };
 
-test('every kind of edit has a label, and each reads as it should', async () => {
+test('every kind of edit has a label in prose', async () => {
   await withEngine({}, async ({ describe }) => {
     for (const [text, label] of Object.entries(labels))
       assert.equal(editLabel(readEdit(text, describe), describe), label);

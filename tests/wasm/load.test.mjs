@@ -81,7 +81,7 @@ for (const [kind, source] of Object.entries(SOURCES)) {
   });
 }
 
-test('a text gives the numbers of the calls below', async () => {
+test('a text gives the same numbers as the calls below', async () => {
   const own = await engine.open(files(softmax));
   const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
   const ids = tokenizer.encode(TEXT).map(({ id }) => id);
@@ -128,7 +128,7 @@ test('edits are objects or the words of the command line', async () => {
   await model.close();
 });
 
-test('ablating a head gives the loss before and after, and what it is without', async () => {
+test('ablating a head gives the loss before and after, and its difference', async () => {
   const model = await load(folder, { engine });
   const { before: one, after: other, change } = await model.ablate(TEXT, { layer: 0, head: 1 });
   const silenced = await model.measure(TEXT, { edits: ['silence:layer=0,head=1'] });
@@ -159,7 +159,7 @@ test('generate() returns the continuation and reports each token', async () => {
   await model.close();
 });
 
-test('one token alone has no loss, and says that it is too short', async () => {
+test('one token alone has no loss, and is reported as too short', async () => {
   const model = await load(folder, { engine });
   const { loss, T, conclusive } = await model.measure('');
   assert.deepEqual([loss, T, conclusive], [null, 1, false]);
@@ -180,7 +180,7 @@ test('a name of the zoo is a folder of the package sinkscope-page of the same ve
   assert.deepEqual([nowhere.code, nowhere.where], ['argument', 'zoo']);
 });
 
-test('load() opens the URL of a GGUF file, and reports a name that is found nowhere', async () => {
+test('load() opens the URL of a GGUF file, and rejects an unknown name', async () => {
   const plan = await findPlan(`${address}some/model.gguf`);
   assert.equal(plan.format, 'gguf');
   assert.equal(plan.files.weights[0].url, `${address}some/model.gguf`);
@@ -193,7 +193,7 @@ test('load() opens the URL of a GGUF file, and reports a name that is found nowh
   assert.match(two.text, /expected one model, or the name of its file, got .*b.gguf/);
 });
 
-test('a process ends with its model, also where the model does not open', () => {
+test('a process ends with its model, also if the model does not open', () => {
   const program = `
     import { load } from ${JSON.stringify(new URL('wasm/index.ts', root).href)};
     await load(${JSON.stringify(fileURLToPath(root))} + 'models/zoo/nothing').catch(() => {});

@@ -60,7 +60,7 @@ test('map --csv has a line for each cell, with both tokens', async () => {
   assert.equal(lines.at(-1).split(',').at(-1), String(map.data[T * T - 1]));
 });
 
-test('ablate says loss and sink before and after', async () => {
+test('ablate prints loss and sink before and after', async () => {
   const { before: one, after: other, change } = await model.ablate(TEXT, { layer: 0, head: 1 });
   const given = ['ablate', folder, '--text', TEXT, '--layer', '0', '--head', '1'];
   const found = JSON.parse(run(...given, '--json').stdout);
@@ -77,7 +77,7 @@ test('ablate says loss and sink before and after', async () => {
   );
 });
 
-test('generate prints the text and what follows, from a file and of a checkpoint, too', async () => {
+test('generate prints the text and its continuation, from a file and from a checkpoint', async () => {
   const file = join(mkdtempSync(join(tmpdir(), 'text-')), 'text.txt');
   writeFileSync(file, TEXT);
   const drawn = ['--count', '6', '--temperature', '0.8', '--top-k', '20', '--seed', '2'];
@@ -90,7 +90,7 @@ test('generate prints the text and what follows, from a file and of a checkpoint
   assert.ok(early.stdout.startsWith(TEXT) && !early.stdout.includes(written));
 });
 
-test('what is no use is refused with its place', () => {
+test('invalid arguments are rejected with their place', () => {
   const refused = {
     'ablate MODEL --text a': /--layer: expected a layer, or an --edit, found neither/,
     'ablate MODEL --text a --layer 0 --head 9': /head: expected an integer from 0 to 3, got 9/,

@@ -48,7 +48,7 @@ const ENDS = {
 };
 
 for (const [how, [end, why]] of Object.entries(ENDS)) {
-  test(`a worker that ${how} is noticed, said, and replaced`, { timeout: 60_000 }, async () => {
+  test(`a worker that ${how} is noticed, reported, and replaced`, { timeout: 60_000 }, async () => {
     const reported = [];
     const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
     const model = await engine.open(files(softmax));
@@ -82,7 +82,7 @@ for (const [how, [end, why]] of Object.entries(ENDS)) {
   });
 }
 
-test('where no end is reported, a worker that is awaited for a minute without an answer is lost', async (t) => {
+test('where no end is reported, a worker is lost after a minute without an answer', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   Object.assign(old, { hasLocks: false, asked: [] });
   const reported = [];
@@ -211,7 +211,7 @@ test('a worker that neither stops nor answers is lost after five seconds', async
   assert.deepEqual(await run.field('att'), before);
 });
 
-test('a job that has ended is watched no more', async (t) => {
+test('a finished job is no longer watched', async (t) => {
   const { engine, reported, seconds, model } = await timed(t);
   const slow = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
   const { signal, stop } = stopping();
@@ -226,7 +226,7 @@ test('a job that has ended is watched no more', async (t) => {
   assert.equal((await pending).code, 'closed');
 });
 
-test('acts that wait for one that is lost are done by the next worker', async () => {
+test('acts that wait for a lost worker are done by the next one', async () => {
   const engine = await createEngine({ base: binaries });
   const model = await engine.open(files(softmax));
   const run = await model.run(ids, { capacity: 16 });
@@ -261,7 +261,7 @@ test('a recording whose worker has ended is opened again, to the same bits', asy
   await engine.close();
 });
 
-test('what is closed after its worker has ended starts no other', async () => {
+test('an object closed after its worker has ended starts no other worker', async () => {
   const engine = await createEngine({ base: binaries });
   const model = await engine.open(files(softmax));
   const run = await model.run(ids);
@@ -300,7 +300,7 @@ test('an engine that is closed ends every worker it started, also one that was j
   assert.ok(started.slice(count).every(({ threadId }) => threadId === -1));
 });
 
-test('an engine that is closed while its worker starts does not go on in this thread', async (t) => {
+test('an engine that is closed while its worker starts does not continue in this thread', async (t) => {
   const warn = t.mock.method(console, 'warn', () => {});
   const engine = await createEngine({ base: binaries });
   const count = started.length;
@@ -335,7 +335,7 @@ test('a worker takes a Blob in place of a file', async () => {
   await engine.close();
 });
 
-test('a training that is shared ends with any of its workers, and can be closed', async () => {
+test('a shared training ends with any of its workers, and can be closed', async () => {
   const engine = await createEngine({ base: binaries, lab: true, workers: 2 });
   const recipe = { batch: 64, steps: 1e6 };
   const training = await engine.train({ config: labConfig(), recipe, workers: 2 });

@@ -15,7 +15,7 @@ const metricsOf = ({ metrics }, fields) =>
     .map(({ name }) => ({ metric: name }));
 
 for (const kernels of ['simd', 'base'])
-  test(`maps on demand are the stored ones, ${kernels}`, async () => {
+  test(`maps on demand equal the stored ones, ${kernels}`, async () => {
     await withEngine({ worker: false, kernels }, async (engine) => {
       for (const folder of [
         tiny,
@@ -72,7 +72,7 @@ for (const kernels of ['simd', 'base'])
     });
   });
 
-test('a run that measures has the numbers of one that keeps its maps, in less memory, and refuses rows', async () => {
+test('a run that measures has the numbers of one that stores its maps, in less memory, and rejects rows', async () => {
   await withEngine({ worker: false }, async (engine) => {
     const model = await engine.open(files(tiny));
     const { L, H, G, K, D } = model.architecture;
@@ -120,7 +120,7 @@ test('a run that measures has the numbers of one that keeps its maps, in less me
 const mapOf = ({ data }, H, layer, head) =>
   data.subarray((layer * H + head) * T * T, (layer * H + head + 1) * T * T);
 
-test('rows are taken of every field that has some, and refused of others', async () => {
+test('rows are read from every field that has some, and rejected for others', async () => {
   await withEngine({ worker: false }, async (engine) => {
     const model = await engine.open(files(tiny));
     const run = await model.run(ids);

@@ -21,7 +21,7 @@ const texts = [
 ];
 const cut = (text, more) => cutText(tokenizer, text, { tokens: 12, sequences: 9, ...more });
 
-test('of an array, each text gives its beginning, line breaks and all', async () => {
+test('texts of an array give their beginnings, line breaks included', async () => {
   const found = await cut(texts);
   const own = [texts[0], texts[2]].map((text) =>
     tokenizer
@@ -34,7 +34,7 @@ test('of an array, each text gives its beginning, line breaks and all', async ()
   await assert.rejects(cut(['Hi.', '']), { code: 'argument', where: 'text' });
 });
 
-test('what a tokenizer puts after a text ends each sequence', async () => {
+test('the tokens that a tokenizer appends end each sequence', async () => {
   const bert = openTokenizer(
     readFileSync(new URL('tokenizers/bert/tokenizer.json', golden), 'utf8'),
   );
@@ -84,7 +84,7 @@ test('each sequence has its own numbers, and the means are theirs', async () => 
   });
 });
 
-test('the deviation over sequences is that of a sample, head by head, and of one sequence none', async () => {
+test('the deviation over sequences is that of a sample, head by head, and undefined for one sequence', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const sequences = await cut(texts.join(' '), { tokens: 8, sequences: 5 });
@@ -137,7 +137,7 @@ test('a list of thresholds is one run, and each has the numbers of its own run',
   });
 });
 
-test('what could not be cut is reported, and why', async () => {
+test('texts that could not be cut are reported with the reason', async () => {
   const of = async (text, more) => {
     let reported;
     await cut(text, { ...more, onCut: (found) => (reported = found) }).catch(() => {});
@@ -167,7 +167,7 @@ test('what could not be cut is reported, and why', async () => {
   assert.deepEqual([asked, sequences, read], [2, 2, tokens(texts.join(' '))]);
 });
 
-test('an edit holds for every sequence', async () => {
+test('an edit applies to every sequence', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const masses = async (edits) => {
@@ -183,7 +183,7 @@ test('an edit holds for every sequence', async () => {
   });
 });
 
-test('what compares two runs compares with the run without what-ifs', async () => {
+test('metrics that compare two runs compare with the run without what-ifs', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const sequences = await cut(texts);
@@ -227,7 +227,7 @@ test('what compares two runs compares with the run without what-ifs', async () =
   });
 });
 
-test('a run is compared with one of the same model only, of as many tokens and fields', async () => {
+test('a run is compared only with one of the same model with as many tokens and the same fields', async () => {
   await withEngine({}, async (engine) => {
     const [model, other] = [await engine.open(files(tiny)), await engine.open(files(tiny))];
     const run = await model.run([1, 2, 3], { fields: ['logits'] });
@@ -247,7 +247,7 @@ test('a run is compared with one of the same model only, of as many tokens and f
   });
 });
 
-test('sequences of unequal length, or none, are refused', async () => {
+test('sequences of unequal length, and an empty list, are rejected', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     for (const [sequences, where] of [
@@ -267,7 +267,7 @@ test('sequences of unequal length, or none, are refused', async () => {
   });
 });
 
-test('the fields that reads need are recorded, and what is measured can be chosen', async () => {
+test('the fields of the reads are recorded, and the caller can choose the metrics', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const { describe } = engine;
@@ -287,7 +287,7 @@ test('the fields that reads need are recorded, and what is measured can be chose
   });
 });
 
-test('heads are counted where uniform attention alone is not above eps, and not elsewhere', () => {
+test('heads are counted only where uniform attention alone is at most eps', () => {
   const known = { eps: 0.3, sink: 0.4, sinkRaw: 0.1, normalises: true };
   for (const [even, conclusive] of [
     [0.1, true],

@@ -24,7 +24,7 @@ async function open(name) {
 }
 
 for (const name of names) {
-  test(`${name} refuses what reaches beyond 4 GB, whatever was reserved before`, async () => {
+  test(`${name} rejects sizes beyond 4 GB, whatever was reserved before`, async () => {
     for (const before of [0, 1, 5e8, 2e9]) {
       const { reserve, release, buffer } = await open(name);
       const first = before ? reserve(before) : 0;
@@ -45,7 +45,7 @@ for (const name of names) {
     }
   });
 
-  test(`${name} gives blocks that lie apart, inside memory, and keep their bytes`, async () => {
+  test(`${name} gives disjoint blocks inside memory, which keep their bytes`, async () => {
     const { reserve, release, buffer } = await open(name);
     const draw = numbers(5);
     /** @type {{ at: number, bytes: number, mark: number }[]} */
@@ -86,7 +86,7 @@ for (const name of names) {
   });
 }
 
-test('a size that 32 bits would cut short is refused, not cut short', async () => {
+test('a size beyond 32 bits is rejected, not cut', async () => {
   const module = await loadModule(new URL('sinkscope.wasm', binaries));
   for (const bytes of [2 ** 32, 2 ** 32 + 1000, 2 ** 33, 2 ** 53])
     assert.throws(() => module.reserve(bytes), {
@@ -97,7 +97,7 @@ test('a size that 32 bits would cut short is refused, not cut short', async () =
   assert.ok(address > 0 && address + 1000 <= module.size);
 });
 
-test('a map of queries and keys that memory has no room for is refused', async () => {
+test('a map of queries and keys without room in memory is rejected', async () => {
   const shape = { L: 1, D: 8, F: 8, V: 16, context: 32_768 };
   const { config, weights } = randomModel(shape, { num_attention_heads: 1, sliding_window: 2 });
   await withEngine({ kernels: 'simd' }, async (engine) => {

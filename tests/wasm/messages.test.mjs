@@ -19,7 +19,7 @@ function ports() {
   return { log, near: port(0), far: port(1) };
 }
 
-test('a call has its own answer, in whatever order they come', async () => {
+test('a call has its own answer, in any order', async () => {
   const { log, near, far } = ports();
   const calls = callThrough(near, () => {});
   let release = () => {};
@@ -40,7 +40,7 @@ test('a call has its own answer, in whatever order they come', async () => {
   assert.equal(await Promise.resolve(calls).then((same) => same === calls), true);
 });
 
-test('what is handed over moves, as an argument and as an answer', async () => {
+test('transferred values move, as an argument and as an answer', async () => {
   const { log, near, far } = ports();
   const calls = callThrough(near, () => {});
   const [one, other] = [new ArrayBuffer(1), new ArrayBuffer(2)];

@@ -29,7 +29,7 @@ const commands = Object.keys(COMMANDS);
 const optionsOf = (command) => COMMANDS[command].options(describe);
 const wantedNames = (command) => COMMANDS[command].names.map((_, i) => `name${i}`);
 
-test('every help says what each option is, and nothing that was not put into words', async () => {
+test('every help describes each option, and has no options without a description', async () => {
   const all = [['--help'], [], ...commands.map((command) => [command, '--help'])];
   for (const args of all) {
     const { status, stdout, stderr } = await run(...args);
@@ -48,7 +48,7 @@ test('every help says what each option is, and nothing that was not put into wor
     assert.ok(stdout.includes(`      ${name}: `) && stdout.includes(meaning), name);
 });
 
-test('each command takes its own options and refuses those of the others by name', () => {
+test('each command takes its own options and rejects those of the others by name', () => {
   const every = new Set(commands.flatMap((command) => Object.keys(optionsOf(command))));
   let refused = 0;
   for (const command of commands) {
@@ -70,7 +70,7 @@ test('each command takes its own options and refuses those of the others by name
   assert.ok(refused > 100, `${refused}`);
 });
 
-test('what is no option, has no value or one too many, or too many names is refused', () => {
+test('unknown options, missing values, extra values and extra names are rejected', () => {
   for (const [args, message] of [
     [
       ['measure', 'm', '--depth'],
@@ -110,7 +110,7 @@ test('a value is taken verbatim, even with a leading dash; of repeated options t
   assert.deepEqual([tokens, sequences, eps], ['4', '100', String(describe.defaults.eps)]);
 });
 
-test('an option that another one leaves without a meaning is refused', async () => {
+test('an option without effect beside another is rejected', async () => {
   const recording = join(folder, 'r.safetensors');
   const text = join(folder, 'text.txt');
   writeFileSync(text, 'Once upon a time there was a king. '.repeat(20));
@@ -283,7 +283,7 @@ test('values by prompt are those whose mean is reported, with their ids, and by 
   assert.match(text.stdout, /^prompt +alpha_1 +Sink_1 .* loss +accuracy$/m);
 });
 
-test('controls of files are shown as escapes, and JSON stays the same value', async () => {
+test('control characters of files are shown as escapes, and JSON keeps their values', async () => {
   const hostile = '\x1b]0;x\x07\x9b31m\u202e\u2028\ufeff\r\n\tloss 0\x7f';
   assert.equal(visible('a\tb\nä😀\u00a0'), 'a\tb\nä😀\u00a0');
   assert.equal(
@@ -328,7 +328,7 @@ test('controls of files are shown as escapes, and JSON stays the same value', as
   assert.equal(missing.stderr.trimEnd().split('\n').length, 1);
 });
 
-test('a recording replaces a regular file only, and says so before it measures', async () => {
+test('a recording replaces only a regular file, and reports that before it measures', async () => {
   const link = join(folder, 'link.safetensors');
   const kept = join(folder, 'kept');
   writeFileSync(kept, 'kept');
@@ -351,7 +351,7 @@ test('a recording replaces a regular file only, and says so before it measures',
   assert.ok(statSync('/dev/null').isCharacterDevice());
 });
 
-test('a recording keeps its command as a shell takes it, without the paths of this machine', () => {
+test('a recording has its command in the syntax of a shell, without the paths of this machine', () => {
   assert.equal(
     commandWords(['record', '/a/b/m', "--text=it's", '--out=/c/d.safetensors', '$x', '', '=a']),
     `sinkscope record m '--text=it'\\''s' --out=d.safetensors '$x' '' '=a'`,

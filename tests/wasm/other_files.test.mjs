@@ -30,14 +30,14 @@ async function readOf(engine, parts, options) {
 }
 
 for (const kernels of ['base', 'simd'])
-  test(`weights in F64 are computed with in F32, ${kernels}`, async () => {
+  test(`weights in F64 are converted to F32, ${kernels}`, async () => {
     await withEngine({ kernels }, async (engine) => {
       const whole = await readOf(engine, weights);
       assert.deepEqual(await readOf(engine, fileOf(doubles)), whole);
     });
   });
 
-test('a number in F64 that F32 cannot hold is refused with its place', async () => {
+test('a number in F64 beyond the range of F32 is rejected with its place', async () => {
   const [[name, entry, bytes], ...rest] = doubles;
   const large = Buffer.from(bytes);
   large.writeDoubleLE(1e39, 8);

@@ -171,7 +171,7 @@ for (const worker of [false, true])
     });
   });
 
-test('reads travel together, a change waits for them, and what comes next for the change', async () => {
+test('reads travel together, a change waits for them, and later acts wait for the change', async () => {
   const chain = new Chain();
   const began = [];
   const ends = {};

@@ -191,7 +191,7 @@ const isRelaxed =
 for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   const name = folder.pathname.split('/').at(-2);
   if (!/^(hf|gguf)-/.test(name)) continue;
-  test(`${name}: relaxed, one row gives the bits of many, and others than exact ones`, async (context) => {
+  test(`${name}: in relaxed SIMD one row gives the bits of many, and other bits than exact kernels`, async (context) => {
     if (!isRelaxed) return context.skip('no relaxed SIMD');
     await withEngine({}, async (engine) => {
       const model = await engine.open(files(folder), { arithmetic: 'relaxed' });

@@ -123,7 +123,7 @@ test('a full disk is reported once; the file is deleted and other files stay', a
   }
 });
 
-test('a card that lacks something, or is damaged, is none', async () => {
+test('an incomplete or damaged card is ignored', async () => {
   const store = memory();
   const read = (value) => {
     store.files.set(`${KEY}.json`, new TextEncoder().encode(value));
@@ -140,7 +140,7 @@ test('a card that lacks something, or is damaged, is none', async () => {
   assert.equal(await readCard(store, OTHER), undefined);
 });
 
-test('a name says what a part holds, those of older versions too', () => {
+test('a name encodes the range of a part, also in older versions', () => {
   const parts = [
     [`${KEY}.5.10`, undefined],
     [`${KEY}.5.10.${'0'.repeat(32)}`, undefined],
@@ -179,7 +179,7 @@ test('a chain begins at the first byte, takes the longest part each time, and en
   assert.deepEqual(found(name(0, 0)), [[0, 0]]);
 });
 
-test('a checksum is FNV-1a of words in two chains, behind the bytes that fill none', () => {
+test('a checksum is FNV-1a of words in two chains, then of the remaining bytes', () => {
   // Computed by hand: the length and each odd byte go into the first, whose complement begins the second.
   const step = (sum, word) =>
     Number((BigInt.asUintN(32, BigInt(sum ^ word)) * 0x01000193n) % 2n ** 32n);

@@ -309,7 +309,7 @@ timed('a file that the worker refuses ends it', async () => {
   assert.deepEqual([(await failed).code, workers[0].isEnded], ['unsupported', true]);
 });
 
-test('what is no source, no option and no text is refused before a worker is asked', async () => {
+test('invalid sources, options and texts are rejected before a worker is called', async () => {
   const { workers, guard } = stage();
   for (const [source, options, where] of [
     [null, {}, 'source'],

@@ -13,18 +13,18 @@ const right = () => ({
   att: Float32Array.from(expected.att),
 });
 
-test('PyTorch has been asked about every text of the table', () => {
+test('PyTorch was run on every text of the table', () => {
   for (const [file, rows] of Object.entries(TABLE))
     for (const row of rows) assert.ok(files[file]?.[textName(row)], `${file}, ${row}`);
 });
 
-test('an engine that says what PyTorch says is believed', () => {
+test('an engine that agrees with PyTorch is accepted', () => {
   assert.equal(refusal(right(), expected, TOLERANCE.exact), undefined);
   const { tokens } = right();
   assert.equal(refusal({ tokens }, expected, TOLERANCE.exact), undefined, 'without maps');
 });
 
-test('a wrong answer is refused, with the actual and the expected one', () => {
+test('a wrong answer is rejected, with the actual and the expected one', () => {
   const wrong = (change, tolerance = TOLERANCE.exact) => {
     const answer = right();
     change(answer);
@@ -57,7 +57,7 @@ test('a wrong answer is refused, with the actual and the expected one', () => {
   assert.match(refusal(right(), undefined, TOLERANCE.exact), /was not asked/);
 });
 
-test('medians of an odd and an even number, and ours over each other', () => {
+test('medians of an odd and an even number, and our ratios to others', () => {
   assert.equal(median([30, 1, 2]), 2);
   assert.equal(median([4, 100, 1, 2]), 3);
   const found = summary({ ours: [1, 9, 3], peer: [8, 4] });
@@ -85,7 +85,7 @@ test('the smallest work of a row is that of its matrices', () => {
   assert.deepEqual(least('gpt2.f32', 'measure 64'), {});
 });
 
-test('a text is within the vocabulary, and decoding goes on with eight tokens', () => {
+test('a text stays within the vocabulary, and decoding continues for eight tokens', () => {
   for (const row of TABLE['zoo.f32']) {
     const { tokens, steps } = textOf('zoo.f32', row);
     assert.ok([...tokens, ...steps].every((id) => id >= 0 && id < 1024));

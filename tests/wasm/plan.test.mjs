@@ -31,7 +31,7 @@ test('every small file of a model has its role in the plan', async () => {
   assert.deepEqual([id, format, bytes, choices], ['x', 'safetensors', 1, []]);
 });
 
-test('of several kinds of weights the safe one comes first, whole before its shards', async () => {
+test('of several kinds of weights safetensors comes first, whole before its shards', async () => {
   const index = (...names) =>
     JSON.stringify({ weight_map: Object.fromEntries(names.map((name, i) => [`t${i}`, name])) });
   const texts = {
@@ -64,7 +64,7 @@ test('of several kinds of weights the safe one comes first, whole before its sha
   }
 });
 
-test('one file of weights will do by any name, but no adapter, no shard and none of a folder', async () => {
+test('a single file of weights may have any name, but no adapter, shard or file of a folder counts', async () => {
   const lone = await planOf(
     listed(
       'config.json',
@@ -134,7 +134,7 @@ test('an index must name 1 to 1000 files, and each must be present', async () =>
     ]);
 });
 
-test('parts of a GGUF file are one choice, in their order, and an image encoder is none', async () => {
+test('parts of a GGUF file are one choice, in their order, and an image encoder is ignored', async () => {
   const files = listed(
     'b-00002-of-00002.gguf',
     'b-00001-of-00002.gguf',
@@ -158,7 +158,7 @@ test('parts of a GGUF file are one choice, in their order, and an image encoder 
   });
 });
 
-test('a model that does not fit is refused with what it needs, and where it begins not to', async () => {
+test('a model that does not fit is rejected with its size, and the limit is exact', async () => {
   const text = (gib) =>
     `needs about ${gib} GiB of memory; WebAssembly with 32-bit addresses holds 3.75 GiB of it. ` +
     'Expected a smaller or more strongly quantized model';
@@ -179,7 +179,7 @@ test('a model that does not fit is refused with what it needs, and where it begi
   assert.deepEqual([plan.bytes, plan.memory], [1000, 1000 + runBytes(JSON.parse(config))]);
 });
 
-test('sizes of a run are read by each of their names', () => {
+test('sizes of a run are read under each of their names', () => {
   // hidden 2*8, queries 4, keys and values 2*2, attention 2*64, adds 2*8; 3*8 + 4 + 2*5 + 7.
   const bytes = 4 * 64 * (2 * 8 + (2 + 2 * 1) * 2 + 2 * 64 + 2 * 8 + (3 * 8 + 2 * 2 + 2 * 5 + 7));
   const sizes = {
@@ -226,7 +226,7 @@ test('sizes of a run are read by each of their names', () => {
   assert.equal(runBytes({ ...sizes, vocab_size: last + 1 }), 0);
 });
 
-test('a plan is opened by the addresses of its files, with what it takes to fetch them', async () => {
+test('a plan opens from the addresses of its files, with the options of the download', async () => {
   const weights = [
     { name: 'm.safetensors', url: 'https://a/m', bytes: 5, version: 'c', sha256: 'f' },
   ];

@@ -98,7 +98,7 @@ const two = [
   [2, 6],
 ];
 
-test('each prompt has its sinks, its first weight and its loss, and their means are beside them', async () => {
+test('each prompt has its sinks, its first weight and its loss, next to their means', async () => {
   const { model, runs } = played();
   const { tensors, conditions } = opened(
     await recordStudy(model, two, { eps: [0.3, 0.2], keep: 0 }),
@@ -136,7 +136,7 @@ test('a prompt with an undefined weight has no sinks, and one without a loss has
   assert.deepEqual(tensors['mean.sinks'], { shape: [1, 1], numbers: singles(3.3) });
 });
 
-test('the first prompts are kept, each of a run that is closed', async () => {
+test('the first prompts are stored, each from a run that is then closed', async () => {
   for (const [keep, kept] of [
     [undefined, 1],
     [0, 0],
@@ -173,7 +173,7 @@ test('the first prompts are kept, each of a run that is closed', async () => {
   assert.deepEqual(tensors['0.att'].numbers, singles(0.1));
 });
 
-test('under edits it is kept which keys are seen, and said what kind of model it is', async () => {
+test('under edits the visible keys and the kind of model are stored', async () => {
   for (const [edits, kind, given] of [
     [[], 'MEASURED'],
     [[{ kind: 'evict' }], 'MEASURED'],
@@ -206,7 +206,7 @@ test('recordStudy reports progress and passes its signal to every run', async ()
   for (const { options } of runs) assert.equal(options.signal, signal);
 });
 
-test('what cannot be recorded is refused before a run', async () => {
+test('impossible recordings are rejected before a run', async () => {
   const { model, runs } = played();
   for (const [who, what, options, where, text] of [
     [{}, two, {}, 'model', 'expected a model, got an object'],

@@ -71,7 +71,7 @@ const builds = [
 ];
 
 for (const build of builds)
-  test(`a study that was recorded gives what measure gives, bit for bit: ${JSON.stringify(build)}`, async () => {
+  test(`a recorded study gives the numbers of measure, bit for bit: ${JSON.stringify(build)}`, async () => {
     await withEngine(build, async (engine) => {
       const model = await engine.open(files(softmax));
       const own = await measure(model, sequences, { eps });
@@ -181,7 +181,7 @@ test('maps in half precision are within their rounding, and alpha beside them is
   });
 });
 
-test('the maps of another program: one tensor, or one of each layer, give its metrics', async () => {
+test('the maps of another program, as one tensor or one per layer, give their metrics', async () => {
   const reference = readSafetensors(new URL('var-unequal/golden.safetensors', golden));
   const { att } = reference;
   const [L, H, T] = att.shape;
@@ -237,7 +237,7 @@ test('the maps of another program: one tensor, or one of each layer, give its me
     assert.throws(() => recordMaps(bad), { code: 'argument' }, JSON.stringify(bad));
 });
 
-test('what the writers write fits the schema, and what the schema refuses the core refuses', async () => {
+test('the output of the writers fits the schema, and the core rejects what the schema rejects', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const run = await model.run(sequences[0]);
@@ -298,7 +298,7 @@ test('opening a recording reports the bytes read, and then that it is open', asy
   });
 });
 
-test('files that are no recording, or lie, are refused with a place and a sentence', async () => {
+test('files of other formats or with false entries are rejected with a place and a sentence', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const bytes = await recordStudy(model, sequences.slice(0, 2), { strings });
@@ -395,7 +395,7 @@ test('two recordings are compared tensor by tensor, with sizes and undefined num
   });
 });
 
-test('a study without kept prompts has means, and says that it has no prompt', async () => {
+test('a study without stored prompts has means, and reports that it has no prompt', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const recording = await engine.openRecording(
@@ -413,7 +413,7 @@ test('a study without kept prompts has means, and says that it has no prompt', a
   });
 });
 
-test('pooled maps come with their scale, and are not taken for whole ones', async () => {
+test('pooled maps have their scale, and are not read as whole ones', async () => {
   const json = JSON.parse(
     headerOf(recordMaps([{ att: { shape: [1, 2, 4, 4], data: new Float32Array(32) } }]))
       .__metadata__.sinkscope,
@@ -456,7 +456,7 @@ test('pooled maps come with their scale, and are not taken for whole ones', asyn
   });
 });
 
-test('conditions that leave out all they may are of a causal softmax model whose first token is at 0', () => {
+test('conditions without optional keys mean a causal softmax model whose first token is at 0', () => {
   const sizes = { L: 2, H: 1, G: 1, K: 4, D: 4, V: 9 };
   const json = { model: sizes, prompts: { count: 1, kept: 0, T: 5 } };
   const none = { licence: null, command: null, edits: [], eps: [], tokens: [], versions: {} };

@@ -28,7 +28,7 @@ const run = (...args) =>
 /** Returns all lines except the two that name the model and its conditions. */
 const table = ({ stdout }) => stdout.split('\n').slice(2).join('\n');
 
-test('a recording prints the digits of the model that it was made of', async () => {
+test('a recording prints the digits of its model', async () => {
   for (const eps of ['0.1,0.2,0.3', '0.3']) {
     const made = await run(
       'record',
@@ -67,7 +67,7 @@ test('a recording prints the digits of the model that it was made of', async () 
   assert.doesNotMatch(json.conditions.command, /[/\\]tmp/);
 });
 
-test('a recording under edits prints the digits of the edited model, and says what was changed', async () => {
+test('a recording under edits prints the digits of the edited model, and the edits', async () => {
   const changes = [
     ['--edit', 'evict:policy=window,budget=12'],
     ['--edit', 'silence:layer=0,head=1', '--edit', 'operation:operation=sigmoid'],
@@ -106,7 +106,7 @@ test('a recording under edits prints the digits of the edited model, and says wh
   }
 });
 
-test('two recordings, or one and its model, are compared; the exit status says whether they differ', async () => {
+test('two recordings, or one and its model, are compared; the exit status is 1 if they differ', async () => {
   await run(
     'record',
     zoo('softmax'),
@@ -131,7 +131,7 @@ test('two recordings, or one and its model, are compared; the exit status says w
   assert.deepEqual([loose.status, JSON.parse(loose.stdout).differences], [0, []]);
 });
 
-test('what cannot be recorded, read or compared is reported in a sentence', async () => {
+test('failures to record, read or compare are reported in a sentence', async () => {
   const broken = join(folder, 'broken.safetensors');
   const bytes = readFileSync(file);
   writeFileSync(broken, bytes.subarray(0, bytes.length - 5));

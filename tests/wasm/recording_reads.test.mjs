@@ -100,7 +100,7 @@ test('a recording has the sizes, the tokens and the tensors of its file', async 
   assert.deepEqual((await opened({}, { kept: 0 })).recording.tokens, []);
 });
 
-test('a tensor is read whole, or of a layer and a head', async () => {
+test('a tensor is read whole, or for a layer and a head', async () => {
   const { recording, calls } = await opened({ x: tensor([1], [5]) });
   assert.deepEqual(await recording.tensor('x'), tensor([1], [5]));
   await recording.tensor('x', { layer: 1 });
@@ -263,7 +263,7 @@ const MEANS = {
 const alpha = { shape: [2, 2], mean: [1, 2, null, 4], deviation: [5, 6, 7, null] };
 const sinks = (...mean) => ({ shape: [2], mean, deviation: [null, null] });
 
-test('a recording measures what its means say, at each threshold', async () => {
+test('a recording measures its means, at each threshold', async () => {
   const { recording } = await opened(MEANS);
   const both = { eps: 0.1, T: 2, sequences: 3, metrics: { alpha, sinks: sinks(1, 2) } };
   const byEps = [
@@ -296,7 +296,7 @@ test('a recording measures what its means say, at each threshold', async () => {
   assert.deepEqual((await bare.recording.measure({ metrics: ['alpha'] })).eps, 0.2);
 });
 
-test('a file without means has those of its prompts, where all of them are kept', async () => {
+test('a file without means has those of its prompts, if all of them are stored', async () => {
   const { recording, calls } = await opened({}, { count: 2, kept: 2, eps: [0.5] });
   const { metrics, sequences } = await recording.measure({ metrics: ['alpha', 'sinks'] });
   assert.equal(sequences, 2);
@@ -316,7 +316,7 @@ test('a file without means has those of its prompts, where all of them are kept'
   );
 });
 
-test('what is closed is closed once, where it was opened', async () => {
+test('a recording is closed once, where it was opened', async () => {
   const closed = {
     name: 'SinkscopeError',
     code: 'closed',
@@ -448,7 +448,7 @@ test('the largest difference has its place, and all beyond the tolerance are cou
   assert.deepEqual(await compare(shaped([2, 1]), numbers(1)), [{ name: 'x', a: [2, 1], b: [1] }]);
 });
 
-test('what is compared is two recordings, within a tolerance', async () => {
+test('a comparison takes two recordings and a tolerance', async () => {
   const one = side({});
   for (const [a, b, options, where, expected] of [
     [{}, one, {}, 'a', 'a recording, got an object'],

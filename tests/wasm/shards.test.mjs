@@ -48,7 +48,7 @@ test('progress of shards counts all of them, and closed models give their memory
   });
 });
 
-test('a shard that is missing, doubled, of another format or of another model is named', async () => {
+test('a missing, repeated or foreign shard is named', async () => {
   const { config, weights } = files(tiny);
   await withEngine({}, async (engine) => {
     const [a, b] = deal(weights, 2);

@@ -63,7 +63,7 @@ test('a study is spread over all cores but one, over both of two, unless the cal
     });
 });
 
-test('a study over a pool stops when asked, and the pool goes on', async () => {
+test('a study over a pool stops on request, and the pool remains usable', async () => {
   await withEngine({ worker: true, workers: 2 }, async (engine) => {
     const model = await engine.open(files(softmax));
     const stop = new AbortController();
@@ -97,7 +97,7 @@ test('results have the order of the items, whichever worker is faster', async ()
     assert.deepEqual(replica, { name: 'alone' });
 });
 
-test('a slow reader is not run away from', async () => {
+test('a study does not run ahead of a slow reader', async () => {
   let begun = 0;
   const work = async () => ++begun;
   const results = spread(replicated(2), Array(1000).fill(0), work);
@@ -109,7 +109,7 @@ test('a slow reader is not run away from', async () => {
   assert.ok(begun <= 12);
 });
 
-test('what fails in one replica ends the whole, at its place', async () => {
+test('a failure in one replica ends the whole study, at its place', async () => {
   const found = [];
   const work = async (replica, item) => {
     await later(0, item);

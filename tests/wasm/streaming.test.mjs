@@ -25,7 +25,7 @@ test('losses far beyond the context are those of a run that keeps all', async ()
   });
 });
 
-test('its memory is known before, and grows by 12 bytes with a token', async () => {
+test('its memory is known in advance, and grows by 12 bytes with each token', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const bytes = (n, streaming = true) =>
@@ -37,7 +37,7 @@ test('its memory is known before, and grows by 12 bytes with a token', async () 
   });
 });
 
-test('what it forgets is refused by name', async () => {
+test('fields that it does not store are rejected by name', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const short = ids.slice(0, 100);

@@ -91,7 +91,7 @@ function noting({ fails = () => false, context = 4, replicas } = {}) {
   return { model, runs, open: () => open };
 }
 
-test('runs keep the rows of maps and vectors only where something reads them', async () => {
+test('runs store the rows of maps and vectors only where something reads them', async () => {
   const late = [{ kind: 'late' }];
   for (const [metrics, cases, options, measuring] of [
     [['loss', 'sink', 'cosines'], [[]], {}, [['loss', 'sink', 'cosines']]],
@@ -227,7 +227,7 @@ test('every run of a study is closed, also where one fails', async () => {
   assert.equal(open(), 0);
 });
 
-test('a study of nothing, or of unequal lengths, is refused in a sentence', async () => {
+test('an empty study, and one of unequal lengths, is rejected in a sentence', async () => {
   const { model } = noting();
   const of = (sequences, options) => () => measure(model, sequences, options);
   await refused([
@@ -288,7 +288,7 @@ test('workers share the heads of few sequences evenly, each run begins below its
   }
 });
 
-test('two items of each replica are under way, and twice as many wait; after the end nothing begins', async () => {
+test('two items of each replica run, and twice as many wait; after the end none begins', async () => {
   const ends = [];
   let begun = 0;
   const work = () => new Promise((resolve) => ends.push(() => resolve(begun)) && begun++);
@@ -315,7 +315,7 @@ test('two items of each replica are under way, and twice as many wait; after the
   assert.equal(begun, 13);
 });
 
-test('a study listens to its signal while it lasts, and no longer', async () => {
+test('a study listens to its signal only while it runs', async () => {
   for (const fails of [false, true]) {
     let listening = 0;
     const signal = {
@@ -345,7 +345,7 @@ const words = {
   },
 };
 
-test('a text is cut as often as it fits, to the last token, and no further than asked', async () => {
+test('a text is cut as often as it fits, to its last token, up to the requested number', async () => {
   const six = 'a bb ccc dddd eeeee ffffff';
   for (const [text, options, sequences, cut] of [
     [six, { tokens: 5, sequences: 9 }, [[100, 1, 2, 3, 101], [100, 4, 5, 6, 101]], [3, 6, 0, 6]], // prettier-ignore
@@ -439,7 +439,7 @@ function counting({ context = 12, V = 10, mask = { kind: 'causal' } } = {}) {
   return { model: { run, architecture: { V, context, mask, L: 1, H: 1 } }, runs, open: () => open };
 }
 
-test('a key is evicted once the prompt, or what it must hold, was read; the control is an ordinary key', async () => {
+test('a key is evicted after the prompt, or after its content, was read; the control is an ordinary key', async () => {
   const hidden = (key, queries) => queries.map((query) => ({ kind: 'hide_key', key, query }));
   const edits = [{ kind: 'silence' }];
   for (const [prompt, queries, other] of [
@@ -480,7 +480,7 @@ test('a key is evicted once the prompt, or what it must hold, was read; the cont
   assert.deepEqual([found.baseline.choice.mean, found.can], [1, true]);
 });
 
-test('a model can do a task where it is right more often than by chance, by two errors', async () => {
+test('a model can do a task if it is right more often than by chance, by two errors', async () => {
   const [right, wrong] = [{ ids: [9, 1, 2, 3], from: 3 }, { ids: [9, 1, 2, 5], from: 3 }]; // prettier-ignore
   // Three of four: the error is sqrt((3 / 16 * 4) / 3 / 4) = 1 / 4.
   const prompts = [right, right, right, wrong];
@@ -585,7 +585,7 @@ test('measureTask rejects a task without answers in a sentence', async () => {
     });
 });
 
-test('texts are to be predicted from their middle on; copies have sizes of their own where none are given', async () => {
+test('texts are predicted from their middle on; copies have default sizes', async () => {
   const { prompts, chance } = await textTask([[1, 2, 3, 4, 5], Uint8Array.of(1, 2, 4, 3)]);
   assert.deepEqual(prompts, [
     { ids: [1, 2, 3, 4, 5], from: 3 },
@@ -616,7 +616,7 @@ const places = {
   parts: / ?[\w']+|[.,]/g,
 };
 
-test('a name is read in one place, lost after it, and asked for at the end', async () => {
+test('a name appears at one place, is lost after it, and is requested at the end', async () => {
   const wordsOf = ({ ids }) => ids.map((id) => places.known[id]).join('');
   const names = ['Mary', 'Tom'];
   const near = await recallTask(places, { between: 0, prompts: 25, names, special: 'none' });
@@ -645,7 +645,7 @@ test('a name is read in one place, lost after it, and asked for at the end', asy
   assert.deepEqual([one.from, one.needs, one.lost], [20, [19], 19]);
 });
 
-test('what cannot be unmasked or searched is refused in a sentence', async () => {
+test('invalid unmasking and searches are rejected in a sentence', async () => {
   const { model } = counting({ mask: { kind: 'bidirectional' } });
   model.architecture.mask_token = 1;
   const { model: causal } = counting();

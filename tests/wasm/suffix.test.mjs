@@ -29,7 +29,7 @@ function near(found, expected, where) {
 
 for (const { goal, seed, ...expected } of cases)
   for (const workers of [1, 2])
-    test(`a search with the goal ${goal} finds what the reference finds, with ${workers} workers`, () =>
+    test(`a search with the goal ${goal} finds the suffix of the reference, with ${workers} workers`, () =>
       withModel(
         async (model) => {
           const heard = [];
@@ -45,7 +45,7 @@ for (const { goal, seed, ...expected } of cases)
         { workers },
       ));
 
-test('no step gives the random suffix that another search begins with', () =>
+test('zero steps give the random suffix that another search begins with', () =>
   withModel(async (model) => {
     const options = { goal: 'loss', seed: 1, length, width, never };
     const none = await searchSuffix(model, pair, { ...options, steps: 0 });
@@ -56,7 +56,7 @@ test('no step gives the random suffix that another search begins with', () =>
     assert.ok(some.path[0].score >= some.start && some.path[1].score >= some.path[0].score);
   }));
 
-test('the edits hold in every run', () =>
+test('the edits apply to every run', () =>
   withModel(async (model) => {
     const edits = [{ kind: 'hide_key', key: 0 }];
     const options = { goal: 'away', seed: 1, length, steps: 1, width: 2, never, edits };
@@ -64,7 +64,7 @@ test('the edits hold in every run', () =>
     assert.equal(Math.abs(found.score) + Math.abs(found.none), 0);
   }));
 
-test('only allowed tokens are put in', () =>
+test('only allowed tokens are used', () =>
   withModel(async (model) => {
     const { V } = model.architecture;
     const only = [3, 17];
@@ -74,7 +74,7 @@ test('only allowed tokens are put in', () =>
     for (const { suffix } of path) assert.ok(suffix.every((id) => only.includes(id)));
   }));
 
-test('what cannot be searched is refused with the place', () =>
+test('invalid searches are rejected with their place', () =>
   withModel(async (model) => {
     const good = { goal: 'loss', length: 2, steps: 1, width: 2 };
     const { V, context } = model.architecture;

@@ -26,7 +26,7 @@ const run = (...args) =>
     );
   });
 
-test('it searches the first text and tries what it finds on the others', async () => {
+test('the command searches on the first text and tries the suffix on the others', async () => {
   const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
   const texts = JSON.parse(readFileSync(path('models/zoo/heldout.json'), 'utf8')).slice(0, 3);
   const [pair, ...others] = texts.map((text) => {
@@ -73,7 +73,7 @@ test('it searches the first text and tries what it finds on the others', async (
   }
 });
 
-test('a search that is not possible is refused in a sentence', async () => {
+test('an impossible search is rejected in a sentence', async () => {
   const model = path('models/zoo/softmax');
   for (const [args, text] of [
     [['--goal', 'fear'], '--goal: expected loss, away, steal, got "fear"'],

@@ -10,7 +10,7 @@ const lines = (text) => {
   return text.slice(0, -1).split('\n');
 };
 
-test('tasks: each by its name, with its chance, and the deviation where there is more than a prompt', () => {
+test('tasks: each by its name, with its chance, and a deviation for several prompts', () => {
   const score = (mean, error) => ({ mean, error });
   const row = (accuracy, loss, choice = null) => ({
     accuracy: score(accuracy, 0.0125),
@@ -66,7 +66,7 @@ test('tasks: each by its name, with its chance, and the deviation where there is
   );
 });
 
-test('suffix: beside random ones, on the text that it was found for and on others', () => {
+test('suffix: beside random ones, on its own text and on others', () => {
   const found = {
     model: 'softmax',
     goal: 'loss',
@@ -113,7 +113,7 @@ test('suffix: beside random ones, on the text that it was found for and on other
   ]);
 });
 
-test('unmask: what each key is worth, beside a causal model where there is one', () => {
+test('unmask: the effect of each key, beside a causal model if there is one', () => {
   const row = (loss, change, error, accuracy) => ({
     loss: { mean: loss, change: { mean: change, error } },
     accuracy: { mean: accuracy },

@@ -49,7 +49,7 @@ for (const workers of [1, 2])
       { workers },
     ));
 
-test('edits hold in every condition', () =>
+test('edits apply to every condition', () =>
   withModel(async (model) => {
     const task = { name: 'next', prompts: next.given, chance: 0 };
     const found = await measureTask(model, task, { edits: [{ kind: 'hide_key', key: 0 }] });
@@ -58,7 +58,7 @@ test('edits hold in every condition', () =>
     assert.equal(found.first.loss.change.mean, 0);
   }));
 
-test('without a seed the other key is the one of seed 0', () =>
+test('without a seed the other key is that of seed 0', () =>
   withModel(async (model) => {
     const task = { name: 'next', prompts: next.given, chance: 0 };
     const found = await Promise.all(
@@ -92,7 +92,7 @@ test('copies are of different allowed tokens; without a start token one is put i
   assert.equal(new Set(prompts.map(({ ids }) => ids.join())).size, 30);
 });
 
-test('a name is stated and asked for, and its first token is the answer', async () => {
+test('a name is stated and requested, and its first token is the answer', async () => {
   const names = ['Mary', 'Tom', 'Martha', 'Rose'];
   const near = await recallTask(tokenizer, { between: 0, prompts: 12, names });
   const far = await recallTask(tokenizer, { between: 3, prompts: 12, names });
@@ -118,7 +118,7 @@ test('a name is stated and asked for, and its first token is the answer', async 
   });
 });
 
-test('what is no task is refused with the place', () =>
+test('invalid tasks are rejected with their place', () =>
   withModel(async (model) => {
     const { V, context } = model.architecture;
     const good = { ids: [0, 5, 6, 7], from: 3 };
@@ -208,7 +208,7 @@ test('the command line measures the three tasks', async () => {
   assert.match(text, /^copy of random tokens: 20 tokens .*cannot do this task$/m);
 });
 
-test('the command line says what it cannot do', async () => {
+test('the command line reports impossible tasks', async () => {
   const { status, stderr } = await run(...given, '--between', 'x');
   assert.equal(status, 1);
   assert.equal(stderr.trim(), 'sinkscope: --between: expected a whole number, got "x"');

@@ -89,7 +89,7 @@ test('one, two and three threads give the bits of the base binary, in every gold
 });
 
 for (const kind of ['relaxed', 'int8.simd', 'int8.relaxed']) {
-  test(`${kind}: one, two and three threads give the bits of its binary without`, async () => {
+  test(`${kind}: one, two and three threads give the bits of its binary without threads`, async () => {
     const count = started.length;
     const alone = new URL(`sinkscope.${kind}.wasm`, binaries);
     const base = new Backend(await loadModule(alone), () => {});
@@ -154,7 +154,7 @@ test('no thread is started unless more than one is asked for', async () => {
   assert.equal(started.length, count);
 });
 
-test('a run that threads share is stopped like any other', async () => {
+test('a run with several threads is stopped like any other', async () => {
   const engine = await createEngine({ base: binaries, worker: false, threads: 2 });
   const model = await engine.open(large);
   const before = await (await model.run(ids)).field('att');
@@ -164,7 +164,7 @@ test('a run that threads share is stopped like any other', async () => {
   await engine.close();
 });
 
-test('a thread that ends is reported as lost, and what comes next has the same bits', async () => {
+test('a thread that ends is reported as lost, and the next run has the same bits', async () => {
   const reported = [];
   const onLost = ({ code }) => reported.push(code);
   const engine = await createEngine({ base: binaries, worker: false, threads: 2, onLost });

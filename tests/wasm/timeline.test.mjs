@@ -36,7 +36,7 @@ test('every checkpoint decodes to its bits, whichever was opened before', async 
   });
 });
 
-test('two that are opened at once do not disturb each other', async () => {
+test('two that open at once do not disturb each other', async () => {
   await withFolder(async (folder) => {
     const small = fixture();
     const timeline = await openTimeline(write(folder, small));
@@ -121,7 +121,7 @@ const DAMAGES = {
   ],
 };
 
-test('an index that is damaged is refused by its key', async () => {
+test('a damaged index is rejected with its key', async () => {
   for (const [name, [damage, where, text]] of Object.entries(DAMAGES))
     await withFolder(async (folder) => {
       const found = await failure(openTimeline(write(folder, fixture(), damage)));
@@ -164,7 +164,7 @@ const FILES = {
   ],
 };
 
-test('a claim that memory has no room for is refused with its size', async (t) => {
+test('an index with sizes beyond memory is rejected with its size', async (t) => {
   const whole = globalThis.Float32Array;
   t.after(() => (globalThis.Float32Array = whole));
   await withFolder(async (folder) => {
@@ -183,7 +183,7 @@ test('a claim that memory has no room for is refused with its size', async (t) =
   });
 });
 
-test('a file that is damaged is refused by its name, and those before it open', async () => {
+test('a damaged file is rejected by its name, and earlier ones open', async () => {
   for (const [name, [damage, where, text]] of Object.entries(FILES))
     await withFolder(async (folder) => {
       const timeline = await openTimeline(write(folder, fixture(), damage));
@@ -197,7 +197,7 @@ test('a file that is damaged is refused by its name, and those before it open', 
     });
 });
 
-test('a step that is not stored is refused with those that are', async () => {
+test('a step that is not stored is rejected with the stored ones', async () => {
   await withFolder(async (folder) => {
     const timeline = await openTimeline(write(folder, fixture()));
     const { code, text } = await failure(timeline.open(8));
@@ -222,7 +222,7 @@ async function serve(folder, use, answer = (response, bytes) => response.end(byt
   }
 }
 
-test('a file is fetched once, and none before it is needed', async () => {
+test('a file is fetched once, and only when it is needed', async () => {
   await withFolder(async (folder) => {
     write(folder, fixture());
     await serve(folder, async (address, asked) => {
@@ -237,7 +237,7 @@ test('a file is fetched once, and none before it is needed', async () => {
   });
 });
 
-test('a server that unpacks .gz by itself gives the same weights', async () => {
+test('a server that decompresses .gz by itself gives the same weights', async () => {
   await withFolder(async (folder) => {
     const small = fixture();
     write(folder, small);
@@ -291,7 +291,7 @@ const cards = JSON.parse(readFileSync(new URL('index.json', zoo)));
 const PACKED = cards.filter(({ timeline }) => timeline).map(({ id }) => id);
 
 for (const id of PACKED)
-  test(`${id}: all hashes of the Python packer hold`, async () => {
+  test(`${id}: all hashes of the Python packer agree`, async () => {
     const address = new URL(`${id}/timeline/index.json`, zoo);
     const timeline = await openTimeline(address);
     const index = JSON.parse(readFileSync(address));
@@ -308,7 +308,7 @@ for (const [id, step] of [
   ['softmax', 1400],
   ['sigmoid', 600],
 ])
-  test(`${id} at step ${step} measures as the index says, over 100 held-out sequences`, async () => {
+  test(`${id} at step ${step} has the metrics of the index, over 100 held-out sequences`, async () => {
     const folder = new URL(`${id}/`, zoo);
     const timeline = await openTimeline(new URL('timeline/index.json', folder));
     const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', folder), 'utf8'));

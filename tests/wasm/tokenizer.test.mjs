@@ -36,7 +36,7 @@ test('the size, the special tokens and the pieces', () => {
   assert.equal(tokenizer.decode(Int32Array.of(0, 260, 5000)), ' a');
 });
 
-test('a BOS is added or not, as asked', () => {
+test('a BOS is added or not, on request', () => {
   const first = (options) => tokenizer.encode('ab', options)[0];
   assert.deepEqual(first(), { id: 0, text: '<s>', start: 0, end: 0, special: true });
   assert.deepEqual(first({ bos: true }), first({ bos: 'auto' }));
@@ -66,7 +66,7 @@ test('half a surrogate pair is read as U+FFFD and keeps its place', () => {
   assert.equal(tokenizer.decode(tokens.map(({ id }) => id)), 'a\ufffdb');
 });
 
-test('a megabyte of text is done in seconds', () => {
+test('a megabyte of text takes seconds', () => {
   const text = 'The quick brown fox jumps over it. '.repeat(28600);
   const start = performance.now();
   const tokens = tokenizer.encode(text);
@@ -146,7 +146,7 @@ test('an unknown token reaches to the next known one', () => {
   );
 });
 
-test('what replaces several characters covers the last of them, as in the tokenizers library', () => {
+test('a token of several characters covers the last of them after a replacement, as in the tokenizers library', () => {
   const normalizer = { type: 'Replace', pattern: { String: 'ab' }, content: '!' };
   const replacing = openTokenizer({ ...JSON.parse(file), normalizer }, config);
   const spans = replacing
@@ -188,7 +188,7 @@ test('a normalizer that joins characters: a token covers the first of them, as i
   }
 });
 
-test('what is not a tokenizer says what is wrong', () => {
+test('an invalid tokenizer is rejected with the reason', () => {
   const parsed = JSON.parse(file);
   const cases = [
     ['{', 'bad_tokenizer', 'tokenizer.json'],

@@ -49,7 +49,7 @@ function attempt(tokenizer, text) {
 
 for (const { name, file, whole, ...hashes } of battery.cases) {
   const refusal = REFUSED[name];
-  test(`${name}: ${refusal ? 'refused by name' : 'ids, offsets and decoded texts'}`, () => {
+  test(`${name}: ${refusal ? 'rejected by name' : 'ids, offsets and decoded texts'}`, () => {
     if (refusal) {
       const [code, where] = refusal;
       assert.throws(() => openTokenizer(file), { code, where });

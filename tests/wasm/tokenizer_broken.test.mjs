@@ -171,7 +171,7 @@ function notJson(text) {
   }
 }
 
-test('a vocabulary and merges that do not fit say which line', () => {
+test('a vocabulary and merges that disagree name the line', () => {
   const table = { a: 0, b: 1, ab: 2, '#': 3, 'a#': 4 };
   const cases = [
     [table, 'a b\na b', 'merges.txt line 2', 'is that of line 1 again'],
@@ -197,7 +197,7 @@ test('a vocabulary and merges that do not fit say which line', () => {
   }
 });
 
-test('metadata of a GGUF that does not fit says which key', () => {
+test('invalid metadata of a GGUF names the key', () => {
   const key = 'tokenizer.ggml.';
   const {
     tokens,
@@ -283,7 +283,7 @@ test('metadata of a GGUF that does not fit says which key', () => {
   }
 });
 
-test('pieces of no length are refused', () => {
+test('pieces of no length are rejected', () => {
   for (const length of [0, -3, 0.5, null]) {
     const pre_tokenizer = { type: 'FixedLength', length };
     const refused = failure(() => ({ json: { ...shrink(), pre_tokenizer } }));
@@ -295,7 +295,7 @@ test('pieces of no length are refused', () => {
   }
 });
 
-test('a pattern that is none, and a way to split that there is not, are refused', () => {
+test('an invalid pattern and an unknown way to split are rejected', () => {
   const small = shrink();
   const split = (change) => ({
     type: 'Split',
@@ -337,7 +337,7 @@ test('a pattern that is none, and a way to split that there is not, are refused'
   }
 });
 
-test('what JavaScript trips over is reported in a sentence', () => {
+test('errors that JavaScript throws are reported in a sentence', () => {
   const small = shrink();
   const split = { type: 'Split', pattern: { Regex: '(' }, behavior: 'Isolated' };
   for (const [change, sentence] of [

@@ -108,7 +108,7 @@ test('vocab.txt: the tokens of the same vocabulary in tokenizer.json, uncased an
   }
 });
 
-test('a vocab.txt that is none is refused with its line', () => {
+test('an invalid vocab.txt is rejected with its line', () => {
   for (const [text, where] of [
     ['', 'vocab.txt'],
     ['a\nb\n', 'vocab.txt'],

@@ -91,7 +91,7 @@ test('ids read as texts: special ones, and those beyond the vocabulary, as none'
   );
 });
 
-test('who begins a text: what the configuration names, else the template, else a usual name', () => {
+test('the start token: from the configuration, else the template, else a usual name', () => {
   const named = (names) => ({
     added_tokens: names.map((name, i) => added(i + 7, name)),
     model: {
@@ -150,7 +150,7 @@ test('special tokens are in the order of their ids, each with its kind', () => {
 });
 
 // The defaults of tokenizers 0.23, which refuses a file without the other fields.
-test('what a file may leave out: characters of a WordPiece, and of a piece of fixed length', () => {
+test('optional keys: characters of a WordPiece, and of a piece of fixed length', () => {
   const model = {
     type: 'WordPiece',
     ...{ continuing_subword_prefix: '##', unk_token: '?', vocab: { '?': 0, a: 1, '##a': 2 } },
@@ -172,7 +172,7 @@ test('what a file may leave out: characters of a WordPiece, and of a piece of fi
   assert.equal(spans({ ...cut, length: 6 }).length, 2);
 });
 
-test('a word that WordPiece lacks covers its characters; without a token for it, it is refused', () => {
+test('a word that WordPiece lacks covers its characters; without a token for it, it is rejected', () => {
   const model = {
     type: 'WordPiece',
     continuing_subword_prefix: '##',
@@ -200,7 +200,7 @@ test('a word that WordPiece lacks covers its characters; without a token for it,
   refuses(() => other.encode(long), 'bad_tokenizer', 'model.vocab', sentence('x'.repeat(80)));
 });
 
-test('a file that is none is refused with its place', () => {
+test('an invalid file is rejected with its place', () => {
   const model = (change) => ({ ...plain, model: { ...plain.model, ...change } });
   const pieces = (vocab) => ({ model: { type: 'Unigram', vocab } });
   const bad = 'bad_tokenizer';
@@ -280,7 +280,7 @@ test('a file that is none is refused with its place', () => {
   refuses(() => openTokenizer(plain, '[]'), bad, 'tokenizer_config.json', 'expected an object');
 });
 
-test('what the library reads otherwise is mended when it is opened', () => {
+test('configurations that the library reads otherwise are adapted when they are opened', () => {
   // A byte order mark is a character like any other.
   const bytes = {
     model: { type: 'BPE', vocab: { a: 0, 'ï»¿a': 1 }, merges: [] },
@@ -348,7 +348,7 @@ test('a template is known where a letter is two tokens, too', () => {
   );
 });
 
-test('what JavaScript trips over is quoted, as far as 200 characters', () => {
+test('errors that JavaScript throws are quoted up to 200 characters', () => {
   const split = (Regex) => ({
     type: 'Split',
     pattern: { Regex },
@@ -370,7 +370,7 @@ test('what JavaScript trips over is quoted, as far as 200 characters', () => {
   assert.equal(whole.length, 'expected patterns that JavaScript reads, too ('.length + 200 + 1);
 });
 
-test('where a plan has no tokenizer a text is a list of ids; what is no plan is refused', async () => {
+test('if a plan has no tokenizer, a text is a list of ids; an invalid plan is rejected', async () => {
   const plan = (files, format = 'hf') => ({ id: 'own', format, files: { weights: [], ...files } });
   for (const files of [{}, { vocab: {} }, { merges: {} }]) {
     const tokenizer = await planTokenizer(plan(files));
@@ -421,7 +421,7 @@ test('where a plan has no tokenizer a text is a list of ids; what is no plan is 
     await assert.rejects(planTokenizer(...args), { code: 'argument', where });
 });
 
-test('the tokenizer of a GGUF is made of the metadata of its model', async () => {
+test('the tokenizer of a GGUF is made from the metadata of its model', async () => {
   const key = 'tokenizer.ggml.';
   const metadata = new Map([
     ['general.architecture', 'llama'],

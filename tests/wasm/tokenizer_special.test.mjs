@@ -14,7 +14,7 @@ const opt = open(tokenizerOfVocabulary(...optFiles));
 const added = (tokens) => tokens.filter((token) => token.special).map(({ text }) => text);
 const failsAt = (where, use) => assert.throws(use, { code: 'argument', where });
 
-test('OPT puts </s> in front, and a reader may choose otherwise', () => {
+test('OPT puts </s> in front, and a caller may choose otherwise', () => {
   const text = 'the cat';
   const own = opt.encode(text, { special: 'none' });
   assert.deepEqual(added(own), []);
@@ -63,14 +63,14 @@ test('special tokens with their names and kinds', () => {
 const letters = { a: 0, b: 1, '#': 2, '##': 3, 'a#': 4, '</s>': 5, Ġ: 6, Ġa: 7, '<x>': 8 };
 const ids = (tokenizer, text, options) => tokenizer.encode(text, options).map(({ id }) => id);
 
-test("merges of '#', line ends of Windows, a first line that is a remark", () => {
+test("merges of '#', line ends of Windows, a comment in the first line", () => {
   const of = (merges) => open(tokenizerOfVocabulary(letters, merges));
   assert.deepEqual(ids(of('# #\na #'), '##'), [3]);
   assert.deepEqual(ids(of('#version: 0.2\r\n# #\r\n'), '##'), [3]);
   assert.deepEqual(ids(of('#version: 0.2\na #'), '##'), [2, 2]);
 });
 
-test('tokenizer_config.json and special_tokens_map.json decide what is added', () => {
+test('tokenizer_config.json and special_tokens_map.json decide which tokens are added', () => {
   const map = { eos_token: { content: '</s>' } };
   const config = {
     add_eos_token: true,
@@ -92,7 +92,7 @@ test('tokenizer_config.json and special_tokens_map.json decide what is added', (
   });
 });
 
-test('a GGUF of SentencePiece: BOS unless it says no, tokens of odd names, what is user-defined', () => {
+test('a GGUF of SentencePiece: a BOS by default, tokens with unusual names, user-defined tokens', () => {
   const key = 'tokenizer.ggml.';
   const values = {
     [`${key}model`]: 'llama',

@@ -79,7 +79,7 @@ for (const choices of [
   });
 }
 
-test('what was trained opens as any other model, and a training can go on from it', async () => {
+test('a trained model opens like any other, and training can continue from it', async () => {
   const config = labConfig(SMALL);
   const { log, weights } = await trained('auto', config, RECIPE);
   const model = await engine.open({ config: JSON.stringify(config), weights });
@@ -146,7 +146,7 @@ test('a training that ends waits for no helper', async () => {
   assert.throws(() => trainer.weights(id), { code: 'closed' });
 });
 
-test('a training continues from its state to the same bits, alone or shared; other bytes are refused', async () => {
+test('a training continues from its state to the same bits, alone or shared; other bytes are rejected', async () => {
   const config = labConfig(SMALL);
   const { log, weights } = await trained('auto', config, RECIPE);
   const own = await createEngine({ lab: true, worker: false, workers: 2 });
@@ -170,7 +170,7 @@ test('a training continues from its state to the same bits, alone or shared; oth
   await own.close();
 });
 
-test('what explodes in a shared training ends as it does in one worker; a closed one is closed', async () => {
+test('a shared training that explodes ends as in one worker; a closed one stays closed', async () => {
   const own = await createEngine({ lab: true, workers: 2 });
   const config = labConfig({ ...SMALL, operation: 'identity' });
   const recipe = { ...RECIPE, optimiser: 'sgd', learning_rate: 1e25 };
@@ -183,7 +183,7 @@ test('what explodes in a shared training ends as it does in one worker; a closed
   await own.close();
 });
 
-test('a text trains a model; one that is too short is refused with the number', async () => {
+test('a text trains a model; one that is too short is rejected with the number', async () => {
   const config = labConfig(SMALL);
   const recipe = { task: 'text', batch: 4, length: 16, steps: 20 };
   const text = Array.from({ length: 300 }, (_, i) => (i * 7) % 24);
@@ -243,7 +243,7 @@ test('only an engine with the trainer trains', async () => {
   await plain.close();
 });
 
-test('a training measures its weights as the model that it would make', async () => {
+test('a training measures its weights like the model that it would make', async () => {
   const config = labConfig(SMALL);
   const training = await engine.train({ config, recipe: RECIPE });
   await training.step(3);
@@ -277,7 +277,7 @@ test('a training measures its weights as the model that it would make', async ()
   await training.close();
 });
 
-test('a trained model goes on within its context and from its own start token', () => {
+test('a trained model generates within its context and from its own start token', () => {
   const of = (config, recipe) => labOnward(config, {}, recipe).recipe;
   const both = ({ length, first }) => [length, first];
   assert.deepEqual(both(of({})), [64, -1]);
@@ -295,7 +295,7 @@ test('a trained model goes on within its context and from its own start token', 
     assert.throws(() => of(config), { where }, JSON.stringify(config));
 });
 
-test('bad settings are refused with their name; what explodes ends with its step', async () => {
+test('bad settings are rejected with their name; a training that explodes ends with its step', async () => {
   const config = labConfig(SMALL);
   const refused = [
     [{ length: 17 }, 'too_long', /16/],
@@ -320,7 +320,7 @@ test('bad settings are refused with their name; what explodes ends with its step
   await training.close();
 });
 
-test('the command line prints the same digits, and writes what opens', async () => {
+test('the command line prints the same digits, and writes a model that opens', async () => {
   const out = join(folder, 'out');
   const choices = Object.entries({ ...SMALL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, `${v}`]);
   const { stdout } = await promisify(execFile)(process.execPath, [
@@ -351,7 +351,7 @@ test('the command line prints the same digits, and writes what opens', async () 
 const contents = (at) =>
   Object.fromEntries(readdirSync(at).map((name) => [name, hash(readFileSync(join(at, name)))]));
 
-test('what the command line writes is a whole folder: it opens, is measured, goes on and is repeated', async () => {
+test('the command line writes a whole folder, which opens, is measured, continues and is repeated', async () => {
   const [out, again, text] = ['whole', 'again', 'corpus.txt'].map((name) => join(folder, name));
   const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args.map(String)]);
   const choices = Object.entries({ ...SMALL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, v]);
@@ -389,7 +389,7 @@ test('what the command line writes is a whole folder: it opens, is measured, goe
   await assert.rejects(run('train', '--recipe', out, '--seed', 2), /no other setting, got "seed"/);
 });
 
-test('a recipe.json of anybody is refused with what is wrong in it', async () => {
+test('an invalid recipe.json is rejected with the reason', async () => {
   const good = { settings: { seed: 1 }, steps_done: 2 };
   assert.equal(checkLabRecipe(good).from, null);
   for (const [bad, said] of [
@@ -429,7 +429,7 @@ test('a vocabulary of any size has a word for each token, and each word is its t
   assert.throws(() => labTokenizer({ vocabulary: 4, first: 4 }), { code: 'argument' });
 });
 
-test('a place that cannot be written to is refused before the first step, and a write that hangs ends', async (t) => {
+test('a place that cannot be written to is rejected before the first step, and a write that hangs ends', async (t) => {
   const train = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
@@ -490,7 +490,7 @@ test('commands that make the same folder at once share it', async () => {
   for (let i = 0; i < 8; i++) assert.equal(readFileSync(join(path, `${i}.json`), 'utf8'), `${i}`);
 });
 
-test('what is interrupted is kept, with the steps that it has had', async () => {
+test('an interrupted training is stored, with its number of steps', async () => {
   const out = join(folder, 'interrupted');
   const choices = Object.entries(SMALL).flatMap(([k, v]) => [`--${k}`, `${v}`]);
   const args = [cli, 'train', ...choices, '--length', '16', '--steps', '1000000', '--every', '1'];
@@ -506,7 +506,7 @@ test('what is interrupted is kept, with the steps that it has had', async () => 
   assert.deepEqual(contents(again), contents(out));
 });
 
-test('a text that never ends, is none, or is not there is refused in a sentence', async () => {
+test('an endless, missing or unreadable text is rejected in a sentence', async () => {
   const bytes = join(folder, 'bytes');
   writeFileSync(bytes, Buffer.from([65, 0xff, 66]));
   const model = fileURLToPath(new URL('models/zoo/softmax/', root));
@@ -542,7 +542,7 @@ test('training that continues from a missing model is refused with its name', as
     );
 });
 
-test('the loss of a text that is not learnt is the one that the reference measured', async () => {
+test('the loss of a text outside the training is that of the reference', async () => {
   const file = join(folder, 'new.txt');
   writeFileSync(file, 'You may reproduce and distribute copies of the Work. '.repeat(9));
   const from = fileURLToPath(new URL('models/zoo/softmax/', root));

@@ -58,7 +58,7 @@ function editorOf(text) {
   };
 }
 
-test('members and options complete, and each member says what it does', () => {
+test('members and options are complete, and each member has a comment', () => {
   const editor = editorOf(PROGRAM);
   const members = editor.completions('\nmodel.');
   assert.deepEqual(members.toSorted(), [
@@ -77,7 +77,7 @@ test('members and options complete, and each member says what it does', () => {
     assert.ok(ofText.includes(name), name);
 });
 
-test('a program of every word checks, and slips are errors', () => {
+test('a program with every name compiles, and mistakes are errors', () => {
   const whole = PROGRAM.replace(/\nmodel\.;[^]*$/, '\n');
   assert.deepEqual(editorOf(whole).errors(), []);
   const slips = [

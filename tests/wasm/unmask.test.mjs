@@ -47,7 +47,7 @@ async function guesses(model, tokens) {
   return { found, alpha };
 }
 
-test('each step uncovers the places that the model is surest of', () =>
+test('each step uncovers the places where the model is surest', () =>
   withModel(async (model) => {
     const steps = await unmask(model, HIDDEN, { steps: 3 });
     assert.deepEqual(
@@ -119,7 +119,7 @@ test('a token that is not allowed is never filled in, and its probability goes t
     for (const { token, probability } of one.filled) assert.deepEqual([token, probability], [5, 1]);
   }));
 
-test('an edit holds in every step', () =>
+test('an edit applies to every step', () =>
   withModel(async (model) => {
     const edits = [{ kind: 'operation', operation: 'sigmoid' }];
     const [own] = await unmask(model, HIDDEN, { steps: 1 });
@@ -147,7 +147,7 @@ test('wrong arguments are refused with what was expected', () =>
     assert.equal((await refused(HIDDEN, { never: all })).where, 'never');
   }));
 
-test('a model of another kind is refused', () =>
+test('a model of another kind is rejected', () =>
   withEngine({}, async (engine) => {
     const causal = await engine.open(files(tiny));
     const error = await failure(unmask(causal, [1, 2, 3], { steps: 2 }));
@@ -155,7 +155,7 @@ test('a model of another kind is refused', () =>
     assert.match(error.text, /got causal attention and no mask token$/);
   }));
 
-test('the mask token of an encoder is the one that is given: its guesses are those of transformers', () =>
+test('the mask token of an encoder is the given one: its predictions are those of transformers', () =>
   withEngine({}, async (engine) => {
     const bert = new URL('hf-bert/', golden);
     const model = await engine.open(files(bert));
@@ -190,7 +190,7 @@ test('the mask token of an encoder is the one that is given: its guesses are tho
     assert.equal(empty.where, 'sequences[0]');
   }));
 
-test('an encoder without a head predicts nothing, and an error says so', () =>
+test('an encoder without a head predicts nothing, and an error reports it', () =>
   withEngine({}, async (engine) => {
     const model = await engine.open(files(new URL('hf-bert-bare/', golden)));
     const error = await failure(unmask(model, [2, 7, 9, 3], { steps: 1, mask: 9 }));
@@ -198,7 +198,7 @@ test('an encoder without a head predicts nothing, and an error says so', () =>
     assert.match(error.text, /a head that predicts tokens, got none/);
   }));
 
-test('a signal stops it between two steps and inside one, and no run stays open', () =>
+test('a signal stops the work between two steps and inside one, and no run stays open', () =>
   withEngine({ worker: true }, async (engine) => {
     const own = { mask: { kind: 'bidirectional' }, mask_token: MASK };
     const { config, weights } = randomModel({ L: 4, D: 64, F: 128, V: 64, context: 512 });
@@ -223,7 +223,7 @@ test('a signal stops it between two steps and inside one, and no run stays open'
 
 const known = JSON.parse(readFileSync(new URL('unmask/golden.json', golden), 'utf8'));
 
-test('with answers, each step without a key reports what the reference does', () =>
+test('with answers, each step without a key has the numbers of the reference', () =>
   withModel(async (model) => {
     const { steps, never } = known;
     for (const course of known.courses)
@@ -242,7 +242,7 @@ test('with answers, each step without a key reports what the reference does', ()
   }));
 
 for (const workers of [1, 2])
-  test(`what a model loses without its strongest key is the reference's, with ${workers} workers`, () =>
+  test(`the loss without the strongest key is that of the reference, with ${workers} workers`, () =>
     withEngine({ workers }, async (engine) => {
       const model = await engine.open(files(bidirectional));
       const causal = await engine.open(files(new URL(`${known.causal}/`, golden)));
@@ -258,7 +258,7 @@ for (const workers of [1, 2])
       assert.deepEqual(heard.at(-1), [9, 9]);
     }));
 
-test('what cannot be measured without a key is refused', () =>
+test('invalid arguments of a run without a key are rejected', () =>
   withModel(async (model) => {
     const at = async (job) => (await failure(job)).where;
     const one = (options) => unmask(model, HIDDEN, { steps: 2, ...options });
@@ -278,7 +278,7 @@ test('what cannot be measured without a key is refused', () =>
     assert.match(other.text, /whose queries see no later key, got "bidirectional attention"/);
   }));
 
-test('a causal model of another vocabulary is refused', () =>
+test('a causal model of another vocabulary is rejected', () =>
   withModel(async (model, engine) => {
     const causal = await engine.open(files(tiny));
     const { V } = causal.architecture;
@@ -293,7 +293,7 @@ test('a causal model of another vocabulary is refused', () =>
     assert.equal(tooLong.where, 'sequences[0].length');
   }));
 
-test('the command line measures a model of the zoo, and says what it found', async () => {
+test('the command line measures a model of the zoo, and prints its result', async () => {
   const run = promisify(execFile);
   const path = (name) => fileURLToPath(new URL(name, root));
   const given = [path('wasm/cli.js'), 'unmask', path('models/zoo/diffusion'), '--lines'];
@@ -324,7 +324,7 @@ test('the command line measures a model of the zoo, and says what it found', asy
   await assert.rejects(run('node', [...options, '--causal', other]));
 });
 
-test('the command line takes the mask token of an encoder from its tokenizer, and says where there is none', async () => {
+test('the command line takes the mask token of an encoder from its tokenizer, and reports its absence', async () => {
   const run = promisify(execFile);
   const folder = mkdtempSync(join(tmpdir(), 'unmask-'));
   try {

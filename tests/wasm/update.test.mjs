@@ -32,7 +32,7 @@ async function numbersOf(run, model) {
 }
 
 for (const worker of [false, true])
-  test(`an updated run is a new one ${worker ? 'in a worker' : 'in this thread'}`, async () => {
+  test(`an updated run equals a new one ${worker ? 'in a worker' : 'in this thread'}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const model = await engine.open(files(tiny));
       for (const edits of [
@@ -90,7 +90,7 @@ async function takenEdit(variant, model, random) {
   return assert.fail(`no ${variant[0].name} was taken`);
 }
 
-test('under any two edits, in both orders, an updated run is a new one', async () => {
+test('under any two edits, in both orders, an updated run equals a new one', async () => {
   await withEngine({ kernels: 'base' }, async (engine) => {
     const model = await engine.open(files(tiny));
     const draw = randomBits(9);
@@ -127,7 +127,7 @@ test('under any two edits, in both orders, an updated run is a new one', async (
   });
 });
 
-test('sampling after an update draws what a new run draws', async () => {
+test('sampling after an update draws the tokens of a new run', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const drawn = async (run) => {
@@ -141,7 +141,7 @@ test('sampling after an update draws what a new run draws', async () => {
   });
 });
 
-test('an update that is refused says why and leaves the run as it was', async () => {
+test('a rejected update gives the reason and leaves the run unchanged', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const { V } = model.architecture;
@@ -166,7 +166,7 @@ test('an update that is refused says why and leaves the run as it was', async ()
 });
 
 for (const worker of [false, true])
-  test(`an update that is stopped leaves the text before, and no memory ${worker}`, async () => {
+  test(`a stopped update keeps the previous text, and leaks no memory ${worker}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const model = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
       const many = Array.from({ length: 1000 }, (_, i) => i % 64);
@@ -198,7 +198,7 @@ for (const worker of [false, true])
     });
   });
 
-test('an update that is refused after one that was stopped leaves the text before both', async () => {
+test('an update that is rejected after a stopped one leaves the text before both', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
     const many = Array.from({ length: 1000 }, (_, i) => i % 64);
@@ -214,7 +214,7 @@ test('an update that is refused after one that was stopped leaves the text befor
   });
 });
 
-test('a run that begins from a plain one, whole or closed, is as without it, and goes on', async () => {
+test('a run that begins from a plain one, whole or closed, equals one without it, and can continue', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const base = await model.run(text);

@@ -10,7 +10,7 @@ const read = (path) => readFileSync(new URL(path, root), 'utf8');
 const found = (path, pattern) => pattern.exec(read(path))?.[1];
 const { version } = JSON.parse(read('wasm/package.json'));
 
-test('whatever states a version states the same one', async () => {
+test('all files state the same version', async () => {
   const cli = fileURLToPath(new URL('wasm/cli.js', root));
   const stated = {
     page: JSON.parse(read('web/package.json')).version,

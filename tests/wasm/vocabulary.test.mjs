@@ -56,7 +56,7 @@ test('every pair of a table has its rank, and no other pair has one', () => {
   assert.equal(twice.get(3, 4), 1);
 });
 
-test('a merge is of tokens that there are, and joins to one', () => {
+test('a merge is of existing tokens, and joins to one', () => {
   const ids = new Map(
     ['a', 'b', 'ab', '##b', 'a b', 'a ba', 'ax', 'xa'].map((token, id) => [token, id]),
   );
@@ -88,7 +88,7 @@ test('a line of two tokens has one space between them', () => {
     refuses(() => splitPair(line, 'x'), 'x', `expected two tokens, got "${line.slice(0, 80)}"`);
 });
 
-test('an id is a whole number below 2^21, and of one token only', () => {
+test('an id is an integer below 2^21, and belongs to one token only', () => {
   checkVocab({ a: 0, b: 2097151, c: 7 }, 'x');
   checkId(0, 'x');
   const long = 'b'.repeat(79);
@@ -132,7 +132,7 @@ test('a template has the tokens that are put at the ends of a text', () => {
   assert.deepEqual(template('b', 'e'), templateOf(special('b'), sequence, special('e')));
 });
 
-test('a tokenizer.json of the byte-level kind, with all that may be said and with nothing', () => {
+test('a tokenizer.json of the byte-level kind, with all keys and with none', () => {
   const given = { vocab: { a: 0 }, merges: [], added: [1], post: null };
   const bytes = {
     type: 'ByteLevel',
@@ -177,7 +177,7 @@ test('a tokenizer.json of the byte-level kind, with all that may be said and wit
 const END = '<|endoftext|>';
 const added = (id, content) => ({ id, content, normalized: false, special: true });
 
-test('vocab.json with merges.txt: who begins and ends a text, and what is added', () => {
+test('vocab.json with merges.txt: the tokens that begin and end a text, and added ones', () => {
   const vocab = { a: 0, b: 1, ab: 2, '<s>': 3, '</s>': 4, [END]: 5 };
   const of = (config, map, table = vocab) => tokenizerOfVocabulary(table, 'a b', config, map);
   const { [END]: _end, ...without } = vocab;
@@ -241,7 +241,7 @@ test('vocab.json with merges.txt: who begins and ends a text, and what is added'
     assert.throws(() => of(config, map), { where, text: /^is not JSON: / });
 });
 
-test('a vocabulary and merges that do not fit are refused before they are used', () => {
+test('a vocabulary and merges that disagree are rejected before use', () => {
   refuses(
     () => tokenizerOfVocabulary({ a: 0, b: 0 }, ''),
     'vocab.json',
@@ -254,7 +254,7 @@ test('a vocabulary and merges that do not fit are refused before they are used',
   );
 });
 
-test('the lines of merges.txt: a remark may be the first, empty ones are none, and none comes twice', () => {
+test('the lines of merges.txt: a comment may be first, empty lines are skipped, and none repeats', () => {
   const vocab = { a: 0, b: 1, ab: 2, ba: 3, '#version': 4, '#versiona': 5 };
   const merges = (lines) => tokenizerOfVocabulary(vocab, lines).json.model.merges;
   assert.deepEqual(merges('#version: 0.2\na b\r\n\nb a\n'), [
@@ -357,7 +357,7 @@ test('every byte has a letter: the printable ones are themselves', () => {
   assert.deepEqual(['Ġa', 'a b', 'é', '漢', ''].map(spell), ['Ġa', 'aĠb', 'é', 'æ¼¢', '']);
 });
 
-test('a stage says whether tokens are bytes, and whether they write spaces as blocks', () => {
+test('a stage reports whether tokens are bytes, and whether they write spaces as blocks', () => {
   const bytes = { type: 'ByteLevel' };
   const other = { type: 'Fuse' };
   const file = (pre_tokenizer, decoder, type = 'BPE') => ({
@@ -378,7 +378,7 @@ test('a stage says whether tokens are bytes, and whether they write spaces as bl
     assert.deepEqual([isByteLevel(one), hasBlocks(one)], [isBytes, isBlocks], JSON.stringify(one));
 });
 
-test('how a token reads', () => {
+test('the text of a token', () => {
   const plain = (model) => ({ model });
   const bytes = { ...plain({}), decoder: { type: 'ByteLevel' } };
   const added = [

@@ -55,7 +55,7 @@ async function load(source, module = memory()) {
   }
 }
 
-test('weights are put where they were given room, whatever they come from', async (t) => {
+test('weights go to their reserved place from any source', async (t) => {
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   const url = new URL('https://a.example/w');
   for (const source of [
@@ -77,7 +77,7 @@ test('weights are put where they were given room, whatever they come from', asyn
   }
 });
 
-test('reports say what is done of how much, from nothing to all', async (t) => {
+test('reports give the progress, from nothing to all', async (t) => {
   const counts = ({ reports }) => reports.map(([done, total]) => [done, total]);
   assert.deepEqual((await load(BYTES)).reports, [[12, 12, undefined]]);
   const found = await load(streamed(12, ...halves()));
@@ -134,7 +134,7 @@ test('the next byte clears a note about a pause; all reports say that the cache 
     assert.match(note, /^not kept: (the server sends no size|no storage)/);
 });
 
-test('more than was announced is refused, and the room given back', async () => {
+test('more bytes than announced are rejected, and the memory is freed', async () => {
   const { error, module } = await load(streamed(11, ...halves()));
   assert.deepEqual(
     [error.code, error.where, error.text],
@@ -143,7 +143,7 @@ test('more than was announced is refused, and the room given back', async () => 
   assert.deepEqual(module.log.at(-1), ['release', 10]);
 });
 
-test('what comes without a size is kept as far as there is room for it', async (t) => {
+test('a file without a size is stored as long as there is room', async (t) => {
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   const url = new URL('https://a.example/w?secret');
   const fits = await load(url, memory({ size: 2 ** 32 - 12 }));
@@ -183,7 +183,7 @@ test('an error about a truncated file names its source', async (t) => {
   assert.match(error.text, /^broke off after 12 bytes: it moved; /);
 });
 
-test('bytes are compared with the hash that a hub lists, and given back where they differ', async (t) => {
+test('bytes are compared with the hash of a hub, and freed where they differ', async (t) => {
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   const hash = createHash('sha256').update(BYTES).digest('hex');
   const url = 'https://a.example/w';
@@ -195,7 +195,7 @@ test('bytes are compared with the hash that a hub lists, and given back where th
   assert.deepEqual(module.log.at(-1), ['release', 10]);
 });
 
-test('what differs from its hash is forgotten where it was kept, and nowhere else', async (t) => {
+test('bytes that differ from their hash are deleted from the cache, and from nowhere else', async (t) => {
   const answer = { headers: { 'content-length': '12' } };
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves()), answer));
   const file = { url: 'https://a.example/w', id: 'a/b', version: 'c' };
@@ -212,7 +212,7 @@ test('what differs from its hash is forgotten where it was kept, and nowhere els
   assert.deepEqual(await kept(), []);
 });
 
-test('a signal ends a stream at once, and is left when the stream ends', async () => {
+test('a signal ends a stream at once, and has no listener after its end', async () => {
   const stop = new AbortController();
   const listeners = () => getEventListeners(stop.signal, 'abort').length;
   assert.deepEqual(await readAll(streamed(12, ...halves()), stop.signal), BYTES);
@@ -231,7 +231,7 @@ test('a signal ends a stream at once, and is left when the stream ends', async (
   await assert.rejects(readAll(streamed(12, ...halves()), stop.signal), /enough/);
 });
 
-test('a stream that is given up is cancelled', async () => {
+test('an abandoned stream is cancelled', async () => {
   let isCancelled = false;
   const stream = new ReadableStream({
     pull: (controller) => controller.enqueue(BYTES),

@@ -62,7 +62,7 @@ function opened(file) {
 }
 const bytesOf = (data) => [...new Uint8Array(data.buffer, data.byteOffset, data.byteLength)];
 
-test('halves are rounded to the nearest, of two as near to the even one', () => {
+test('halves are rounded to the nearest, and to the even one in a tie', () => {
   const step = 2 ** -24;
   const table = [
     [0, 0],
@@ -114,7 +114,7 @@ test('every half is itself', () => {
   }
 });
 
-test('a tensor as a part of the file: whole numbers, singles or halves', () => {
+test('a tensor as a part of the file: integers, singles or halves', () => {
   const shape = [2];
   const [whole, single] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
   assert.deepEqual(part({ shape, data: whole }, true), { dtype: 'I32', shape, data: whole });
@@ -188,7 +188,7 @@ function runOf(known) {
 }
 const lost = Object.assign(new Error('not recorded'), { code: 'bad_request' });
 
-test('a prompt is put among the parts under its number; what the run has not is left out', async () => {
+test('a prompt is stored under its number; tensors that the run lacks are omitted', async () => {
   const run = runOf({ att: [1, 0.1], loss: [NaN, 2, 3], gate: lost, alpha: [0.1], alpha_raw: [7] });
   const kept = { fields: ['att'], small: ['loss', 'gate'], exact: ['alpha', 'alpha_raw'] };
   const parts = new Map();
@@ -223,7 +223,7 @@ test('a prompt is put among the parts under its number; what the run has not is 
   );
 });
 
-test('means have thresholds as their first dimension, where they count', () => {
+test('means have thresholds as their first dimension if their metric counts', () => {
   const measured = (shape, mean, deviation) => ({ shape, mean, deviation });
   const alpha = measured([2], [1, null], [0, null]);
   const parts = new Map();
@@ -372,7 +372,7 @@ const maps = (shape, first = 1) => ({
   data: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => first + i),
 });
 
-test('maps of other programs: the conditions that are known of them, and all that may be said', () => {
+test('maps of other programs: their default conditions, and all allowed ones', () => {
   const plain = opened(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
   const wanted = {
     model: {
@@ -416,7 +416,7 @@ test('maps of other programs: the conditions that are known of them, and all tha
   });
 });
 
-test('maps of each layer are put one behind the other, with a batch of one or without', () => {
+test('maps of each layer are joined, with a batch of one or without', () => {
   const layers = [maps([2, 2, 2]), maps([2, 2, 2], 100)];
   const batches = layers.map(({ data }) => ({ dims: [1, 2, 2, 2], data }));
   const lists = layers.map(({ shape, data }) => ({ shape, data: [...data] }));
@@ -431,7 +431,7 @@ test('maps of each layer are put one behind the other, with a batch of one or wi
   }
 });
 
-test('maps that do not fit are refused with their place', () => {
+test('invalid maps are rejected with their place', () => {
   const [one, layer] = [maps([1, 1, 2, 2]), maps([1, 2, 2])];
   const at = 'prompts[0].att';
   const kinds = 'maps [L, H, T, T], or [H, T, T] of each layer';

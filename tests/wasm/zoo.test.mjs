@@ -44,7 +44,7 @@ test('every model has its recipe and its row of the table', () => {
   assert.ok(cards.filter(({ differs }) => differs).length >= 3);
 });
 
-test('weights are small, and what rounding them changed is, too', () => {
+test('the weights are small, and so is the effect of rounding them', () => {
   const sizeOf = (url) => statSync(url).size;
   let weights = 0;
   let timelines = 0;
@@ -78,7 +78,7 @@ function worst(found, wanted) {
 }
 
 for (const id of ids) {
-  test(`${id} gives what the reference computes`, async (t) => {
+  test(`${id} gives the numbers of the reference`, async (t) => {
     const folder = new URL(`${id}/`, zoo);
     const part = (name, i) => {
       const { shape, data } = expected[`${id}.${name}`];

@@ -20,7 +20,7 @@ vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatm
 const named = (id: string) => frameOf({ model: { id, title: id, source: 'zoo' } } as never);
 
 describe('a small number', () => {
-  it('is none that another place gives as something', () => {
+  it('is not a dash in one place and a number in another', () => {
     expect([show(0), show(0, 3), show(1.4e-4), show(-1.4e-4)]).toEqual([
       ...['0', '0', '1.4e-4', '-1.4e-4'],
     ]);
@@ -31,11 +31,11 @@ describe('a small number', () => {
   });
 });
 
-describe('a stamp', () => {
+describe('the stamp of a view', () => {
   const stamped = (view: typeof training, frame: Frame) =>
     stampWords({ ...frame, ...view.conditions!(frame, {} as never) });
 
-  it('of the course of a training is of its held-out sequences and not of the text', () => {
+  it('names the held-out sequences for the curve of a training run, not the text', () => {
     expect(stamped(training, named('softmax@1400'))).toBe(
       'MEASURED · during training: ε = 0.3 · T = 64 · start token first · mean of 20 held-out sequences · Softmax model',
     );
@@ -44,7 +44,7 @@ describe('a stamp', () => {
     expect(stamped(training, hub)).toBe(stampWords(hub));
   });
 
-  it('of tasks is of their own prompts', () => {
+  it('names the prompts of the tasks for the view of tasks', () => {
     expect(stamped(tasks, named('softmax'))).toBe(
       'COUNTERFACTUAL · prompts of its own for each task, counted in its sentence · Softmax model, with and without a key',
     );
@@ -52,7 +52,7 @@ describe('a stamp', () => {
 });
 
 describe('a color', () => {
-  it('means the same model in every order, and the twins’ are given to no other while some are left', () => {
+  it('gives a model the same color in every order of subjects, and twins their own while others are left', () => {
     const cards = JSON.parse(
       readFileSync(`${import.meta.dirname}/../../models/zoo/index.json`, 'utf8'),
     ) as Card[];

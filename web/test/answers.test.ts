@@ -21,7 +21,7 @@ const sinksOf = (...shares: number[]) => ({
 });
 
 describe('the answer', () => {
-  it('says of the drawn map where attention goes', () => {
+  it('says where attention goes in the drawn map', () => {
     const map = (first: number) =>
       said(
         'attention',
@@ -43,7 +43,7 @@ describe('the answer', () => {
     expect(said('attention')).toBe('Which tokens does each token attend to?');
   });
 
-  it('says of all heads, and of other tokens, what their shares are', () => {
+  it('gives the shares of all heads and of other tokens', () => {
     const of = (view: string, ...shares: number[]) => {
       const { T, tensors } = sinksOf(...shares);
       return said(view, { T }, tensors);
@@ -61,7 +61,7 @@ describe('the answer', () => {
     expect(said('scores', {}, even)).toBe('Is the sink only at the first token?');
   });
 
-  it('says by the queries and keys why the first key wins, as the arrows do', () => {
+  it('explains with the queries and keys why the first key wins, like the arrows', () => {
     const of = (first: number, others: number) =>
       said(
         'geometry',
@@ -77,7 +77,7 @@ describe('the answer', () => {
     expect(said('geometry')).toBe('Why does the first key get the highest scores?');
   });
 
-  it('says what a head writes beside what it attends to', () => {
+  it('says what a head writes as well as where it attends', () => {
     const of = (gets: number, writes: number) => {
       const one = (x: number) => tensor([2, 2, 3], Array(12).fill(x));
       return said('gives', {}, { alpha: one(gets), contribution_out_at: one(writes) });
@@ -102,7 +102,7 @@ describe('the answer', () => {
     );
   });
 
-  it('says of vectors, of the next token, of halves of the text, and of a bias key', () => {
+  it('covers vectors, next tokens, halves of the text and bias keys', () => {
     const norms = (hidden: number, value: number) =>
       said(
         'norms',
@@ -151,7 +151,7 @@ describe('the answer', () => {
     expect(bias(0.5)).toMatch(/^In some heads/);
   });
 
-  it('says whether the text is predicted worse, better, or about as well', () => {
+  it('says whether the text is predicted worse, better or about equally well', () => {
     const without = (rise: number) =>
       said('effects', {}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
     expect(without(0.02)).toBe('Without this one head the model predicts this text worse.');
@@ -178,7 +178,7 @@ describe('the answer', () => {
     expect(hidden(NaN)).toBe('Change one thing, and see what the model does instead.');
   });
 
-  it('says that the first token matters where that is so and the one head hardly does', () => {
+  it('says that the first token matters where ablating the one head changes little', () => {
     const matters = (rise: number, hidden?: number) => {
       const frame = frameOf({}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
       return answerOf(choiceOf('effects', [frame]), frame, at, defaults, hidden);
@@ -203,7 +203,7 @@ describe('the answer', () => {
     expect(togetherWords(frameOf(), 2, NaN)).toBe('');
   });
 
-  it('has no symbols, and is the question of a picture that has no answer', () => {
+  it('has no symbols; a picture without an answer shows its question', () => {
     expect(said('valley')).toBe('In which layers do all hidden states point in few directions?');
     for (const { tabs } of QUESTIONS)
       for (const view of tabs.flatMap((one) => one.views)) {
@@ -213,7 +213,7 @@ describe('the answer', () => {
       }
   });
 
-  it('names the first token, in full where it is a marker', () => {
+  it('names the first token, with an explanation if it is a marker', () => {
     expect(firstInFull(frameOf())).toBe('<s> is a marker that begins every text');
     const plain = frameOf().tokens.map((one) => ({ ...one, special: false }));
     expect(firstInFull(frameOf({ tokens: plain }))).toBe('the first token is “<s>”');

@@ -57,7 +57,7 @@ function modelOf(
 const promptsOf = (...ids: number[][]) => ({ ids }) as unknown as Prompts;
 
 describe('averages over prompts', () => {
-  it('are means and deviations with n - 1, and keep each prompt’s number', async () => {
+  it('have means and deviations with n - 1, and keep the number of each prompt', async () => {
     const { opened } = modelOf((_, ids) => [ids[0]!]);
     const prompts = promptsOf([1, 0], [2, 0], [6, 0]);
     const [found] = await averages(
@@ -92,7 +92,7 @@ describe('averages over prompts', () => {
     ]);
   });
 
-  it('have no deviation of one prompt, and what is undefined is NaN', async () => {
+  it('have no deviation for one prompt; undefined values are NaN', async () => {
     const { opened } = modelOf(() => [4, NaN]);
     const [found] = await averages(
       opened,
@@ -105,7 +105,7 @@ describe('averages over prompts', () => {
     expect(found!.spread.loss_mean![0]).toBeNaN();
   });
 
-  it('of everything leave out what is of one head, and what compares runs where none is edited', async () => {
+  it('omit numbers of one head, and comparisons where no run is edited', async () => {
     const { opened, asked } = modelOf(() => [1]);
     const all = (edits: { kind: string }[]) =>
       allAverages(describe_, opened, promptsOf([1, 2]), { edits: edits as never, eps: 0.3 }, watch);
@@ -124,7 +124,7 @@ describe('averages over prompts', () => {
     expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'alpha_uniform']);
   });
 
-  it('say how far they are, and how many prompts a second all workers read', async () => {
+  it('report the progress, and the prompts per second of all workers together', async () => {
     // A prompt takes as many milliseconds as its first token; the clock starts anywhere.
     let now = 7;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
@@ -155,7 +155,7 @@ describe('losses with a window whose tokens are run again', () => {
   // The loss of a token in a piece: which token it is and how many are before it, NaN for the first.
   const answer = (_: string, ids: readonly number[]) => ids.map((id, t) => (t ? 10 * id + t : NaN));
 
-  it('predict each token from the window before it, and the first ones together', async () => {
+  it('predict each token from the window before it, and the first tokens together', async () => {
     const { opened, asked } = modelOf(answer);
     const found = await recomputed(
       opened,
@@ -176,7 +176,7 @@ describe('losses with a window whose tokens are run again', () => {
     expect(found.perPrompt.loss_mean).toEqual([(21 + 32 + 42 + 52 + 62) / 5]);
   });
 
-  it('are means over the prompts, position by position', async () => {
+  it('are averaged over the prompts position by position', async () => {
     const { opened } = modelOf(answer);
     const found = await recomputed(
       opened,
@@ -196,15 +196,15 @@ describe('losses with a window whose tokens are run again', () => {
     expect(found.spread.loss_mean![0]).toBeCloseTo(Math.sqrt(450), 5);
   });
 
-  it('of a window as long as the text are those of one run', async () => {
+  it('equal those of one run when the window is as long as the text', async () => {
     const { opened, asked } = modelOf(answer);
     await recomputed(opened, promptsOf([1, 2, 3]), 9, { edits: [], eps: 0.3 }, watch);
     expect(asked.map(({ ids }) => ids)).toEqual([[1, 2, 3]]);
   });
 });
 
-describe('what one prompt says in one number', () => {
-  it('is the first of a ratio, the mean row sum and the mean value ratio, prompt after prompt', () => {
+describe('the single number of a prompt', () => {
+  it('is the first value of a ratio, the mean row sum or the mean value ratio', () => {
     const each: Record<string, number[]> = {};
     const said = {
       sink_ratio: tensor([3], [0.5, 0.1, 0.2]),

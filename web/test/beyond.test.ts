@@ -106,7 +106,7 @@ describe('the parts of a logit', () => {
   });
 });
 
-it('a tag is given for the chosen head, for the strongest, and beside chance', () => {
+it('the tag is given for the chosen head, for the strongest one, and beside chance', () => {
   const shares = tensor([2, 2], [0.5, 0.25, 0.125, 1]);
   const frame = (...stream: number[]) =>
     frameOf({}, { tag_share: shares, tag_stream: tensor([2, 2], stream) });
@@ -172,7 +172,7 @@ describe('secondary sinks', () => {
     expect(secondary.says(both, at)).toMatch(/^2 secondary sinks: token 2 .*; token 6 /);
   });
 
-  it('are said to be none where no key receives five times uniform attention', () => {
+  it('are reported as absent where no key receives five times uniform attention', () => {
     const few = alphas.map((x) => Math.min(x, 0.5));
     expect(secondary.says(frame(few), at)).toMatch(
       /^No secondary sink: after the first, token 2 “a” receives most, at most 5.0 times/,

@@ -9,7 +9,7 @@ import { frameOf, tensor } from './fixture';
 const upTo = (most: number) => (line: string) => line.length <= most;
 
 describe('the picture to share', () => {
-  it('breaks a sentence between words, and none is lost', () => {
+  it('breaks a sentence between words without losing any', () => {
     const text = 'The old man sat at the door and looked over the water.';
     const lines = linesOf(text, 9, upTo(20));
     expect(lines.every((line) => line.length <= 20)).toBe(true);
@@ -66,7 +66,7 @@ describe('the content of the picture', () => {
     return { card, texts, lines: texts.map(([line]) => line), images, pixels, context };
   }
 
-  it('is the text, the share, the finding, its conditions, the map and the link, each in its place', () => {
+  it('puts text, share, finding, conditions, map and link in their places', () => {
     const own = frame('word '.repeat(20).trim());
     const { card, texts, lines, images, pixels, context } = drawn(own);
     expect([card.width, card.height]).toEqual([1200, 630]);
@@ -93,7 +93,7 @@ describe('the content of the picture', () => {
     expect(pixels).toEqual([all, hidden, hidden, half, half, hidden, quarter, quarter, half]);
   });
 
-  it('has five lines of a long text, two of conditions, and no long link', () => {
+  it('has at most five lines of text and two of conditions, and shortens the link', () => {
     const title = 'word '.repeat(40).trim();
     const own = frame('word '.repeat(200), { title });
     const { texts, lines } = drawn(own, `${link}${'a'.repeat(70)}`);
@@ -108,7 +108,7 @@ describe('the content of the picture', () => {
     expect(drawn(own, fits).lines.at(-1)).toBe(`Sinkscope 1.2.3 · ${fits}`);
   });
 
-  it('has no map of means, and is a file, or an error where the browser makes none', async () => {
+  it('has no map for means, and gives a file, or an error where the browser makes none', async () => {
     const own = frame('A text.', { pooled: 2 });
     expect(drawn(own).images).toEqual([]);
     const make = vi.spyOn(HTMLCanvasElement.prototype, 'toBlob');

@@ -142,7 +142,7 @@ describe('lines', () => {
     expect(drawn([line([NaN])]).paths).toEqual(['M0,0']);
   });
 
-  it('have error bars on a logarithmic axis, down to its end where they reach 0', () => {
+  it('have error bars on a logarithmic axis, cut at its end where they reach 0', () => {
     const { marks } = drawn([line([1, 10, 50], { spread: [0, 10, 50] })], { log: true });
     const [low, middle, high] = marks('.spread', 'y1', 'y2');
     expect(low).toEqual([144, 144]);
@@ -158,14 +158,14 @@ describe('lines', () => {
     expect(some![1]).toBeCloseTo(144 - 122 * Math.log10(1.9));
   });
 
-  it('begin at the first place that is given, or at places of their own', () => {
+  it('begin at the first given place, or at places of their own', () => {
     expect(drawn([line([0, 4])], { from: 5 }).xTicks[0]).toBe('5');
     const { paths, xTicks } = drawn([line([0, 4, 2], { places: [0, 1, 4] })]);
     expect(paths).toEqual(['M46.0,144.0L117.0,22.0L330.0,83.0']);
     expect(xTicks).toEqual(['0', '1', '2', '3', '4']);
   });
 
-  it('have no dots where there are forty values, or none are wanted', () => {
+  it('have no dots with forty values or more, or on request', () => {
     const dots = (count: number, more?: Partial<ChartData>) =>
       drawn([line(Array.from({ length: count }, (_, i) => i))], more).marks('circle').length;
     expect([dots(39), dots(40), dots(3, { dots: false }), dots(3, { dots: true })]).toEqual([
@@ -176,7 +176,7 @@ describe('lines', () => {
     expect(drawn(many).marks('circle')).toHaveLength(0);
   });
 
-  it('that are faint are thinner and named last; those that differ in their dashes show them', () => {
+  it('are thinner and listed last if faint; the legend shows dashes where lines differ in them', () => {
     const plain = drawn([line([1, 2], { name: 'weak', faint: true }), line([2, 1])]);
     expect(plain.marks('circle.faint', 'r')).toEqual([[1.6], [1.6]]);
     expect(plain.root.querySelectorAll('path.line.faint')).toHaveLength(1);
@@ -200,7 +200,7 @@ describe('lines', () => {
     expect(names(drawn([line([1]), line([2], { color: '--other' })]))).toEqual(['a', 'a']);
   });
 
-  it('have a band between the values of others, which the axis has room for', () => {
+  it('have a band over the range of other values, which the axis includes', () => {
     const band = { low: [1, 1, NaN], high: [2, 4, 3] };
     const { root, yTicks, marks } = drawn([line([1, 2, 3], { band })]);
     expect(root.querySelector('path.band')!.getAttribute('d')).toBe(
@@ -227,7 +227,7 @@ describe('lines', () => {
 });
 
 describe('bars', () => {
-  it('are side by side on 0, with three quarters of their room each', () => {
+  it('stand side by side on 0 and take three quarters of their room', () => {
     // Half a bar and a bit on both sides: 284 pixels for 3.2 places of 88.75.
     const { marks } = drawn([line([2, 4, -4])], { kind: 'bars' });
     expect(marks('rect', 'x', 'width', 'y', 'height')).toEqual([
@@ -246,14 +246,14 @@ describe('bars', () => {
     expect(paths).toHaveLength(1);
   });
 
-  it('are keyed without dashes', () => {
+  it('have legend entries without dashes', () => {
     const { root } = drawn([line([1]), line([1], { dash: '2,2' })], { kind: 'bars' });
     expect(root.querySelector('.sample')).toBeNull();
   });
 });
 
 describe('axes', () => {
-  it('begin at 0, below it where values are, and near the values where that is asked for', () => {
+  it('begin at 0, below it for negative values, and near the values on request', () => {
     expect(drawn([line([2, 4])]).yTicks[0]).toBe('0');
     expect(drawn([line([-2, 4])]).yTicks[0]).toBe('−2');
     // A value slightly below 0 is drawn below the axis.
@@ -266,7 +266,7 @@ describe('axes', () => {
     expect(drawn([line([0, 0])]).yTicks.at(-1)).toBe('1');
   });
 
-  it('say values that are near one another apart, and no rounding of sums', () => {
+  it('give near values different labels, and hide the rounding of sums', () => {
     for (const [values, more] of [
       [[1.001, 1.004], {}],
       [[0.5001, 0.5004], { percent: true }],
@@ -280,12 +280,12 @@ describe('axes', () => {
     }
   });
 
-  it('reach at least as far as they are asked to', () => {
+  it('include the requested range', () => {
     expect(drawn([line([1, 2])], { domain: [0, 8] }).yTicks.at(-1)).toBe('8');
     expect(drawn([line([1, 12])], { domain: [0, 8] }).yTicks.at(-1)).toBe('12');
   });
 
-  it('are there without any value', () => {
+  it('are drawn even without values', () => {
     expect(drawn([line([])]).yTicks).toEqual(['0', '0.2', '0.4', '0.6', '0.8', '1']);
     expect(drawn([line([])], { log: true }).yTicks).toContain('0.1');
     expect(drawn([line([])]).xTicks).toEqual(['0', '1']);
@@ -301,7 +301,7 @@ describe('axes', () => {
     expect(drawn([line([1], { places: [100_000] })], { steps: true }).xTicks.at(-1)).toBe('100k');
   });
 
-  it('of lengths that double have a tick for each, evenly spaced', () => {
+  it('have a tick at each length where lengths double, evenly spaced', () => {
     const { xTicks, marks } = drawn([line([1, 2, 3], { places: [16, 64, 1024] })], {
       doubling: true,
     });
@@ -309,7 +309,7 @@ describe('axes', () => {
     expect(marks('circle', 'cx').flat()).toEqual([46, 140.7, 330]);
   });
 
-  it('have a tick for each whole place, or for every tenth of many', () => {
+  it('have a tick at each integer place, or at every tenth of many', () => {
     expect(drawn([line([1, 2])]).xTicks).toEqual(['0', '1']);
     const { xTicks } = drawn([line(Array.from({ length: 100 }, (_, i) => i))]);
     expect(xTicks).toEqual(['0', '10', '20', '30', '40', '50', '60', '70', '80', '90']);
@@ -322,7 +322,7 @@ describe('axes', () => {
     ]);
   });
 
-  it('say their numbers as short as they can be', () => {
+  it('write numbers in their shortest form', () => {
     expect(drawn([line([0, 0.4])], { percent: true }).yTicks).toContain('20%');
     expect(drawn([line([0, 4000])]).yTicks).toEqual(['0', '1k', '2k', '3k', '4k']);
     expect(drawn([line([0, 40_000])]).yTicks.at(-1)).toBe('4e+4');
@@ -347,8 +347,8 @@ describe('axes', () => {
   });
 });
 
-describe('a chart whose place changes its width', () => {
-  it('is drawn again as wide, once for each width, and not narrower than can be read', () => {
+describe('a chart in a place of changing width', () => {
+  it('is redrawn once for each width, but not narrower than is readable', () => {
     const { root } = drawn([line([0, 1, 4])]);
     let drawings = 0;
     drawChart(root, {
@@ -437,7 +437,7 @@ describe('a rose', () => {
 });
 
 describe('a cursor', () => {
-  it('is drawn at its place, its words on the side that has room', () => {
+  it('is drawn at its place, with its label on the side that has room', () => {
     const words = (cursor: number) => {
       const { root, marks } = drawn([line([0, 1, 4])], { cursor, cursorWords: 'here' });
       const text = [...root.querySelectorAll('text')].find((one) => one.textContent === 'here');
@@ -469,7 +469,7 @@ describe('a reader', () => {
     expect(drawn([line([1])]).root.querySelector('.choosable')).toBeNull();
   });
 
-  it('hears what the chart shows', () => {
+  it('hears a description of the chart', () => {
     const picture = drawn([line([1])]).root.querySelector('svg')!;
     expect([picture.getAttribute('role'), picture.getAttribute('aria-label')]).toEqual([
       'img',

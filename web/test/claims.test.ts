@@ -45,13 +45,13 @@ describe('the sentence about a drawn map', () => {
     return { T, map: mapOf(T, pull, sum, draw) };
   });
 
-  it('counts a token that gives more than half, and none that gives half', () => {
+  it('counts tokens that give more than half, not those that give exactly half', () => {
     const column = (own: number) => columnOf([1, NaN, NaN, own, 1 - own, NaN, own, 0, 1 - own], 3);
     expect([column(0.5).strong, column(0.5625).strong]).toEqual([0, 2]);
     expect(column(0.5)).toMatchObject({ rows: 2, mean: 0.5, given: 2 / 3, rowSum: 1 });
   });
 
-  it('holds in the cells of the picture, on any map', () => {
+  it('agrees with the cells of the picture on any map', () => {
     const seen = new Set<string>();
     for (const { T, map } of cases) {
       // Counts again, cell by cell.
@@ -76,7 +76,7 @@ describe('the sentence about a drawn map', () => {
     ]);
   });
 
-  it('follows the picture and not the metrics beside it', () => {
+  it('agrees with the picture where the metrics differ from it', () => {
     for (const { T, map } of cases) {
       const said = [0, 0.3, 1].map((alpha) => remarkOf(claimOf(drawn(map, T, alpha), at))!.text);
       expect(new Set(said).size).toBe(1);
@@ -135,7 +135,7 @@ describe('the number of a claim', () => {
     }
   });
 
-  it('is a share of the row where the reader normalizes rows, of the same head', () => {
+  it('is a share of the row where the page normalizes rows', () => {
     const map = mapOf(9, 3, 0.02, draw);
     const frame = drawn(map, 9, 0.9, false);
     const shares = sharesOf(map, 9);
@@ -145,7 +145,7 @@ describe('the number of a claim', () => {
     expect(given).toBeCloseTo(mean, 5);
   });
 
-  it('is that of all prompts where there are several, and that of the metric without the head’s map', () => {
+  it('is averaged over several prompts, and taken from the metric without the head’s map', () => {
     const frame = drawn(mapOf(9, 3, 1, draw), 9, 0.75);
     expect(claimOf({ ...frame, sequences: 5 }, at).given).toBe(0.75);
     expect(claimOf(frame, { layer: 0, head: 1 })).toMatchObject({ given: 0.75, kind: undefined });
@@ -179,7 +179,7 @@ describe('the sentence of the first screen', () => {
     return [lead([own], [claimOf(own, at)]), claimOf(own, at).kind] as const;
   };
 
-  it('says what the column shows, at every length, and no number', () => {
+  it('describes the column at every length, without numbers', () => {
     const answers = { all: /^Almost every token/, many: /^Many tokens/, weak: /^The first token/ };
     for (let T = 2; T <= 64; T++) {
       const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;

@@ -492,7 +492,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
     },
   );
 
-  it('the words of a map are of the head that it shows, while another one is read', async () => {
+  it('the words of a map describe the shown head while another one is read', async () => {
     const state = { prompt: TEXTS[0]![0], layer: 3, head: 3 };
     const [frame] = await page.framesOf([subjects.softmax], state, READ);
     forgetPlots();
@@ -505,7 +505,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
     room.scope.end();
   });
 
-  it('every kind of claim was made on some of them', () => {
+  it('every kind of claim occurs in the samples', () => {
     expect([...seen].sort()).toEqual(Object.keys({ ...CLAIMS, ...OF_MODELS }).sort());
   });
 });

@@ -34,4 +34,4 @@ it.each(seen)('claim %s is seen in a room, view and models that exist', (_, link
   if (names.includes('bench')) expect(state.room).toBe('purpose');
 });
 
-it('most claims can be seen', () => expect(seen.length).toBeGreaterThan(30));
+it('most claims are visible', () => expect(seen.length).toBeGreaterThan(30));

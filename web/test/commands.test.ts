@@ -72,7 +72,7 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
     expect(() => readFileSync(join(root, 'broken'))).toThrow('ENOENT');
   });
 
-  it('of a file that begins with a dash names a file', () => {
+  it('a file that begins with a dash is named as a file', () => {
     const { question } = frameOf();
     const file = { name: '-mine.txt', splitting: 'lines' };
     const line = commandOf(
@@ -86,22 +86,30 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
     expect(inShell(recording).stderr).toMatch(/^sinkscope: \.\/-a b\.safetensors: expected a file/);
   });
 
-  it('of a lab names settings that the command line has', { timeout: 120_000 }, () => {
-    const tables = JSON.parse(
-      execFileSync('sh', ['-c', 'sinkscope describe --json'], { cwd: root, env, encoding: 'utf8' }),
-    ) as Describe;
-    const own = JSON.parse(
-      readFileSync(join(root, 'wasm/sinkscope.describe.json'), 'utf8'),
-    ) as Describe;
-    const cards = JSON.parse(readFileSync(join(zoo, 'index.json'), 'utf8')) as Card[];
-    const rows = tablesOf({ ...tables, training: own.training } as Describe, cards);
-    const presets = [...fromScratch, ...fineTune].flatMap(({ left, right }) => [left, right]);
-    const links = [...presets, '', 'first:any', 'from:softmax,at:1000,text:own,first:fixed'];
-    for (const link of new Set(links)) {
-      const line = labCommandOf(readSettings(link, rows).settings, rows);
-      // If the last option is refused, all words before it were parsed.
-      const { stderr } = inShell(line, '--every 0');
-      expect(stderr, line).toBe('sinkscope: --every: expected a whole number above 0, got "0"\n');
-    }
-  });
+  it(
+    'the command of a lab has only settings that the command line knows',
+    { timeout: 120_000 },
+    () => {
+      const tables = JSON.parse(
+        execFileSync('sh', ['-c', 'sinkscope describe --json'], {
+          cwd: root,
+          env,
+          encoding: 'utf8',
+        }),
+      ) as Describe;
+      const own = JSON.parse(
+        readFileSync(join(root, 'wasm/sinkscope.describe.json'), 'utf8'),
+      ) as Describe;
+      const cards = JSON.parse(readFileSync(join(zoo, 'index.json'), 'utf8')) as Card[];
+      const rows = tablesOf({ ...tables, training: own.training } as Describe, cards);
+      const presets = [...fromScratch, ...fineTune].flatMap(({ left, right }) => [left, right]);
+      const links = [...presets, '', 'first:any', 'from:softmax,at:1000,text:own,first:fixed'];
+      for (const link of new Set(links)) {
+        const line = labCommandOf(readSettings(link, rows).settings, rows);
+        // If the last option is refused, all words before it were parsed.
+        const { stderr } = inShell(line, '--every 0');
+        expect(stderr, line).toBe('sinkscope: --every: expected a whole number above 0, got "0"\n');
+      }
+    },
+  );
 });

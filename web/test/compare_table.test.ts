@@ -211,7 +211,7 @@ describe('the table', () => {
     expect(text(table([b], { name: 'loss', descending: false }).headings[5])).toBe('loss▴');
   });
 
-  it('has what papers report below, by paper, where they report a number', () => {
+  it('shows below what papers report, by paper', () => {
     const reported: ReportedRow[] = [
       { title: 'Low', sink_1: 12.25, where: 'Paper A' },
       { title: 'High', sink_1: 90, loss: 3.5, where: 'Paper A' },
@@ -296,7 +296,7 @@ describe('the scatter', () => {
     );
   });
 
-  it('has room for one model, for negative numbers, and says sizes shortly', () => {
+  it('has room for one model and for negative numbers, and writes sizes in short', () => {
     const one = drawn([point(-0.2, 4)], [], 'size');
     expect(one.marks('circle', 'cx')).toEqual([[338]]);
     expect(one.texts('end')[0]).toBe('−0.2');
@@ -314,7 +314,7 @@ describe('the scatter', () => {
     expect(drawn([point(NaN, 1)], [], 'loss').root.querySelector('svg')).toBeNull();
   });
 
-  it('is of the models that are shown, and of all long runs where a reader asks for them', async () => {
+  it('shows the models on the page, and all long runs on request', async () => {
     const zoo = `${import.meta.dirname}/../../models/zoo/`;
     servesZoo();
     const cards = [
@@ -371,7 +371,7 @@ describe('the scatter', () => {
     vi.unstubAllGlobals();
   }, 40_000);
 
-  it('says how the numbers go together, from four points on', () => {
+  it('gives the correlation of the numbers from four points on', () => {
     const four = [point(0.1, 1), point(0.2, 2), point(0.3, 3), point(0.4, 4)];
     expect(scatterWords(four, 'ratio')).toMatch(
       /is 1\.00\..*Of 4 with a sink \(α₁ at least 0\.1 above/,

@@ -50,7 +50,7 @@ describe('what is shown', () => {
     return shownOf({ engine: signal({ queue }) } as unknown as Context, subjects);
   };
 
-  it('has a frame, or why there is none, of each subject in its order', () => {
+  it('has a frame for each subject in order, or the reason for its absence', () => {
     const own = frame();
     expect(
       shown(
@@ -70,7 +70,7 @@ describe('what is shown', () => {
     ]);
   });
 
-  it('has beside an intervention the frame without it, the same object each time', () => {
+  it('pairs an edited frame with its unedited one, the same object each time', () => {
     const [edited, base] = [frame([{ kind: 'silence' }]), frame()];
     const entries: [string, object][] = [
       ['a~silence(1,0)', { frame: edited }],
@@ -85,7 +85,7 @@ describe('what is shown', () => {
     expect(of([entries[0]!])[0]).toBe(edited);
   });
 
-  it('is asked for with the frames that views compare it with', () => {
+  it('is requested with the frames that views compare it with', () => {
     const ask = vi.fn();
     const state = signal({ ...defaults, shown: ['a~silence(1,0)', 'b'], layer: 1, head: 2 });
     const context = { state, engine: signal({ queue: { ask }, file: signal(0) }) };
@@ -117,7 +117,7 @@ describe('what is shown', () => {
   });
 });
 
-test('a view can be drawn of a frame that has what it reads and the model has', () => {
+test('a view fits a frame that has what it reads, of a model that has the parts', () => {
   const fields = [
     { name: 'router', needs: 'E' },
     { name: 'q', needs: null },

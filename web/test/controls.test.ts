@@ -52,7 +52,7 @@ describe('a number', () => {
     };
   };
 
-  it('stays within its bounds, whole where it is counted, and its default where it is none', () => {
+  it('stays within its bounds, is whole if it counts, and takes its default if invalid', () => {
     const { enter, all } = field('T', 512);
     expect([enter('7'), enter('0'), enter('513'), enter('2.6'), enter(''), enter('x')]).toEqual([
       ['7', 7],
@@ -72,7 +72,7 @@ describe('a number', () => {
 });
 
 describe('choices', () => {
-  it('are a menu or a row of buttons, with the present one marked', () => {
+  it('are a menu or a row of buttons with the present one marked', () => {
     const pick = vi.fn();
     const options = [
       ['a', 'One'],
@@ -114,8 +114,8 @@ describe('choices', () => {
   });
 });
 
-describe('what a room says first', () => {
-  it('is its title and its finding, unless an embed hides that', () => {
+describe('the top of a room', () => {
+  it('has its title and its finding, unless an embed hides them', () => {
     const { all, text } = shown(opening('Explore', 'A head has a sink.', as(context())));
     expect([text('h1'), text('.lead'), all('.lead')[0]!.hidden]).toEqual([
       'Explore',
@@ -135,7 +135,7 @@ describe('the list of subjects', () => {
     { subject: 'sigmoid@4', frame: frameOf({ title: 'Sigmoid' }) },
   ];
 
-  it('names each, removes all but the last, and adds up to six', () => {
+  it('names each subject, removes all but the last, and adds up to six', () => {
     const own = context();
     const show = vi.fn();
     const list = (all = two) => shown(subjectList('Models', all, as(own), show));
@@ -173,7 +173,7 @@ describe('the list of subjects', () => {
     expect(named.texts('.subject')).toEqual(['0: Softmax model ✕', '1: Sigmoid ✕']);
   });
 
-  it('names what is not open yet by its id', () => {
+  it('names models that are not open yet by their ids', () => {
     const own = context();
     const name = (subject: string) => nameOf({ subject }, as(own));
     expect([name('softmax@40'), name('hub:a/b'), name('?!')]).toEqual([
@@ -185,7 +185,7 @@ describe('the list of subjects', () => {
 });
 
 describe('the text and its file', () => {
-  it('are taken as the reader types, also by an experiment', () => {
+  it('are read as the reader types, also by an experiment', () => {
     const own = context();
     shown(textField(as(own), 3)).enter('textarea', 'Some words', 'input');
     shown(textField(as(own), 3, 'from')).enter('textarea', 'Others', 'input');
@@ -200,7 +200,7 @@ describe('the text and its file', () => {
     ]).toEqual(['Others', '5']);
   });
 
-  it('of a file say how it is split, and let that be changed', async () => {
+  it('of a file name the way it is split, which the reader can change', async () => {
     const own = context();
     expect(shown(fileField(as(own))).text('.hint')).toMatch(/^UTF-8: one prompt per line/);
     const known = { name: 'my.txt', text: 'a\nb\nc', splitting: 'lines' };
@@ -228,7 +228,7 @@ describe('the start of a text', () => {
       .all<HTMLOptionElement>('option')
       .map((one) => `${one.value}|${one.textContent}${one.hasAttribute('selected') ? '*' : ''}`);
 
-  it('offers what the tokenizers have', () => {
+  it('offers the start tokens of the tokenizers', () => {
     expect(options('', frame())).toEqual([
       ...['|the tokenizer’s default: <s>*', 'none|none', '</s>|</s>'],
     ]);
@@ -249,7 +249,7 @@ describe('the start of a text', () => {
     );
   });
 
-  it('is named, and removed or added by one press', () => {
+  it('is named, and is removed or added with one press', () => {
     const press = (change: object) => {
       const own = context();
       const { text, all } = shown(startToken(as(own), [frame(change)]));
@@ -295,7 +295,7 @@ describe('the question', () => {
     return { own, ...shown(askBar(as(own), frames)) };
   };
 
-  it('has the text, its length, the number of prompts, and more on request', () => {
+  it('has the text, its length and the number of prompts, and more on request', () => {
     const { text, texts, enter, own, all, button } = of(
       {},
       frameOf({ architecture: { ...frameOf().architecture, context: 99 } }),
@@ -325,7 +325,7 @@ describe('the question', () => {
     expect(of().all('[aria-label="T ≤"]')[0]!.getAttribute('max')).toBe('8192');
   });
 
-  it('hides what an embed does, and cannot be put to a recording', () => {
+  it('omits what an embed hides, and is absent for a recording', () => {
     expect(
       of({ hide: ['text'] })
         .all('textarea, .segmented')
@@ -353,7 +353,7 @@ describe('the tokens', () => {
     return { own, ...made, chips: made.all('.chip') };
   };
 
-  it('are one tab stop, marked by what they are', () => {
+  it('are one tab stop, with classes by their roles', () => {
     const { chips: all, text } = row({ query: 2 }, frame({ generated: 1, dropped: 5 }));
     expect(
       all.map((one) => [one.textContent, one.tabIndex, one.getAttribute('aria-pressed')]),
@@ -375,7 +375,7 @@ describe('the tokens', () => {
     expect(row().all('.cut')).toHaveLength(0);
   });
 
-  it('are chosen, pointed at, and walked through by the arrow keys', () => {
+  it('can be selected, pointed at, and traversed by the arrow keys', () => {
     const { chips: all, own, all: find } = row({ query: 1 });
     all[2]!.click();
     all[1]!.click();
@@ -400,7 +400,7 @@ describe('the tokens', () => {
     expect(own.point).toHaveBeenLastCalledWith({ query: 2 });
   });
 
-  it('of a long text are lit by the means of their blocks', () => {
+  it('of a long text are shaded by the means of their blocks', () => {
     const head = { layer: 1, head: 0, tensors: { att: tensor([2, 2], [1, 0, 0.75, 0.25]) } };
     const of = frame({ head, pooled: 2 });
     const { root, own, chips: all } = row({}, of);
@@ -412,7 +412,7 @@ describe('the tokens', () => {
     expect(all.map((one) => one.classList.contains('query'))).toEqual([false, false, true, true]);
   });
 
-  it('are lit by how much the token under the pointer attends to them', () => {
+  it('are shaded by their attention to the token under the pointer', () => {
     const head = {
       layer: 1,
       head: 0,
@@ -470,7 +470,7 @@ describe('the tokens', () => {
 });
 
 describe('generating', () => {
-  it('goes on with what can write, and stops', () => {
+  it('continues with models that can generate, and stops', () => {
     const own = context({ temperature: 0.5, topK: 7, seed: 3 });
     const masked = { ...frameOf().architecture, mask: { kind: 'bidirectional' } };
     const frames = [
@@ -506,7 +506,7 @@ describe('generating', () => {
   });
 });
 
-describe('what went wrong', () => {
+describe('a failure', () => {
   const of = (...all: Partial<Shown>[]) => {
     const own = context();
     return {
@@ -520,7 +520,7 @@ describe('what went wrong', () => {
     };
   };
 
-  it('is reported in its place, with a way to mend it', () => {
+  it('is reported in its place, with a way to repair it', () => {
     const { text, button, own } = of({ error: 'no such file' }, { frame: frameOf() });
     expect(text('[role=alert] p')).toBe('Softmax model: no such file. Try again');
     button('Try again').click();
@@ -532,7 +532,7 @@ describe('what went wrong', () => {
     expect(of({ frame: frameOf() }).root.textContent).toBe('');
   });
 
-  it('opens a model that is not here yet', () => {
+  it('offers to open a model that is not open yet', () => {
     const wanted = (subject: string) => {
       const { all, text, own } = of({ subject, error: 'x is not loaded yet.' });
       all('button')[0]!.click();
@@ -544,7 +544,7 @@ describe('what went wrong', () => {
     expect(wanted('hub:known/model')).toEqual(['Try again', undefined, 1]);
   });
 
-  it('is reported once where all lack the same text', () => {
+  it('is reported once if all models lack the same text', () => {
     const error = 'Type a sentence: there is no text yet.';
     const { all, text } = of({ error }, { error, subject: 'b' });
     expect([all('p').length, text('.wanting'), all('button').length]).toEqual([1, error, 0]);

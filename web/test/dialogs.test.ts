@@ -126,7 +126,7 @@ describe('the picker of models', () => {
     };
   };
 
-  it('has the models by what their recipes change, one to six of them chosen', async () => {
+  it('lists the models by what their recipes change, and selects one to six of them', async () => {
     const { texts, boxes, tick, text, state, dialog, click } = await open({ shown: ['softmax'] });
     expect(texts('legend')).toEqual([
       ...['trained for this page', 'operation', 'from Hugging Face', 'recordings'],
@@ -157,7 +157,7 @@ describe('the picker of models', () => {
     expect(full.boxes().slice(4)).toEqual(['a ✓', 'b ✓', 'c ✓', 'd ✓', 'e ✓']);
   });
 
-  it('adds a checkpoint, another arithmetic, and a counterfactual of the chosen model', async () => {
+  it('adds a checkpoint, another arithmetic or a counterfactual of the chosen model', async () => {
     const { send, enter, all, texts, state } = await open();
     expect(texts('[name=step] option')).toEqual(['0', '4,000']);
     enter('[name=step]', '4000');
@@ -173,7 +173,7 @@ describe('the picker of models', () => {
     expect(send('Add counterfactual')).toBe('softmax~sigmoid');
   });
 
-  it('has the parameters of a counterfactual, and leaves out those that are standard', async () => {
+  it('has the parameters of a counterfactual, and omits those with standard values', async () => {
     const { send, enter, all, state } = await open({ shown: ['sigmoid'] });
     enter('[name=edit]', 'power');
     const [p] = all<HTMLInputElement>('[name=p]');
@@ -211,7 +211,7 @@ describe('the picker of models', () => {
     expect(send('Add counterfactual')).toMatch(/^sigmoid~evict/);
   });
 
-  it('calls a counterfactual by its name as long as its meaning is on its way', async () => {
+  it('names a counterfactual by its name until its description is loaded', async () => {
     let arrive = (_: typeof texts_) => {};
     const { texts, all, enter } = await open({}, () => new Promise((done) => (arrive = done)));
     expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict']);
@@ -223,7 +223,7 @@ describe('the picker of models', () => {
     expect(all('[name=p]')[0]!.title).toBe('The exponent.');
   });
 
-  it('leads to a model that is not in it', async () => {
+  it('leads to models that it does not list', async () => {
     const { click, calls } = await open();
     click('Open another model …');
     expect(calls.open).toHaveBeenCalledWith();
@@ -246,7 +246,7 @@ describe('the code to embed a figure', () => {
   };
   const stateIn = (hash: string) => parseHash(new URL(hash).hash).state;
 
-  it('is of the view in the state of its figure, for each host that takes it', () => {
+  it('embeds the view with the state of its figure, for each host that takes it', () => {
     const { text, code, frame, enter, texts, dialog } = open({ eps: 0.4 }, { layer: 1, head: 0 });
     expect([text('h2'), dialog.getAttribute('aria-label')]).toEqual([
       'Embed: Sink map',
@@ -279,7 +279,7 @@ describe('the code to embed a figure', () => {
     expect(stateIn(code()).theme).toBe('dark');
   });
 
-  it('offers what needs no script of ours where the server lets no other site load it', async () => {
+  it('offers code without our script where the server forbids loading from other sites', async () => {
     vi.useFakeTimers();
     const { texts, code, all } = open();
     const probe = document.querySelector<HTMLIFrameElement>('iframe[sandbox]')!;
@@ -298,7 +298,7 @@ describe('the code to embed a figure', () => {
     expect(probe.isConnected).toBe(false);
   });
 
-  it('offers the element where the probe could load it', async () => {
+  it('offers the element where the probe loads it', async () => {
     vi.useFakeTimers();
     const { texts, all } = open();
     const probe = document.querySelector<HTMLIFrameElement>('iframe[sandbox]')!;
@@ -314,7 +314,7 @@ describe('the code to embed a figure', () => {
     ]);
   });
 
-  it('has the size and the controls that a teacher chooses, and a preview of that size', () => {
+  it('has the size and controls that a teacher chooses, and a preview of that size', () => {
     const { code, all, enter, frame, texts, places } = open();
     expect([frame.style.width, frame.style.height]).toEqual(['calc(100% - 2px)', '520px']);
     enter('[aria-label=size]', '1');
@@ -331,7 +331,7 @@ describe('the code to embed a figure', () => {
     expect(places).toHaveLength(4);
   });
 
-  it('is copied, and the dialog is gone when it is closed', async () => {
+  it('is copied; the dialog disappears when it is closed', async () => {
     const { code, click, calls, dialog } = open();
     click('Copy');
     await turn();
@@ -365,7 +365,7 @@ describe('the header', () => {
     return { open, ...readOf(place) };
   };
 
-  it('leads to the rooms in the present state, and marks the one that is entered', () => {
+  it('links to the rooms in the present state, and marks the entered one', () => {
     const { all, texts } = draw();
     const links = () =>
       all('nav a').map((one) => `${one.getAttribute('aria-current')} ${one.tabIndex}`);
@@ -401,7 +401,7 @@ describe('the header', () => {
     expect(all('.tools')[0]!.hidden).toBe(true);
   });
 
-  it('says the link where it cannot be copied', async () => {
+  it('shows the link where it cannot be copied', async () => {
     vi.stubGlobal('navigator', { clipboard: { writeText: () => Promise.reject(new Error()) } });
     draw().click('Share');
     await turn();
@@ -409,7 +409,7 @@ describe('the header', () => {
   });
 });
 
-describe('after the link was copied', () => {
+describe('after the link is copied', () => {
   const place = (change: Partial<State>, frame = frameOf()) => {
     state.value = { ...defaults, ...change };
     const made = document.body.appendChild(document.createElement('div'));
@@ -425,7 +425,7 @@ describe('after the link was copied', () => {
     return { ...page, ...readOf(made), share };
   };
 
-  it('models of the disk can be named, for readers who have the same files', async () => {
+  it('models of a disk can be named, for readers with the same files', async () => {
     const { text, click, share } = place({ shown: ['softmax', DISK, `${DISK}~sigmoid`] });
     expect(text('.unshared')).toBe('');
     await share();
@@ -452,7 +452,7 @@ describe('after the link was copied', () => {
     expect(alone.text('.unshared')).toBe('');
   });
 
-  it('a picture is offered of what is shown and measured', async () => {
+  it('a picture of what is shown and measured is offered', async () => {
     const offered = async (change: Partial<State>, frame = frameOf()) => {
       const made = place({ shown: ['sigmoid', 'softmax'], at: 1, ...change }, frame);
       await made.share();
@@ -468,7 +468,7 @@ describe('after the link was copied', () => {
     expect(await offered({}, { ...frameOf(), tensors })).toEqual([false, true]);
   });
 
-  it('a picture is handed to what shares pictures, and a reader who stops that has no error', async () => {
+  it('a picture goes to the system’s share dialog; cancelling it is no error', async () => {
     const failed = vi.fn();
     const shareBy = async (name: string) => {
       const share = vi.fn(async () => {
@@ -490,7 +490,7 @@ describe('after the link was copied', () => {
 });
 
 describe('the footer', () => {
-  it('says the version, what arithmetic runs, and how long the last run took', () => {
+  it('shows the version, the arithmetic and the duration of the last run', () => {
     const place = document.body.appendChild(document.createElement('footer'));
     const exact = frameOf({ milliseconds: 12.4 });
     const page = pageOf({}, [exact]);
@@ -528,7 +528,7 @@ describe('messages', () => {
     return { ...readOf(place), at, changes, stop, back };
   };
 
-  it('are notices, which go by themselves, and errors, which stay', () => {
+  it('are notices, which disappear, and errors, which stay', () => {
     vi.useFakeTimers();
     const { text, all } = draw();
     const message = all('.message')[0]!;
@@ -549,7 +549,7 @@ describe('messages', () => {
     expect([message.hidden, message.className]).toEqual([true, 'message']);
   });
 
-  it('stay six seconds each, whatever was said before', () => {
+  it('stay six seconds each, whatever the previous message was', () => {
     vi.useFakeTimers();
     notify('One.');
     vi.advanceTimersByTime(4000);
@@ -560,7 +560,7 @@ describe('messages', () => {
     expect(notices.value).toEqual([]);
   });
 
-  it('have no progress of work that ended before it took time', () => {
+  it('show no progress of work that ended quickly', () => {
     vi.useFakeTimers();
     const { all, at } = draw({ text: 'Measuring', share: 0.5, since: performance.now() });
     vi.advanceTimersByTime(200);
@@ -570,7 +570,7 @@ describe('messages', () => {
     expect(all('.progress')[0]!.hidden).toBe(true);
   });
 
-  it('have progress only of work that takes time, and a way to stop it', () => {
+  it('show progress only of work that takes time, with a button to stop it', () => {
     vi.useFakeTimers();
     const work = { text: 'Measuring', share: 0.5, since: performance.now() };
     const { text, all, click, at, stop, back } = draw(work);
@@ -648,7 +648,7 @@ describe('the address', () => {
     expect(state.value).toMatchObject({ shown: ['sigmoid'], input: 'random' });
   });
 
-  it('is a new one for each picture that a reader opens, so that the way back leads through them', () => {
+  it('has a history entry for each picture that a reader opens', () => {
     vi.useFakeTimers();
     const pushed = vi.spyOn(history, 'pushState');
     const open = (change: Partial<State>) => {
@@ -668,14 +668,14 @@ describe('the address', () => {
     pushed.mockRestore();
   });
 
-  it('is that of the page of a room, for somebody else', () => {
+  it('is that of the room’s page, without the state, for somebody else', () => {
     set({ room: 'start' });
     expect(shared('#x')).toMatch(/^[^#]*\/#x$/);
     set({ room: 'lab' });
     expect(shared('#x')).toMatch(/\/lab\/index\.html#x$/);
   });
 
-  it('names only models and rooms that the page has', () => {
+  it('names only models and rooms of the page', () => {
     const models = { knows: (id: string) => ['softmax', 'sigmoid'].includes(id) } as never;
     const rooms = [{ name: 'start' }, { name: 'explore' }];
     set({ room: 'explore', shown: ['softmax', 'hub:a/b', DISK, 'recording:x.safetensors'] });
@@ -704,7 +704,7 @@ describe('entering a room', () => {
     });
   const ended: string[] = [];
 
-  it('fetches its code once, ends the room before, and stays where the code cannot be had', async () => {
+  it('fetches its code once, ends the previous room, and stays if the code cannot be loaded', async () => {
     const main = document.body.appendChild(document.createElement('main'));
     const [start, explore] = [build('start'), build('explore')];
     const loads = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { differenceLine, differencesOf, placeWords, words } from '../src/rooms/differs';
 
-describe('what differs', () => {
+describe('differences of configs', () => {
   const softmax = { L: 6, norm: 'rms', windows: [null, null], attention: { operation: 'softmax' } };
   const sigmoid = {
     ...softmax,
@@ -9,7 +9,7 @@ describe('what differs', () => {
     new_field: { of_tomorrow: true },
   };
 
-  it('is found at any depth, in fields that no code names', () => {
+  it('are found at any depth, in fields that no code names', () => {
     expect(differencesOf([softmax, sigmoid])).toEqual({
       alike: 3,
       differences: [
@@ -20,7 +20,7 @@ describe('what differs', () => {
     });
   });
 
-  it('is a line', () => {
+  it('are given in a line', () => {
     const wide = { ...softmax, L: 12 };
     expect(differenceLine(differencesOf([softmax, wide, softmax]), { L: 'layers' })).toBe(
       'layers L: 6 | 12 | 6. 3 other settings identical.',
@@ -30,8 +30,11 @@ describe('what differs', () => {
     );
   });
 
-  it('reads well', () => {
+  it('are written as prose', () => {
     expect(words([null, null, 512, 512, null])).toBe('none ×2, 512 ×2, none');
+    expect(words([{ G: 2, K: 8 }, ...[1, 2].map(() => ({ G: 1, K: 14 }))])).toBe(
+      'G 2 K 8, G 1 K 14 ×2',
+    );
     expect([words(null), words(false), words(1449600), words('gelu_tanh'), words([])]).toEqual([
       'none',
       'no',

@@ -98,7 +98,7 @@ describe('attributes', () => {
     ]);
   });
 
-  it('may name a recording, relative to the page, in the place of the models', () => {
+  it('may name a recording, relative to the page, instead of models', () => {
     const own = elementOf({ recording: 'a b.safetensors', shown: 'sigmoid' });
     const id = recordingOf(own)!;
     expect(id).toMatch(/^recording:.*a%20b\.safetensors$/);
@@ -129,7 +129,7 @@ describe('the element', () => {
     return document.body.firstElementChild as Figure;
   };
 
-  it('begins once it is near, follows its attributes, and ends when it is removed', async () => {
+  it('begins near the window, follows its attributes, and ends when it is removed', async () => {
     const own = place();
     see(false);
     await turn();
@@ -174,7 +174,7 @@ describe('the element', () => {
     expect(own.shadowRoot!.querySelector('slot')).not.toBeNull();
   });
 
-  it('has the size of its attributes, by a sheet that no policy of a host refuses', () => {
+  it('takes the size from its attributes, with a style sheet that no policy of a host blocks', () => {
     const own = place('<sink-scope width="360" height="300"></sink-scope>');
     const rules = () =>
       own
@@ -189,7 +189,7 @@ describe('the element', () => {
     expect(own.hasAttribute('style')).toBe(false);
   });
 
-  it('knows whether it holds a picture, and says what kept it from beginning', async () => {
+  it('reports whether it has a picture, and what prevented it from beginning', async () => {
     expect(place().hasAttribute('data-pictured')).toBe(false);
     const own = document.createElement('sink-scope');
     own.append(document.createElement('img'));
@@ -228,7 +228,7 @@ describe('the frames of this site', () => {
     return { say, source };
   };
 
-  it('have the height that they ask for; a message from another window or site changes none', () => {
+  it('have the requested height; a message from another window or site changes nothing', () => {
     const { say, source } = framed();
     const height = (value: unknown) => ({ sinkscope: 'height', height: value });
     expect(say(height(300), 'https://evil.example')).toBe('');
@@ -259,7 +259,7 @@ describe('the frames of this site', () => {
     expect([heard, source.postMessage.mock.calls]).toEqual([['ArrowRight'], []]);
   });
 
-  it('keep their size on a slide, and learn the theme', () => {
+  it('keep their size on a slide, and receive the theme', () => {
     const { say, source } = framed('fixed');
     document.body.style.color = 'white';
     expect(say({ sinkscope: 'height', height: 300 })).toBe('');
@@ -290,7 +290,7 @@ describe('the theme of a host', () => {
     return found;
   };
 
-  it('is that of its letters, and of what is behind them where these are gray', () => {
+  it('follows the color of its text, and its background where the text is gray', () => {
     expect([theme('black'), theme('white'), theme('red'), theme('green')]).toEqual([
       'light',
       'dark',

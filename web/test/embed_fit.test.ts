@@ -78,7 +78,7 @@ beforeEach(() => {
 afterEach(() => vi.restoreAllMocks());
 
 describe('a figure in a box', () => {
-  it('shows all of itself where there is room, and its picture as large as it can be', () => {
+  it('shows everything where there is room, with the largest picture', () => {
     build(1);
     into(600, 650);
     expect([without(), zoom()]).toEqual([[], 1]);
@@ -86,7 +86,7 @@ describe('a figure in a box', () => {
     expect(needed()).toBeGreaterThan(620);
   });
 
-  it('leaves out conditions, then captions, then controls, then the words of the axes', () => {
+  it('omits conditions, then captions, then controls, then the labels of the axes', () => {
     const found = new Set<string>();
     for (let high = 700; high > 150; high -= 10) {
       build(1);
@@ -103,7 +103,7 @@ describe('a figure in a box', () => {
     ]);
   });
 
-  it('has a picture of at least 65% of the smaller side, whatever the box', () => {
+  it('has a picture of at least 65% of the smaller side in any box', () => {
     for (const [wide, high] of [
       ...[
         [280, 240],
@@ -129,7 +129,7 @@ describe('a figure in a box', () => {
       }
   });
 
-  it('shows one subject at a time where they have no room beside each other, and the reader chooses', () => {
+  it('shows one subject at a time where they do not fit side by side, and the reader chooses', () => {
     build(2);
     into(360, 300);
     expect(seen()).toEqual([cells()[0]]);
@@ -152,7 +152,7 @@ describe('a figure in a box', () => {
     expect(zoom()).toBe(1);
   });
 
-  it('gives what it left out when the reader asks for it, and takes it away again', () => {
+  it('shows omitted parts on request, and hides them again', () => {
     build(1);
     into(280, 240);
     const button = room.querySelector<HTMLElement>('.info')!;
@@ -167,7 +167,7 @@ describe('a figure in a box', () => {
     expect([room.dataset.without, room.classList.contains('open')]).toEqual([before, false]);
   });
 
-  it('goes on to the next layout as its words grow, and not back under the reader’s hand', () => {
+  it('changes to the next layout as its text grows, and not back while the reader uses it', () => {
     build(1);
     const { look } = into(560, 560);
     const before = without().length;
@@ -186,7 +186,7 @@ describe('a figure in a box', () => {
     expect(without().length).toBeLessThan(after);
   });
 
-  it('is as high as it needs once its holder follows it, and so is the lab in any box', () => {
+  it('has its full height where the holder follows it, and so has the lab in any box', () => {
     build(1);
     const { end, look } = into(280, 240);
     expect(room.classList.contains('fit')).toBe(true);

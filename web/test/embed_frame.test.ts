@@ -36,8 +36,8 @@ beforeEach(() => {
   vi.stubGlobal('ResizeObserver', Observer);
 });
 
-describe('an embed that is no frame', () => {
-  it('is laid out as its page is', () => {
+describe('an embed outside a frame', () => {
+  it('has the layout of its page', () => {
     vi.stubGlobal('parent', window);
     startFrame(onTheme);
     expect([body.className, observers.length, Object.keys(listeners)]).toEqual(['', 0, []]);
@@ -45,7 +45,7 @@ describe('an embed that is no frame', () => {
 });
 
 describe('an embed in a frame', () => {
-  it('fits into it, and reports its height once for each', () => {
+  it('fits into it, and reports each height once', () => {
     height = 299.2;
     startFrame(onTheme);
     for (const look of observers) look();
@@ -71,7 +71,7 @@ describe('an embed in a frame', () => {
     expect(holder.postMessage.mock.lastCall![0]).toEqual({ sinkscope: 'height', height: 420 });
   });
 
-  it('gives its holder the keys that neither a control nor the map uses', () => {
+  it('forwards the keys that neither a control nor the map uses', () => {
     startFrame(onTheme);
     body.insertAdjacentHTML(
       'beforeend',

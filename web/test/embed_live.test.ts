@@ -124,7 +124,7 @@ async function opened(hash = 'view=sinks&shown=softmax', attributes = {}) {
 }
 
 describe('the engine of a document', () => {
-  it('that cannot be had is reported and said in the figure; the next figure may have more luck', async () => {
+  it('is reported in the figure if it cannot be loaded; the next figure tries again', async () => {
     vi.mocked(createEngine).mockRejectedValue(new Error('no engine'));
     vi.stubGlobal('location', new URL('https://host.example/'));
     const { errors, root } = await opened();
@@ -147,7 +147,7 @@ describe('the engine of a document', () => {
     expect(createEngine).toHaveBeenCalledTimes(1);
   });
 
-  it('keeps a model open as long as one figure shows it', async () => {
+  it('keeps a model open while a figure shows it', async () => {
     const [one, other] = [await opened(), await opened()];
     expect(one.given.models.knows()).toBe('one for all');
     await one.given.release(new Set(['softmax', 'relu']));
@@ -166,7 +166,7 @@ describe('the engine of a document', () => {
     expect(made.released.at(-1)).toEqual([]);
   });
 
-  it('fetches the recording that the host names, and those of this site, and nothing else', async () => {
+  it('fetches only the recordings that the host names and those of this site', async () => {
     const own = idOfAddress(new URL('a.safetensors', document.baseURI));
     const { given } = await opened('', { recording: 'a.safetensors' });
     const near = idOfAddress(new URL('b.safetensors', base));
@@ -181,7 +181,7 @@ describe('the engine of a document', () => {
 });
 
 describe('a figure in its element', () => {
-  it('is built in the shadow, under the style of the page, once for each view', async () => {
+  it('is built in the shadow root with the style of the page, once for each view', async () => {
     const { root, inside, live, room, context } = await opened();
     expect([room().root, inside.firstElementChild]).toEqual([root, root]);
     expect(inside.adoptedStyleSheets).toHaveLength(1);
@@ -201,7 +201,7 @@ describe('a figure in its element', () => {
     expect((await opened()).inside.adoptedStyleSheets[0]).toBe(inside.adoptedStyleSheets[0]);
   });
 
-  it('reports what cannot be read in its attributes, at first and later', async () => {
+  it('reports unreadable attributes, at first and later', async () => {
     const { errors, live, context } = await opened('view=sinks&eps=many');
     expect(errors()).toHaveLength(1);
     live.follow({ state: context().state.value, problems: ['T: expected a number'] });
@@ -225,7 +225,7 @@ describe('a figure in its element', () => {
     expect(context().pointed.value).toEqual({ key: 1 });
   });
 
-  it('opens the page for what it cannot do itself', async () => {
+  it('links to the page for what it lacks', async () => {
     const { context } = await opened('view=sinks&prompt=Hello&eps=0.4');
     const { open, pick, embed, choose, inside, trust, notify, link, facts } = context();
     open();
@@ -290,7 +290,7 @@ describe('a figure in its element', () => {
     expect(runs()).toHaveLength(1);
   });
 
-  it('of the lab or of an experiment says itself that it waits, is built and has ended', async () => {
+  it('reports waiting, built and ended for the lab and experiments', async () => {
     const { host, root, runs, internals, know } = await opened('view=lab');
     know({ softmax: { frame: frameOf() } });
     expect([runs(), host.hasAttribute('data-live')]).toEqual([[], false]);
@@ -326,8 +326,8 @@ describe('a figure in its element', () => {
   });
 });
 
-describe('its theme', () => {
-  it('is its own, else the host’s, and light on paper', async () => {
+describe('the theme of an element', () => {
+  it('is its own, else that of the host, and light on paper', async () => {
     const { host, context, live } = await opened('view=sinks&theme=dark');
     const theme = () => [context().theme.value, host.getAttribute('data-theme')];
     const follow = (change: Partial<State>) =>

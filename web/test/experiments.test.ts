@@ -142,7 +142,7 @@ describe('streaming', () => {
     expect(again.questions.map((one) => one.window)).toEqual([undefined, undefined, undefined, 24]);
   });
 
-  it('says what the first token’s eviction costs, and what keeping it recovers', () => {
+  it('says what evicting the first token costs, and what keeping it recovers', () => {
     const state = { firstKeys: 1, recentKeys: 1 };
     const of = (own: number, kept?: number, title = 'A') =>
       group(
@@ -188,7 +188,7 @@ describe('streaming', () => {
     );
   });
 
-  it('compares caches where a text goes on behind the context', () => {
+  it('compares caches for texts that go on beyond the context', () => {
     const far = { T: 12 };
     const all = (own: number, kept?: number) =>
       group(
@@ -261,7 +261,7 @@ describe('the cache', () => {
       { keeps_first: tensor([2], [first, first]) },
     );
 
-  it('measures the chosen size first, each policy where it makes sense', () => {
+  it('measures the chosen size first, and each policy where it applies', () => {
     const { edits, measures, look } = plan(cache);
     expect(edits.slice(0, 5)).toEqual([
       ...['', '~evict(window,24)', '~evict(first,24,1)', '~evict(h2o,24)', '~evict(tova,24)'],
@@ -295,7 +295,7 @@ describe('the cache', () => {
     ]);
   });
 
-  it('says which policy loses least, which most, and which keeps the first token', () => {
+  it('names the policies that lose least and most, and those that keep the first token', () => {
     const says = (...frames: Frame[]) => cache.says([group('A', ...frames)], stateOf());
     expect(
       says(
@@ -323,7 +323,7 @@ describe('the cache', () => {
     expect(says(...close).text).toBe('');
   });
 
-  it('has KL and kept heads in its table, and KL on request where all is measured', () => {
+  it('has KL and kept heads in its table, and KL as a chart once all is measured', () => {
     const row = evict('h2o', 3, 0.5);
     const groups = [
       group('A', setting(2), {
@@ -454,7 +454,7 @@ describe('fragility', () => {
       super_weight: tensor([2, 6], [3, 5, 0, 0.5, 4, 8, 1, 6, 2, -0.5, 4, -2]),
     });
 
-  it('repeats a word and the start token, or takes one channel or weight and five others', () => {
+  it('repeats a word and the start token, or changes one channel or weight and five others', () => {
     const repeat = plan(fragility, { times: 9 });
     expect(repeat.questions.map(({ input, T, again }) => [input, T, again])).toEqual([
       ...[
@@ -588,7 +588,7 @@ describe('fragility', () => {
     expect([says(text(4)).text, says(copies(3)).text]).toEqual(['', '']);
   });
 
-  it('says what one channel or weight carries beside random ones', () => {
+  it('compares one channel or weight with random ones', () => {
     const clamp = (loss: number, more: object = {}) =>
       setting(loss, { kind: 'clamp_channel', channel: 1, ...more });
     const says = (change: Partial<State>, ...frames: Frame[]) =>
@@ -628,7 +628,7 @@ describe('fragility', () => {
     expect(fragility.says([], stateOf({ perturbation: 'weight' })).text).toBe('');
   });
 
-  it('says whether later tokens need the tag, and what the heads write of it', () => {
+  it('says whether later tokens need the tag, and how much of it the heads write', () => {
     const project = (loss: number, more: object = {}) =>
       setting(loss, { kind: 'project', ...more });
     const random = (loss: number, seed: number) => project(loss, { direction: 'random', seed });
@@ -713,7 +713,7 @@ describe('the command that prints the same numbers', () => {
       '',
     );
 
-  it('names the model, the prompts and what is done to them', () => {
+  it('names the model, the prompts and the edits', () => {
     expect(of({ question: question({ first: 'bos' }) })).toBe(
       `models/zoo/softmax --text 'It’s "a" test' --tokens 3 --sequences 1 --special bos --eps 0.3`,
     );
@@ -738,7 +738,7 @@ describe('the command that prints the same numbers', () => {
     );
   });
 
-  it('says where prompts lie, or names their ids, or says nothing', () => {
+  it('names the file of the prompts or their ids, or is absent', () => {
     const heldout = (T: number) =>
       of({ question: question({ input: 'heldout', T }), sequences: 9 });
     expect(heldout(64)).toContain(

@@ -229,7 +229,7 @@ describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
     texts: TEXTS.filter((_, n) => n % (i ? EXPERIMENTS.length : 2) === i),
   }));
 
-  it.each(cases)('$name says what it measured', async ({ change, texts }) => {
+  it.each(cases)('$name states what it measured', async ({ change, texts }) => {
     const wrong: string[] = [];
     for (const [prompt, own] of texts) {
       const { said, models } = await shown(prompt, { ...change, ...own });

@@ -107,7 +107,7 @@ function figure(
 }
 
 describe('the heading', () => {
-  it('has the question, how to read it, and what can be done with it', () => {
+  it('has the question, a guide for reading, and the actions', () => {
     const { root, text, texts, all } = figure(of(frameOf()));
     expect([
       root.tagName,
@@ -132,7 +132,7 @@ describe('the heading', () => {
     expect(figure([], bare).texts('.how p')).toHaveLength(2);
   });
 
-  it('follows the picture where the room has its own, and is not there where the room says it', () => {
+  it('follows the picture where the room has its own, and is absent where the room has it', () => {
     const order = (look: object) =>
       [...figure([], {}, look).root.children].map(({ className }) => className);
     expect(order({ isMain: true })).toEqual(['cells', 'lacks', 'figure-head']);
@@ -140,7 +140,7 @@ describe('the heading', () => {
     expect(figure([], {}, { isMain: true }).root.classList.contains('main')).toBe(true);
   });
 
-  it('lacks what a link hides, and in an embed what its host does not ask for', () => {
+  it('lacks what a link hides, and in an embed what its host does not request', () => {
     const there = (look: object, change: Partial<State> = {}) => {
       const { all } = figure([], {}, look, change);
       return all('.how, .save, .code')
@@ -158,7 +158,7 @@ describe('the heading', () => {
 });
 
 describe('cells', () => {
-  it('are one for each subject, with its title, its class and what its numbers depend on', () => {
+  it('exist for each subject, with title, class and the conditions of its numbers', () => {
     const { cells, titles, badges, texts, all, one, drawn } = figure(
       of(frameOf(), twin({ class: 'counterfactual' })),
     );
@@ -195,7 +195,7 @@ describe('cells', () => {
     expect(bare.drawn.map(([, { isPlain }]) => isPlain)).toEqual([false, true]);
   });
 
-  it('have the conditions of what the view runs, also in its files', async () => {
+  it('have the conditions of the runs of the view, also in their files', async () => {
     const own = {
       conditions: ({ title }: Frame, { without }: State) =>
         without === 'none'
@@ -213,7 +213,7 @@ describe('cells', () => {
     );
   });
 
-  it('stay with their model through its training, and in the order of the subjects', () => {
+  it('keep the place of their model through its training, in the order of the subjects', () => {
     const at = (step: number) => frameOf({ subject: `softmax@${step}`, title: `at ${step}` });
     const { one, cells } = figure(of(at(40), twin()));
     const [first] = [...document.querySelectorAll('.cell')];
@@ -231,7 +231,7 @@ describe('cells', () => {
     expect(cells()).toEqual(['cell 4 hub:EleutherAI/pythia-14m@step2']);
   });
 
-  it('are grey while they answer the question before, or what they read is on its way', () => {
+  it('are grey while they answer the previous question or wait for numbers', () => {
     const { one, cells, drawn } = figure(of(frameOf()));
     one.update([{ ...of(frameOf())[0]!, isStale: true }]);
     expect(cells()).toEqual(['cell 1 softmax stale']);
@@ -246,7 +246,7 @@ describe('cells', () => {
     expect(figure(of({ ...frameOf(), tensors })).cells()).toEqual([]);
   });
 
-  it('are not there of a frame that has nothing to show, and its recording says what it lacks', () => {
+  it('are absent for a frame without content; a recording names what it lacks', () => {
     const fits = ({ T }: Frame) => T > 2;
     const { one, cells, texts } = figure(of(frameOf(), twin()), { fits });
     one.update(of(frameOf({ T: 2 }), twin()));
@@ -264,7 +264,7 @@ describe('cells', () => {
     ]);
   });
 
-  it('have all settings of a model in one, named by the model', () => {
+  it('combine all settings of a model in one, named by the model', () => {
     const setting = (edit: string, change: Partial<Frame> = {}) =>
       frameOf({
         subject: `softmax${edit}`,
@@ -301,7 +301,7 @@ describe('cells', () => {
     expect(drawn.at(-1)![0]).toBe('Softmax ~x');
   });
 
-  it('have all subjects in one where the view says so', () => {
+  it('combine all subjects in one where the view requests it', () => {
     const { cells, drawn, one, texts } = figure(
       [{ subject: 'gone', isStale: true }, ...of(frameOf(), twin())],
       { isOfAll: true },
@@ -321,7 +321,7 @@ describe('cells', () => {
 });
 
 describe('drawing', () => {
-  it('waits until the figure can be seen, or is printed', () => {
+  it('waits until the figure is visible or printed', () => {
     top = 5000;
     const { drawn, one, scope } = figure(of(frameOf()));
     expect(drawn).toEqual([]);
@@ -353,7 +353,7 @@ describe('drawing', () => {
     ]);
   });
 
-  it('does not draw again with each letter that is typed', () => {
+  it('does not repeat with each typed letter', () => {
     const all = of(frameOf());
     const { drawn, one, state } = figure(all);
     const after = (change: Partial<State>, next = all) => {
@@ -370,14 +370,14 @@ describe('drawing', () => {
     expect(after({ prompt: 'abcde' }, [...all, ...of(twin())])).toBe(6);
   });
 
-  it('is of the head that the reader chose', () => {
+  it('uses the head that the reader chose', () => {
     const { drawn } = figure(of(frameOf()), {}, {}, { layer: 0, head: 1 });
     expect(drawn[0]![1].at).toEqual({ layer: 0, head: 1 });
   });
 });
 
-describe('what leaves the page', () => {
-  it('has the numbers of all that are measured, under their conditions', async () => {
+describe('exports of a figure', () => {
+  it('have the numbers of all measured subjects, under their conditions', async () => {
     const many = frameOf({ sequences: 8, spread: { alpha: new Float32Array(12) } });
     const averaged = figure(of(many, twin({ sequences: 8 })));
     const { name, file } = await averaged.save('CSV');
@@ -412,7 +412,7 @@ describe('what leaves the page', () => {
     ]);
   });
 
-  it('is embedded with what it shows: its subjects once, and the head that they have in common', () => {
+  it('embed what it shows: its subjects once, and the head that they have in common', () => {
     const pinned = (...frames: Frame[]) => {
       const { click, calls, context } = figure(of(...frames));
       click('Embed My view');

@@ -42,7 +42,7 @@ import { frameOf, tensor } from './fixture';
 const nine = Float32Array.from({ length: 9 }, (_, i) => i);
 
 describe('a frame', () => {
-  it('gives one head its own numbers', () => {
+  it('gives a single head its own numbers', () => {
     expect([...ofHead(frameOf().tensors.alpha!, { layer: 1, head: 1 })]).toEqual([
       Math.fround(0.3),
       0,
@@ -79,7 +79,7 @@ describe('a frame', () => {
     expect([0, 1, 2].map((t) => massOfRow(rows, 3, t))).toEqual([1, 0.5, 2]);
   });
 
-  it('has no weight for keys that the head’s cache had lost, and one pair of maps for each tensor', () => {
+  it('has no weight for keys that the head’s cache had evicted, and one pair of maps for each tensor', () => {
     const att = tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]);
     const head = { layer: 1, head: 0, tensors: { att } };
     // The first query without each key: in the third head the first key is gone at the last query.
@@ -101,7 +101,7 @@ describe('a frame', () => {
     ]);
   });
 
-  it('takes a layer by the number that the model gives it, and gives that back', () => {
+  it('selects a layer by the model’s own number, and returns it', () => {
     const frame = frameOf({
       architecture: { ...frameOf().architecture, blocks: 6, layers: [1, 4] },
     });
@@ -125,7 +125,7 @@ describe('a frame', () => {
     ]);
   });
 
-  it('selects the strongest sink where nothing is chosen, and stays inside the model', () => {
+  it('selects the strongest sink by default, and stays inside the model', () => {
     expect(selectedHead(frameOf(), { layer: -1, head: -1 })).toEqual({ layer: 1, head: 0 });
     expect(selectedHead(frameOf(), { layer: 9, head: 1 })).toEqual({ layer: 1, head: 1 });
     expect([...alphaOfKey(frameOf(), 0)].map((x) => x.toFixed(1))).toEqual([
@@ -153,7 +153,7 @@ describe('a frame', () => {
     expect(mean([9, 2, 4], 1)).toBe(3);
   });
 
-  it('counts as keys those that eight queries see, and always the first', () => {
+  it('counts keys that at least eight queries see, and always the first', () => {
     const at = (T: number, kind = 'causal') =>
       keysOf({ T, architecture: { mask: { kind } } as Frame['architecture'] });
     expect([1, 7, 8, 9, 64].map((T) => at(T))).toEqual([1, 1, 1, 2, 57]);
@@ -182,7 +182,7 @@ describe('a frame', () => {
   const massive = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 0.5, 40, 2, 1, 10]);
   const massive_at = tensor([3, 6], [5, 6, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0]);
 
-  it('looks after the layer that is asked for, else where a number is furthest above the median', () => {
+  it('reads the layer after the requested one, else where a number is furthest above the median', () => {
     const frame = frameOf({}, { massive, massive_at });
     expect([0, 1, 9].map((layer) => hiddenLayer(frame, layer))).toEqual([1, 2, 2]);
     expect(hiddenLayer(frame)).toBe(1); // 8 / 0.5, above 40 / 10 and 9 / 3
@@ -191,7 +191,7 @@ describe('a frame', () => {
     expect([hiddenLayer(other), hiddenLayer(other, 0)]).toEqual([2, 1]);
   });
 
-  it('finds the largest number of the stream, of the first layer that has it', () => {
+  it('finds the largest number of the stream, in the first layer that has it', () => {
     expect(massiveOf(frameOf({}, { massive, massive_at }))).toEqual({
       layer: 2,
       channel: 7,
@@ -227,7 +227,7 @@ describe('a frame', () => {
     expect(massiveOf(frameOf({}, { massive: tensor([0, 4], []), massive_at }))).toBeUndefined();
   });
 
-  it('takes the super weight of the layer that writes most, whatever its sign, and its share', () => {
+  it('takes the super weight of the layer that writes most, whatever its sign', () => {
     // Row, column, token, weight, input, output of each layer.
     const super_weight = tensor([2, 6], [1, 2, 0, 1, 1, 3, 4, 5, 6, -2, 3, -8]);
     expect(superWeightOf(frameOf({}, { super_weight }))).toEqual({
@@ -250,7 +250,7 @@ describe('a frame', () => {
 });
 
 describe('words', () => {
-  it('show a dash for what is undefined, and what fixed digits would hide', () => {
+  it('show a dash for an undefined number, and more digits where fixed ones would hide it', () => {
     expect([show(NaN), percent(NaN), show(0.0004), show(0), percent(0.6029)]).toEqual([
       '–',
       '–',
@@ -260,7 +260,7 @@ describe('words', () => {
     ]);
   });
 
-  it('count heads: whole numbers of one prompt, tenths of a mean, and none of next to nothing', () => {
+  it('count heads: integers for one prompt, tenths for a mean, and 0 for tiny means', () => {
     const of = (share: number) => headsWords(frameOf(), share);
     expect([0, 0.25, 1, 0.6025, 0.012, 0.0126].map(of).map((said) => said.split(' of')[0])).toEqual(
       ['none', '1', '4', '2.4', 'none', '0.1'],
@@ -269,7 +269,7 @@ describe('words', () => {
     expect(of(0)).toBe('none of the 4 heads');
   });
 
-  it('make visible what cannot be seen, whatever a vocabulary holds', () => {
+  it('show invisible characters of any vocabulary', () => {
     expect(readable(' a\n\t')).toBe('\u00a0a↵⇥');
     expect(readable('')).toBe('∅');
     expect([readable(' '), readable('  '), readable('  a'), readable(' \n')]).toEqual([
@@ -293,8 +293,8 @@ describe('words', () => {
   });
 });
 
-describe('what may be said of a sink', () => {
-  it('takes as many tokens as uniform attention needs to fall to eps', () => {
+describe('statements about a sink', () => {
+  it('need as many tokens as bring uniform attention to eps', () => {
     const even = (T: number) =>
       Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
     expect(leastTokens(0.3)).toBe(10);
@@ -304,7 +304,7 @@ describe('what may be said of a sink', () => {
     expect(leastTokens(1)).toBe(1);
   });
 
-  it('is by share and by weight where rows need not sum to 1', () => {
+  it('use shares and weights where rows need not sum to 1', () => {
     const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.1 };
     expect(judge({ ...known, normalises: true })).toMatchObject({
       sink: 0.4,
@@ -323,7 +323,7 @@ describe('what may be said of a sink', () => {
     expect(judge({ ...known, even: 0.3001, normalises: true }).conclusive).toBe(false);
   });
 
-  it('is printed beside uniform attention and the mean over all heads', () => {
+  it('give uniform attention and the mean over all heads as well', () => {
     const at = { layer: 1, head: 0 };
     expect(finding(frameOf(), at)).toBe(
       'Head L1H0 gives the start token “<s>” 90% of its attention. The mean over all 4 heads is 42%; uniform attention would give 10%. 2 of the 4 heads give it more than 30%: such a head has an attention sink.',
@@ -334,7 +334,7 @@ describe('what may be said of a sink', () => {
     );
   });
 
-  it('counts no heads where uniform attention alone exceeds eps, and shows the shown head’s share at any length', () => {
+  it('omit the count where uniform attention alone exceeds eps, and give the share of the shown head', () => {
     const short = frameOf({ T: 5 }, { alpha_uniform: tensor([5], [0.457, 0, 0, 0, 0]) });
     const said =
       /Heads are not counted: in a text of 5 tokens, uniform attention alone gives the first one 46%, above ε = 0\.3; 10 tokens suffice\.$/;
@@ -354,7 +354,7 @@ describe('what may be said of a sink', () => {
     }
   });
 
-  it('compares the models with the largest and the smallest sink, and is empty for one model', () => {
+  it('compare the models with the largest and the smallest sink, and are empty for one model', () => {
     const other = frameOf(
       { title: 'Other', class: 'counterfactual' },
       { sink_ratio: tensor([3], [0.25, 0, 0]) },
@@ -371,6 +371,6 @@ describe('what may be said of a sink', () => {
   });
 });
 
-it('a map of more tokens than cells has blocks; the last block may be cut', () => {
+it('give a map of more tokens than cells in blocks; the last block may be cut', () => {
   expect([4, 5, 9, 10].map((T) => pooledSide(T, 4))).toEqual([undefined, 3, 3, 4]);
 });

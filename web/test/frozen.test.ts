@@ -162,7 +162,7 @@ describe.each(releases)('of release %s', (release) => {
     holds(given.join(' '), shows, () => run(given, folder));
 
   describe.each(lessonsOf(release))('$address', ({ address, ids, links, figures }) => {
-    it('is a page, with what links into it name', () => {
+    it('is a page with the anchors of the links to it', () => {
       const now = idsOfCourse().get(address);
       expect(now, 'the page').toBeDefined();
       expect(ids.filter((id) => !now!.includes(id))).toEqual([]);
@@ -224,18 +224,18 @@ describe('a change', () => {
     return changes(shows(values), shows(other));
   };
 
-  it('is the third digit of one value, not the last bit of all', () => {
+  it('is seen in the third digit of one value, not in the last bit of all', () => {
     const bits = new Uint32Array(values.slice().buffer).map((one) => one + 1);
     expect(changed((all) => all.set(new Float32Array(bits.buffer)))).toEqual([]);
     expect(changed((all) => (all[1]! *= 1.001))[0]).toMatch(/^alpha: mean .* is now/);
   });
 
-  it('is two values that change places, and one that is undefined', () => {
+  it('is seen where two values change places, and where one is undefined', () => {
     expect(changed((all) => ([all[3], all[90]] = [all[90]!, all[3]!]))[0]).toMatch(/sum by place/);
     expect(changed((all) => (all[7] = NaN))[0]).toMatch(/undefined 0 is now 1/);
   });
 
-  it('is what is gone and another condition, not what is new', () => {
+  it('is a missing number or another condition, but not a new number', () => {
     const before = shows(values);
     expect(changes(before, { T: before.T! })[0]).toMatch(/^alpha is gone/);
     expect(changes(before, { ...before, beta: [1, 0, 1, 1, 1, 1] })).toEqual([]);

@@ -11,8 +11,8 @@ const massive = {
   massive_at: tensor([3, 3, 2], [0, 0, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0]),
 };
 
-describe('the hand', () => {
-  test('takes hold of what is selected: a key, its value, a head, the largest channel', () => {
+describe('interventions by hand', () => {
+  test('act on the selection: a key, its value, a head, the largest channel', () => {
     const frame = frameOf({}, massive);
     const of = (change: Partial<typeof defaults>) =>
       movesOf(frame, { ...defaults, layer: 1, head: 0, ...change }).map(({ edit }) =>
@@ -39,7 +39,7 @@ describe('the hand', () => {
     expect(of({ channel: 99, query: 1 }).slice(-2)).toEqual(always.slice(-2)); // no such channel
   });
 
-  test('the weight that writes the largest number is zeroed, where one is known', () => {
+  test('zero the weight that writes the largest number, where it is known', () => {
     const super_weight = tensor([2, 6], [3, 5, 0, 0.5, 4, 2, 1, 6, 2, -0.5, 8, -5]);
     const last = (frame: Parameters<typeof movesOf>[0]) => movesOf(frame, defaults).at(-1)!;
     expect(superWeightOf(frameOf({}, { super_weight }))).toMatchObject({ layer: 1, share: 0.8 });
@@ -52,14 +52,14 @@ describe('the hand', () => {
     expect(last(none).edit.name).toBe('silence');
   });
 
-  test('a value is dropped for the heads that share it', () => {
+  test('drop a value for the heads that share it', () => {
     const { architecture } = frameOf();
     const frame = frameOf({ architecture: { ...architecture, H: 2, G: 1 } });
     const at = { ...defaults, layer: 0, head: 1, key: 0, grip: 'head' as const };
     expect(movesOf(frame, at)[1]!.edit.values).toEqual(['0', '0', '0', '0']);
   });
 
-  test('a move is done, and undone by the same move', () => {
+  test('are undone by the same move that makes them', () => {
     const silence = { name: 'silence', values: ['3', '1'] };
     const after = moved('softmax@1400~evict(window,24)', silence);
     expect(after).toBe('softmax@1400~evict(window,24)~silence(3,1)');
@@ -69,7 +69,7 @@ describe('the hand', () => {
   });
 });
 
-describe('what changes', () => {
+describe('the difference of an intervention', () => {
   const before = frameOf({}, { loss_at: tensor([3], [NaN, 2, 1]) });
   const after = frameOf(
     { edits: [{ kind: 'silence' }], base: before },
@@ -90,14 +90,14 @@ describe('what changes', () => {
     );
   });
 
-  test('is nothing beside another text', () => {
+  test('is absent beside another text', () => {
     expect(change.fits!({ ...after, base: { ...before, T: 2 } })).toBe(false);
     expect(change.numbers({ ...after, base: { ...before, T: 2 } }, { layer: 0, head: 0 })).toEqual(
       [],
     );
   });
 
-  test('its numbers have names of their own', () => {
+  test('has names of its own for its numbers', () => {
     const names = change.numbers(after, { layer: 1, head: 0 }).map(({ name }) => name);
     expect(names.slice(0, 2)).toEqual(['loss_change_at', 'alpha_1_change']);
   });

@@ -18,7 +18,7 @@ function hand(frame: Frame, change: Partial<State> = {}) {
 }
 
 describe('interventions', () => {
-  it('are links to the state after them, with the head that is shown', () => {
+  it('are links to the state that they lead to, with the shown head', () => {
     const { says, to, root } = hand(frameOf(), { key: 1 });
     expect(says).toEqual(['Hide token 1 “a”', 'Zero the value of token 1 “a”', 'Ablate head L1H0']);
     expect(to(0)).toEqual({ shown: ['softmax~hide_key(1)', 'sigmoid'], at: 0, layer: 1, head: 0 });
@@ -54,7 +54,7 @@ describe('interventions', () => {
     expect(twice.to(2)).toMatchObject({ shown: ['softmax~silence(1,0)'], at: 0 });
   });
 
-  it('are undone by the same link, and chosen for all heads, a layer or a head', () => {
+  it('are undone by the same link, and apply to all heads, a layer or a head', () => {
     const frame = frameOf({ subject: 'softmax~silence(1,0)~hide_key(0)' });
     const { says, links, to, root, set } = hand(frame, { key: 0 });
     expect(says).toEqual([
@@ -70,7 +70,7 @@ describe('interventions', () => {
     expect(hand(frame, { hide: ['hand'] }).root.textContent).toBe('');
   });
 
-  it('of a model of the disk are no links that others could follow', () => {
+  it('of a model on a disk have no links for others', () => {
     const click = (subject: string) => {
       const { links, set } = hand(frameOf({ subject }));
       const event = new MouseEvent('click', { cancelable: true });
@@ -85,7 +85,7 @@ describe('interventions', () => {
     expect(click('softmax')).toEqual([[], false]);
   });
 
-  it('say where they act', () => {
+  it('name the place where they act', () => {
     const massive = {
       massive: tensor([3, 4], [1, 0, 0, 1, 9, 0, 0, 1, 5, 0, 0, 1]),
       massive_at: tensor([3, 3, 2], [0, 0, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0]),
@@ -143,7 +143,7 @@ describe('terms', () => {
   vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(200);
   vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(50);
 
-  it('are buttons, the first of each, in a sentence that stays as it was', () => {
+  it('are buttons at their first use, in an unchanged sentence', () => {
     const { root, terms } = line();
     expect(root.textContent).toBe(said);
     expect(terms.map(({ textContent }) => textContent)).toEqual(['head', 'token', 'sink', 'ε']);
@@ -167,7 +167,7 @@ describe('terms', () => {
     expect(root.querySelector('.note')!.textContent!.length).toBeGreaterThan(20);
   });
 
-  it('of a line are one stop, through which the arrow keys move', () => {
+  it('of a line are one tab stop, through which the arrow keys move', () => {
     const { terms } = line(true);
     expect(terms.map(({ tabIndex }) => tabIndex)).toEqual([0, -1, -1, -1]);
     const press = (at: number, key: string) => {

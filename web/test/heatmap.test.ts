@@ -68,7 +68,7 @@ function mapOf(change: object = {}) {
 }
 
 describe('the picture', () => {
-  it('has a pixel for each cell, the color of hidden cells where there is no number', () => {
+  it('has a pixel for each cell, and the color of hidden cells where there is no number', () => {
     const { colors, hidden } = scale;
     const { plot } = mapOf();
     expect(plot.firstElementChild!.tagName).toBe('CANVAS');
@@ -78,7 +78,7 @@ describe('the picture', () => {
     );
   });
 
-  it('is painted again for other numbers, another scale and nothing else', () => {
+  it('is painted again only for other numbers or another scale', () => {
     const { map } = mapOf();
     map.draw({ ...base, label: 'Other.' });
     expect(images).toHaveLength(1);
@@ -143,7 +143,7 @@ describe('the picture', () => {
     expect(hidden).toEqual(['row-words', 'col-words']);
   });
 
-  it('names words that begin alike, and are cut, by where they begin to differ', () => {
+  it('cuts words with a common beginning where they begin to differ', () => {
     expect(distinct(['thousand', 'thousands', 'the', 'thought', 'through', ''])).toEqual([
       ...['…d', '…s', 'the', 'thought', 'through', ''],
     ]);
@@ -160,7 +160,7 @@ describe('the picture', () => {
     ]);
   });
 
-  it('has a remark where it is given one', () => {
+  it('has a remark if given one', () => {
     const remark = { text: '◀ here', kind: 'sink' };
     const { map, one } = mapOf({ remark });
     const said = () => [
@@ -198,7 +198,7 @@ describe('the picture', () => {
 });
 
 describe('a reader', () => {
-  it('points at a cell, which is marked and named, and leaves', () => {
+  it('points at a cell, which is marked and named until the pointer leaves', () => {
     const { pointer, onPoint, mark, said } = mapOf({ chosen: { row: 0, col: 2 } });
     expect([said(), mark('.lit')]).toEqual(['0,2', undefined]);
     pointer('pointermove', 31, 111);
@@ -224,7 +224,7 @@ describe('a reader', () => {
     expect([said(), mark('.lit')]).toEqual(['0,2', undefined]);
   });
 
-  it('chooses by a click, which points too, and not beside the map', () => {
+  it('selects by a click inside the map, which also points', () => {
     const { pointer, onPoint, onChoose } = mapOf();
     pointer('click', 85, 105);
     expect([onChoose.mock.lastCall, onPoint.mock.lastCall]).toEqual([
@@ -274,7 +274,7 @@ describe('a reader', () => {
     expect(free.one('.readout').getAttribute('aria-live')).toBe('polite');
   });
 
-  it('sees what is pointed at elsewhere, unless something is pointed at here', () => {
+  it('sees the cell pointed at elsewhere, unless the pointer is on this map', () => {
     const { map, mark, said, pointer } = mapOf();
     map.light({ row: 1, col: -1 });
     expect([said(), mark('.lit')]).toEqual(['1,-1', '0% 50% 100% 50%']);
@@ -302,7 +302,7 @@ describe('a reader', () => {
 });
 
 describe('a legend', () => {
-  it('has the colors of its scale between its two ends, and is drawn again where one of them changes', () => {
+  it('has the colors of its scale between its two ends, and is redrawn when one of them changes', () => {
     const root = document.createElement('div');
     drawLegend(root, diverging('light', 2), ['-2', '2']);
     const [bar] = root.querySelectorAll<HTMLElement>('.legend-bar');

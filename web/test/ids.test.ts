@@ -41,7 +41,7 @@ const disk = (...weights: { name: string; bytes: number; blob?: Blob }[]) =>
 const sha = (data: string | Uint8Array) => createHash('sha256').update(data).digest('hex');
 
 describe('a model of the disk', () => {
-  it('has a fingerprint of sizes and of both ends of its files, and a name that a link can carry', async () => {
+  it('has a fingerprint of sizes and of both ends of its files, and a name for links', async () => {
     const MIB = 2 ** 20;
     const bytes = new Uint8Array(3 * MIB).map((_, i) => i % 251);
     const ends = [...bytes.subarray(0, MIB), ...bytes.subarray(2 * MIB)];
@@ -133,7 +133,7 @@ it('a plan states the format of its weights and how many bytes are cached', () =
 });
 
 describe('a subject', () => {
-  it('is weights and the arithmetic that they are run in', () => {
+  it('is weights and the arithmetic that runs them', () => {
     expect(
       ['softmax', 'softmax@40~int8', 'hub:a/b@main~relaxed', 'a~int8x'].map(arithmeticOf),
     ).toEqual([
@@ -214,7 +214,7 @@ describe('the zoo', () => {
     return asked;
   }
 
-  it('has passages that are long enough: short ones up to 100 tokens, long ones of 150 joined', async () => {
+  it('has passages of the required lengths: short ones up to 100 tokens, long ones of 150 joined', async () => {
     expect([100, 101].map(heldOutFile)).toEqual(['heldout.json', 'heldout-long.json']);
     expect([100, 101].map(corpusName)).toEqual(['100 short passages', '40 long passages']);
     expect([1, 100, 101, 150, 151, 300, 301].map(passagesEach)).toEqual([1, 1, 1, 1, 2, 2, 3]);
@@ -227,7 +227,7 @@ describe('the zoo', () => {
     expect(await zoo.heldOut(9999)).toEqual([passages.join('\n\n')]);
   });
 
-  it('fetches each file once, and a preview until it is let go of', async () => {
+  it('fetches each file once, and a preview until it is released', async () => {
     const asked = serve();
     const zoo = await openZoo();
     expect(zoo.cards).toEqual(cards);
@@ -244,7 +244,7 @@ describe('the zoo', () => {
     expect(asked).toHaveLength(5);
   });
 
-  it('reads a damaged file again, past the browser’s cache, and says what is no file', async () => {
+  it('reads a damaged file again, past the browser’s cache, and rejects what is no file', async () => {
     const asked = serve((name, cache) =>
       name === 'heldout.json' && cache === 'default' && asked.length < 3
         ? new Response('<html>')

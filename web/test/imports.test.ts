@@ -53,21 +53,21 @@ function graphOf(groupOf: (path: string) => string): Graph {
 }
 
 describe('imports of the page', () => {
-  it('are read as they are written', () => {
+  it('are found in all their forms', () => {
     expect(importsOf('../src/index.ts')).toContain('../src/rooms/index.ts');
     expect(importsOf('../src/run/without_first.ts')).toContain('../src/run/writing.ts');
     expect(importsOf('../src/embed/element.ts')).toContain('../src/embed/live.ts');
   });
 
-  it('make no circle of files', () => {
+  it('form no cycle of files', () => {
     expect(circleIn(graphOf((path) => path))).toBeUndefined();
   });
 
-  it('make no circle of folders; a file at the top is a folder of its own', () => {
+  it('form no cycle of folders; a file at the top counts as a folder', () => {
     expect(circleIn(graphOf((path) => path.split('/')[2]!))).toBeUndefined();
   });
 
-  it('detects import cycles', () => {
+  it('are reported if they form a cycle', () => {
     const graph = new Map([
       ['a', new Set(['b'])],
       ['b', new Set(['c'])],

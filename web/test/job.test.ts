@@ -38,7 +38,7 @@ describe('a job of a view', () => {
   });
   const later = () => new Promise((done) => setTimeout(done));
 
-  it('draws each result, and once more when it has ended', async () => {
+  it('draws each result, and once more at its end', async () => {
     show(frame(), options('loss'));
     job.toggle();
     expect([job.isRunning(), root.dataset.busy]).toEqual([true, '']);
@@ -50,7 +50,7 @@ describe('a job of a view', () => {
     expect([job.isRunning(), root.dataset.busy]).toEqual([false, undefined]);
   });
 
-  it('begins without the result before, and keeps what it has where it is stopped', async () => {
+  it('begins without the previous result, and keeps its own when it is stopped', async () => {
     const one = frame();
     made.set(one.tokens, 'old');
     show(one, options('loss'));
@@ -82,7 +82,7 @@ describe('a job of a view', () => {
     expect(drawn.at(-1)).toBeUndefined();
   });
 
-  it('reports an error, and can be begun again', async () => {
+  it('reports an error, and can begin again', async () => {
     show(frame(), options('loss'));
     job.toggle();
     fails(new Error('lost'));

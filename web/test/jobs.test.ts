@@ -65,7 +65,7 @@ describe('a search for a suffix', () => {
     return { ...view, job, given, of };
   }
 
-  it('is of the halves of the text, and can be followed, stopped and begun again', async () => {
+  it('uses the halves of the text, shows its progress, and can be stopped and repeated', async () => {
     const { click, text, all, given, root, charts, lines, draw, of } = searching();
     expect([text('.primary'), all('.plot')[0]!.hidden]).toEqual(['Search', true]);
     expect(all('input').map((one) => [one.getAttribute('min'), one.getAttribute('max')])).toEqual([
@@ -103,7 +103,7 @@ describe('a search for a suffix', () => {
     expect([given[1]![1].signal!.aborted, text('.primary')]).toEqual([true, 'Search']);
   });
 
-  it('ends with its course beside random suffixes, in words and numbers', async () => {
+  it('ends with its curve beside random suffixes, in words and numbers', async () => {
     const { click, text, job, of, lines, charts, draw } = searching();
     click('Search');
     job.end({ found, text: ' was' });
@@ -135,7 +135,7 @@ describe('a search for a suffix', () => {
     expect(suffix.numbers(of, at)).toEqual([]);
   });
 
-  it('for a weight is drawn as shares, and says when it fails', async () => {
+  it('draws weights as shares, and reports a failure', async () => {
     const { click, job, lines, charts, given, set } = searching(frame(), {
       goal: 'away',
       suffix: 2,
@@ -235,7 +235,7 @@ describe('unmasking', () => {
     };
   }
 
-  it('hides places behind the text, fills them step by step, and shows each step', async () => {
+  it('puts masks after the text, fills them step by step, and shows each step', async () => {
     const { click, text, texts, given, map, all, job, of, says, wrong, draw, options } = unmask();
     expect([text('.primary'), ...all('.plot, .unmask-text').map((one) => one.hidden)]).toEqual([
       ...['Unmask', true, true],
@@ -295,7 +295,7 @@ describe('unmasking', () => {
     ]);
   });
 
-  it('says how far it came when it is stopped, and takes nothing from a run that was', () => {
+  it('reports its progress when it is stopped, and ignores later steps of the stopped run', () => {
     const { click, text, given, map, of } = unmask({ denoise: 1 });
     click('Unmask');
     expect(given[0]!.count).toBe(1);
@@ -333,7 +333,7 @@ describe('the conditions of a view that hides keys', () => {
   const said = (change: Partial<State>) =>
     unmasking.conditions!(masked, { ...defaults, masked: 3, ...change });
 
-  it('are those of the text with its masked positions, and of the key that is hidden', () => {
+  it('name the text with its masked positions, and the hidden key', () => {
     expect(said({})).toEqual({ T: 5 });
     expect(said({ without: 'strongest' })).toEqual({
       ...{ T: 5, class: 'counterfactual' },
@@ -463,7 +463,7 @@ describe('tasks', () => {
     ...more,
   });
 
-  it('are measured one after the other, each with points of its own', async () => {
+  it('are measured in turn, each with points of its own', async () => {
     const job = held<void>();
     type Given = [Frame, AbortSignal, (task: TaskFound) => void, (share: number) => void];
     interface Reports {

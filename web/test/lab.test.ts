@@ -46,7 +46,7 @@ const rows = tablesOf({ operations, training: { settings } } as unknown as Descr
 const defaults = readSettings('', rows).settings;
 
 describe('a link to a lab', () => {
-  it('says what is not as usual, and is read back', () => {
+  it('has the settings that differ from the defaults, and restores them', () => {
     const text = 'operation:relu,width:32,learning_rate:0.005,first:any';
     const { settings, problems } = readSettings(text, rows);
     expect(problems).toEqual([]);
@@ -98,7 +98,7 @@ describe('a link to a lab', () => {
     ]);
   });
 
-  it('holds the shown head and the speed without identifying another training', () => {
+  it('holds the shown head and the speed, which do not make another training', () => {
     const text = 'heads:2,head:2,speed:10';
     const { settings } = readSettings(text, rows);
     expect(printSettings(settings, rows)).toBe(text);
@@ -109,7 +109,7 @@ describe('a link to a lab', () => {
     expect(commandOf(settings, rows)).toBe('sinkscope train --heads 2 --json');
   });
 
-  it('names each lab by what is not as in the other', () => {
+  it('names each lab by the settings in which the two differ', () => {
     const [left, right] = ['', 'operation:relu,width:32'].map(
       (text) => readSettings(text, rows).settings,
     );
@@ -196,7 +196,7 @@ describe('the settings of a lab', () => {
     ]);
   });
 
-  it('at their bounds are taken, and not beyond', () => {
+  it('are accepted at their bounds, and not beyond', () => {
     const problems = (text: string) => readSettings(text, rows).problems.length;
     expect(['batch:1', 'batch:256', 'learning_rate:0', 'seed:1000000000'].map(problems)).toEqual([
       0, 0, 0, 0,
@@ -268,8 +268,8 @@ const named = (lab: Lab, name: string): NamedLab => ({
   command: '',
 });
 
-describe('what a lab says', () => {
-  it('says which head parked, since when, and what it cost', () => {
+describe('sentences of a lab', () => {
+  it('say which head parked, since when, and what that cost', () => {
     const left = named(trained('', 0.6, 0.6), 'softmax');
     const right = named(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(
@@ -293,7 +293,7 @@ describe('what a lab says', () => {
     expect(headSeen(left.lab)!.share).toBeCloseTo(0.6, 6);
   });
 
-  it('takes the mean of the last twenty steps, and since when it has stayed above ε', () => {
+  it('use the mean of the last twenty steps, and the step since which it has stayed above ε', () => {
     const log = (...firsts: (number | undefined)[]) =>
       firsts.map((first, i) => ({
         step: 10 * i,
@@ -316,7 +316,7 @@ describe('what a lab says', () => {
     expect(recent({ log: [] }, 'first_most')).toBeNaN();
   });
 
-  it('says what a pair costs, where its cost is known', () => {
+  it('give the cost of a pair where it is known', () => {
     const left = named(trained('', 0.6, 0.6), 'softmax');
     const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
     const unknown = { ...left, lab: { ...left.lab, log } as unknown as Lab };
@@ -338,7 +338,7 @@ describe('what a lab says', () => {
     );
   });
 
-  it('says no more than the numbers do of a short sequence', () => {
+  it('make no claim about short sequences that the numbers do not support', () => {
     const short = named(trained('length:8', 0.5, 0.5), 'softmax');
     expect(verdict([short, short])).toMatch(
       /^Short sequences \(8 tokens\): uniform attention alone gives the first token 25%\. /,
@@ -376,14 +376,14 @@ describe('the head whose map is shown', () => {
     expect(headSeen({ ...labOf(), picture: undefined } as unknown as Lab)).toBeUndefined();
   });
 
-  it('is the one that is chosen, the last of those that there are', () => {
+  it('is the chosen one, or the last of the model', () => {
     expect(headSeen(labOf('head:0'))).toMatchObject({ layer: 0, head: 0 });
     expect(headSeen(labOf('head:1'))).toMatchObject({ layer: 0, head: 1 });
     expect(headSeen(labOf('head:9'))).toMatchObject({ layer: 0, head: 1 });
     expect(headSeen(labOf('head:1', [2, 1, 5, 5]))).toMatchObject({ layer: 1, head: 0 });
   });
 
-  it('takes a row of nothing for nothing', () => {
+  it('has all-zero rows where the map is all zero', () => {
     const none = labOf();
     const picture = { data: new Float32Array(50), shape: [1, 2, 5, 5] };
     expect(headSeen({ ...none, picture } as unknown as Lab)).toMatchObject({ head: 0, share: 0 });
@@ -405,7 +405,7 @@ describe('the head whose map is shown', () => {
   });
 });
 
-describe('what a trained model says that goes on', () => {
+describe('the sentence about a fine-tuned model', () => {
   const fineTune = (text: string, name: string): NamedLab => {
     const { settings } = readSettings(text, rows);
     const log = [0, 1].map((step) => ({
@@ -419,7 +419,7 @@ describe('what a trained model says that goes on', () => {
     return { ...named(lab as unknown as Lab, name), operation: operations[0] };
   };
 
-  it('is what its first token was given then and now, and the head that is drawn', () => {
+  it('compares the first token’s share then and now, and names the drawn head', () => {
     const pair = [fineTune('from:softmax', 'a'), fineTune('from:relu,head:1', 'b')] as const;
     expect(verdict(pair)).toBe(
       'A: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others ' +
@@ -465,7 +465,7 @@ describe('files of a lab', () => {
   });
 });
 
-it('offers what the trainer takes, its defaults among it, and presets of it', async ({ skip }) => {
+it('have what the trainer takes, with its defaults and presets', async ({ skip }) => {
   skip(!isBuilt, UNBUILT);
   const base = new URL('../../wasm/', import.meta.url);
   const engine = await createEngine({ base, worker: false, lab: true });

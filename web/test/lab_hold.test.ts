@@ -118,7 +118,7 @@ function broken(said: string, pair: readonly NamedLab[], i: number, seen: Set<st
 }
 
 describe('the lab', () => {
-  it('claims of two hundred pairs what their maps and charts show', () => {
+  it('claims what the maps and charts of two hundred pairs show', () => {
     const seen = new Set<string>();
     const wrong: string[] = [];
     for (let n = 0; n < 200; n++) {

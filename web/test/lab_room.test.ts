@@ -151,7 +151,7 @@ async function opened(change: Partial<State> = {}) {
 }
 
 describe('the room of the lab', () => {
-  it('says what the two models are and what to look for before anything is trained', async () => {
+  it('describes the two models and what to look for before any training', async () => {
     const { text, texts, scope, labs, all } = await opened({ right: 'operation:sigmoid_log_n' });
     expect(text('[data-finding]')).toBe(fromScratch[0]!.claim);
     expect(labs.map(({ settings }) => settings.operation)).toEqual(['softmax', 'sigmoid_log_n']);
@@ -169,7 +169,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('has another lead for settings of no preset, and says which part of a link is none', async () => {
+  it('has another lead for settings of no preset, and names the invalid parts of a link', async () => {
     const { text, texts, scope, labs } = await opened({ left: 'width:33,seed:9', right: 'huh:1' });
     expect(text('[data-finding]')).toContain('does the first column of their maps become a sink?');
     expect(texts('.lab-trouble p')).toEqual([
@@ -180,7 +180,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('hides what an embed does not have', async () => {
+  it('hides what an embed lacks', async () => {
     const { all, state, scope } = await opened();
     expect(all('[data-finding]')[0]!.hidden).toBe(false);
     expect(all('.lab-bar .save, .lab-bar .save-menu').some((one) => one.hidden)).toBe(false);
@@ -223,7 +223,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('trains again where a setting differs, and continues where only its view does', async () => {
+  it('trains again where a setting differs, and continues where only the view does', async () => {
     const { state, said, labs, scope, ...own } = await opened();
     state.value = { ...state.value, right: 'operation:relu' };
     await drawn();
@@ -261,7 +261,7 @@ describe('the room of the lab', () => {
     again.scope.end();
   });
 
-  it('pauses while its tab is hidden, and goes on only with what was running then', async () => {
+  it('pauses while its tab is hidden, and resumes only what was running then', async () => {
     const page = pageWith();
     const room = roomOf(build, page);
     await drawn();
@@ -289,7 +289,7 @@ describe('the room of the lab', () => {
     expect(calls()).toEqual([[], []]);
   });
 
-  it('gives a training that has ended as many steps more as a new one has', async () => {
+  it('adds to a training that has ended as many steps as a new one has', async () => {
     const { labs, text, click, state, said, scope, button } = await opened({
       ...{ left: 'steps:100', right: 'steps:100' },
     });
@@ -314,7 +314,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('says the step of the lab that is behind, and the time of the one that takes longer', async () => {
+  it('gives the step of the slower lab, and the time of the longer one', async () => {
     const { labs, text, scope } = await opened();
     labs[0].log = [
       { step: 0, loss: 3 },
@@ -334,7 +334,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('changes one lab or both by its fields, and copies of a preset', async () => {
+  it('changes one lab or both through its fields and presets', async () => {
     const { state, enter, all, scope } = await opened();
     const field = (name: string, i: number) => {
       const found = all(`.lab-set [aria-label="${name}"]`)[i]!;
@@ -377,7 +377,7 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('says why its engine cannot be had, and fetches it again by Reset', async () => {
+  it('reports why its engine failed to load, and loads it again on Reset', async () => {
     made.refuses = 'no engine';
     const page = pageWith();
     const room = roomOf(build, page);
@@ -392,7 +392,7 @@ describe('the room of the lab', () => {
     room.scope.end();
   });
 
-  it('draws nothing once it was left, and begins where the engine comes later', async () => {
+  it('draws nothing after it was left, and begins where the engine is late', async () => {
     const page = pageWith();
     const { value } = page.engine;
     page.engine.value = undefined;
@@ -419,8 +419,8 @@ describe('the room of the lab', () => {
   });
 });
 
-describe('a pair of its own', () => {
-  it('keeps nothing for the next visit, and ends with its scope', async () => {
+describe('a pair without a room', () => {
+  it('stores nothing for the next visit, and ends with its scope', async () => {
     const { context } = pageWith();
     const scope = new Scope();
     const pair = new Pair(context, scope, true);
@@ -438,7 +438,7 @@ describe('a pair of its own', () => {
     expect(shared[0]!.labs).toBe(shared[1]!.labs);
   });
 
-  it('knows the operation of its model by its settings, and of a trained one by its config', async () => {
+  it('takes the operation of its model from its settings, and that of a trained one from its config', async () => {
     const { context } = pageWith({ right: 'operation:relu' });
     const scope = new Scope();
     const pair = new Pair(context, scope, true);

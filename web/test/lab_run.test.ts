@@ -104,7 +104,7 @@ async function ready(settings: Settings = SETTINGS) {
 }
 
 describe('a lab that ends', () => {
-  it('ends its worker, and what comes later begins with another', async () => {
+  it('ends its worker; later work starts another', async () => {
     const lab = await ready();
     expect(createEngine).toHaveBeenCalledExactlyOnceWith(
       // Half of seven cores, in whole workers.
@@ -120,7 +120,7 @@ describe('a lab that ends', () => {
 });
 
 describe('a lab that begins', () => {
-  it('has a model, the picture of its sample, and a guess of what a step takes', async () => {
+  it('has a model, the map of its sample, and an estimate of the time of a step', async () => {
     lookTimes = [100, 20];
     const lab = new Lab(1, async () => setup);
     expect([lab.stage, lab.isThere, lab.words, lab.step]).toEqual(['loading', false, [], 0]);
@@ -177,7 +177,7 @@ describe('a lab that begins', () => {
     expect((await ready({ steps: 5 })).sample).toEqual([0, 5]);
   });
 
-  it('closes the model before it', async () => {
+  it('closes the previous model first', async () => {
     const lab = await ready();
     await lab.run(2);
     await lab.begin(SETTINGS);
@@ -190,7 +190,7 @@ describe('a lab that begins', () => {
     ]);
   });
 
-  it('says why it is refused, and forgets that when it begins again', async () => {
+  it('reports a refusal, and forgets it when it begins again', async () => {
     let isBroken = true;
     const lab = new Lab(0, async () => {
       if (isBroken) throw new Error('no such text');
@@ -207,7 +207,7 @@ describe('a lab that begins', () => {
     expect([lab.stage, lab.trouble]).toEqual(['ready', '']);
   });
 
-  it('fetches the engine again after it could not be had', async () => {
+  it('loads the engine again after a failure', async () => {
     vi.mocked(createEngine).mockRejectedValueOnce(new Error('offline'));
     const lab = new Lab(0, async () => setup);
     await lab.begin(SETTINGS);
@@ -221,7 +221,7 @@ describe('a lab that begins', () => {
     });
   });
 
-  it('twice at once is the second one; what the first made is closed, its failure not shown', async () => {
+  it('keeps the second of two models begun at once; the first is closed and its failure not shown', async () => {
     const lab = new Lab(0, async () => setup);
     let fail = (_: Error) => {};
     engine.train.mockImplementationOnce(() => new Promise((_, reject) => (fail = reject)));
@@ -246,7 +246,7 @@ describe('a lab that begins', () => {
 });
 
 describe('a lab that trains', () => {
-  it('counts its steps and seconds, and is over at the last one', async () => {
+  it('counts its steps and seconds, and ends at the last one', async () => {
     const lab = await ready();
     const running = lab.run(3);
     expect([lab.stage, lab.isRunning]).toEqual(['running', true]);
@@ -308,7 +308,7 @@ describe('a lab that trains', () => {
     expect([...lab.picture!.data]).toEqual([4, 3]);
   });
 
-  it('is kept every three seconds, and at its end', async () => {
+  it('is stored every three seconds, and at its end', async () => {
     stepTime = 1000;
     const lab = await ready({ ...SETTINGS, steps: 20 });
     await lab.run(3);
@@ -355,7 +355,7 @@ describe('a lab that trains', () => {
     expect(lab.stage).toBe(stage);
   });
 
-  it('is over or not by its new end', async () => {
+  it('is finished or not by its new end', async () => {
     const lab = await ready();
     await lab.run(3);
     const stageAt = (steps: number) => {
@@ -365,7 +365,7 @@ describe('a lab that trains', () => {
     expect([4, 3, 2, 9].map(stageAt)).toEqual(['ready', 'ended', 'ended', 'ready']);
   });
 
-  it('gives its weights with what repeats them', async () => {
+  it('exports its weights with everything that repeats them', async () => {
     const lab = await ready();
     await lab.run(2);
     expect(await lab.trained()).toEqual({
@@ -381,7 +381,7 @@ describe('a lab of the last visit', () => {
   const log = [{ step: 0 }, { step: 1 }] as unknown as LogEntry[];
   const kept: Kept = { step: 2, seconds: 4, log, state: Uint8Array.of(2) };
 
-  it('goes on where it was', async () => {
+  it('resumes at its step', async () => {
     stored.set('lab-1', { ...kept, of: NAME });
     const lab = new Lab(1, async () => setup);
     await lab.restore(SETTINGS);
@@ -412,7 +412,7 @@ describe('a lab of the last visit', () => {
     expect([lab.stage, lab.step, given[0]!.state]).toEqual(['ready', 0, undefined]);
   });
 
-  it('whose state this build does not know starts over', async () => {
+  it('starts over if this build cannot read its state', async () => {
     stored.set('lab-1', { ...kept, of: NAME });
     engine.train.mockRejectedValueOnce(new SinkscopeError('bad_file', 'state', 'another version'));
     const lab = new Lab(1, async () => setup);

@@ -60,8 +60,8 @@ async function readOn(state: Readonly<Record<string, string>>, text: object) {
   return (name: string) => valueOf(name, results);
 }
 
-describe('what a lesson says while a condition is true', () => {
-  it('belongs to a figure whose text a reader changes', () => {
+describe('conditional sentences of a lesson', () => {
+  it('belong to a figure whose text a reader changes', () => {
     const ids = figures.map(({ id }) => id);
     for (const { whens } of all)
       for (const { figure } of whens) expect(ids, figure).toContain(figure);
@@ -98,7 +98,7 @@ describe('a condition', () => {
     expect(isTrue('alpha > 50% and rise > 0', read)).toBe(false);
     expect(isTrue('none > 0', read) || isTrue('none < 1', read)).toBe(false);
   });
-  it('is refused where it cannot be read', () => {
+  it('is rejected if it cannot be read', () => {
     expect(() => isTrue('alpha', read)).toThrow(/two values with < or >/);
     expect(() => isTrue('alpha = 3', read)).toThrow(/two values with < or >/);
     expect(() => isTrue('alpha > -3', read)).toThrow(/expected a number or the name/);

@@ -62,7 +62,7 @@ function troublesOf(hash: string): string[] {
 }
 
 describe('the course', () => {
-  it('has eight lessons of 400 to 700 words, each in its parts', () => {
+  it('has eight lessons of 400 to 700 words, each with its parts', () => {
     expect(all.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
     for (const { slug, words, figures, html, description, problems } of all) {
       expect(problems, slug).toEqual([]);
@@ -100,7 +100,7 @@ describe('the course', () => {
     expect(troublesOf('shown=nobody&view=none&room=cellar&eps=much')).toHaveLength(4);
   });
 
-  it('has a picture of each figure in the state that the lesson names, and no other', () => {
+  it('has one picture for each figure in the state that the lesson names', () => {
     const pictures = picturesOf();
     const figures = all.flatMap((lesson) => lesson.figures);
     expect(Object.keys(pictures).sort()).toEqual(figures.map(({ id }) => id).sort());
@@ -126,7 +126,7 @@ describe('the course', () => {
     }
   });
 
-  it('refuses a picture that another version of the page drew', () => {
+  it('rejects a picture that another version of the page drew', () => {
     const { version } = JSON.parse(
       readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'),
     ) as { version: string };
@@ -138,7 +138,7 @@ describe('the course', () => {
     for (const { problems, slug } of all) expect(problems, slug).toEqual([]);
   });
 
-  it('refuses a number that is not that of its table, one without a source, and an unknown sign', () => {
+  it('rejects a number that differs from its table, has no source, or has an unknown sign', () => {
     const of = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
     const place = 'zoo softmax measured sink_1';
     expect(of(`It is :data[60%]{of="${place}"}.`)).toEqual([]);
@@ -156,7 +156,7 @@ describe('the course', () => {
     expect(wrongly('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
   });
 
-  it('refuses a number of a changing text in a sentence that neither names it nor has a condition', () => {
+  it('rejects a number about changing text in a sentence without its name or a condition', () => {
     const of = (body: string) =>
       lessonOf(
         '1-what-is-an-attention-sink',
@@ -182,7 +182,7 @@ describe('the course', () => {
     expect(groups(`${one} And so. ${one}`)).toEqual([1, 2]);
   });
 
-  it('refuses a lesson’s number that is not its place', () => {
+  it('rejects a lesson’s number that differs from its source', () => {
     const of = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
     expect(of('See [lesson 8](6-how-sure-are-we).')).toEqual([]);
     expect(of('See [lesson 6](6-how-sure-are-we).')).toEqual([
@@ -191,7 +191,7 @@ describe('the course', () => {
     expect(of('Lesson 6 asks.')[0]).toMatch(/expected the number of a lesson to be a link/);
   });
 
-  it('asks nothing without an answer that it can judge', () => {
+  it('asks no question whose answer it cannot judge', () => {
     const of = (data: string, body: string) =>
       lessonOf('9-test', `# A\n\nB.\n\n:::predict[C?]{${data}}\n${body}\n:::\n`).problems;
     const number = ':data[60%]{of="zoo softmax measured sink_1"}';
@@ -233,7 +233,7 @@ describe('the course', () => {
     }
   });
 
-  it('has the terms that readers asked for in the glossary', () => {
+  it('has the terms that readers requested in the glossary', () => {
     const names = TERMS.map(({ term }) => term).join(' | ');
     for (const term of [
       ...['attention', 'query', 'key', 'value', 'logit', 'norm', 'residual stream', 'ablation'],
@@ -243,7 +243,7 @@ describe('the course', () => {
       expect(names).toContain(term);
   });
 
-  it('counts the words that a reader sees, folded tables left out', () => {
+  it('counts the words that a reader sees, without folded tables', () => {
     const words = 'word '.repeat(220);
     expect(minutesOf(`<p>${words}</p>`)).toBe(3);
     expect(minutesOf(`<table><td>${words}</td></table>`)).toBe(3);
@@ -256,7 +256,7 @@ describe('the course', () => {
     for (const { claim } of claims()) expect(open).not.toContain(claim.slice(0, 40));
   });
 
-  it('refuses attributes that a directive does not have', () => {
+  it('rejects unknown attributes of a directive', () => {
     const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
     for (const name of ['onload', 'onclick', 'style', 'srcdoc', 'class', 'href', 'constructor'])
       for (const sign of ['::figure', '::row', '::write', ':::predict', ':set[1%]', ':paper[1%]']) {
@@ -272,7 +272,7 @@ describe('the course', () => {
     expect(ATTRIBUTES.figure!.filter((name) => !known.includes(name))).toEqual([]);
   });
 
-  it('refuses links and pictures of other schemes, however they are written', () => {
+  it('rejects links and pictures of other schemes, in every spelling', () => {
     const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
     for (const address of [
       'javascript:alert(1)',
@@ -302,7 +302,7 @@ describe('the course', () => {
       expect(problemsOf(`[a](${address})`), address).toEqual([]);
   });
 
-  it('refuses names that every object has', () => {
+  it('rejects names that every object has', () => {
     const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
     for (const name of ['constructor', 'toString', 'hasOwnProperty']) {
       expect(problemsOf(`::${name}{}`)[0]).toMatch(RegExp(`“:${name}”: expected one of figure`));
@@ -316,7 +316,7 @@ describe('the course', () => {
     }
   });
 
-  it('refuses what is too long or too deep, with its line', () => {
+  it('rejects text that is too long or nested too deep, with its line', () => {
     const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`);
     const lists = (depth: number) =>
       Array.from({ length: depth }, (_, i) => `${'  '.repeat(i)}- a\n`).join('');
@@ -381,7 +381,7 @@ describe('the course', () => {
     expect((e - d) / (f - d)).toBeCloseTo(2, 1);
   });
 
-  it('has a dot for each seed at the value of its log, and refuses a missing log', () => {
+  it('has a dot for each seed at the value of its log, and rejects a missing log', () => {
     const log = (id: string, seed: number) =>
       JSON.parse(
         readFileSync(`${import.meta.dirname}/../../models/zoo/${id}/seeds/${seed}.json`, 'utf8'),
@@ -399,7 +399,7 @@ describe('the course', () => {
     expect(of(dots.replace('alpha', 'beta')).problems[0]).toMatch(/“beta”: expected one of alpha/);
   });
 
-  it('says of lesson 5’s models what their intervals say', () => {
+  it('gives for lesson 5’s models what their intervals show', () => {
     const names = ['sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
     const own = modelsOfZoo().filter(({ id }) => names.includes(id));
     expect(own).toHaveLength(names.length);
@@ -421,7 +421,7 @@ describe('the course', () => {
     expect(html.replace(/<[^>]*>/g, ' ')).not.toMatch(/Sink_\d|\beps\b|\balpha\b|`/);
   });
 
-  it('is pages that can be found: a title and a next lesson each', () => {
+  it('is pages with a title and a link to the next lesson', () => {
     const made = pages();
     for (const { slug, title, number } of all) {
       const html = made[`learn/${slug}/index.html`]!;
@@ -489,7 +489,7 @@ describe('what production models do about their sinks', () => {
     expect(file('models/zoo/sink-token/card.md')).toContain('in front of every text: `<sink>`');
   });
 
-  it('describes a twin by the index of the zoo, and refuses an unknown twin', () => {
+  it('describes a twin by the index of the zoo, and rejects an unknown twin', () => {
     const zoo = [
       { id: 'softmax', measured: { sink_1: 60.4 } },
       {
@@ -508,7 +508,7 @@ describe('what production models do about their sinks', () => {
     expect(() => words('nobody')).toThrow('The twin “nobody”: expected a model of the zoo');
   });
 
-  it('links states that exist, and each source by https', () => {
+  it('links existing states, and each source over https', () => {
     const states: string[] = [];
     remediesOf((state) => (states.push(state), `#${state}`));
     expect(states.map((state) => parseHash(state).state.shown)).toEqual(
@@ -526,7 +526,7 @@ describe('what production models do about their sinks', () => {
     }
   });
 
-  it('names a checkpoint where the recorder takes the family, and says what the page reads', () => {
+  it('names a checkpoint where the recorder takes the family, and what the page reads', () => {
     const recorded = file('models/record/README.md');
     const read = file('core/model/families/family.c');
     const published = families.filter(({ family }) => family);
@@ -537,7 +537,7 @@ describe('what production models do about their sinks', () => {
       );
     }
     // A family that the page learns to read gets a link that opens it there, or a place in this list and in NOT_HERE.
-    const tooLarge = ['gpt_oss', 'qwen3_next'];
+    const tooLarge = ['gpt_oss', 'granite_swa', 'mimo_v2_flash', 'qwen3_next'];
     for (const { family, opens = false } of published)
       expect(opens || tooLarge.includes(family!), family).toBe(read.includes(`{"${family}"`));
   });
@@ -566,7 +566,7 @@ describe('numbers of a run in a text', () => {
   const of = (name: string, ...results: ReturnType<typeof data>[][]) =>
     values[name]!(results.map((numbers) => ({ ...run([]), numbers })));
 
-  it('are those of the figure that is named, by hand', () => {
+  it('are those of the named figure, by hand', () => {
     const scores = [data('alpha_1', [2, 2], 0.125, 0.5, 0.75, 0.25)];
     expect(headScores({ ...run([]), numbers: scores })).toEqual([
       { layer: 0, head: 0, alpha: 0.125 },
@@ -623,7 +623,7 @@ describe('a row of three scores', () => {
   const total = (set: Partial<Row> = {}) => of(set).weights.reduce((a, b) => a + b, 0);
   const key = { bias: 'key' } as const;
 
-  it('has the weights that PyTorch gives', () => {
+  it('has the weights of PyTorch', () => {
     // torch.softmax(torch.tensor([1., 0., -1.]), 0), the same with a fourth score of 0 (softmax1) or 1 (sink logit), and torch.sigmoid
     const near = (set: Partial<Row>, expected: readonly number[]) =>
       of(set).weights.forEach((weight, i) => expect(weight).toBeCloseTo(expected[i]!, 6));
@@ -639,7 +639,7 @@ describe('a row of three scores', () => {
     expect(of({ ...key, normalizer: 'none', k: -2, v: 1 }).output).toBeCloseTo(0.1 - 0.8 - 2, 12);
   });
 
-  it('sums to 1 with what goes to no token under softmax alone', () => {
+  it('sums to 1 with the share for no token under softmax alone', () => {
     for (const bias of ['none', 'logit', 'key'] as const)
       expect(total({ bias }) + of({ bias }).nowhere, bias).toBeCloseTo(1, 12);
     const scores = [-6, -6, -6];
@@ -663,7 +663,7 @@ describe('a row of three scores', () => {
     expect(says({ ...same, normalizer: 'sigmoid' })).not.toMatch(/These are/);
   });
 
-  it('says what its numbers come to, beside other forms', () => {
+  it('gives its results beside those of other forms', () => {
     const says = (set: Partial<Row>, ...beside: string[]) => saysOf({ ...start, ...set }, beside);
     // Weights 1, 0 and -1 with values 0.1, 1 and 0.8.
     expect(says({ normalizer: 'none' }, 'softmax', 'sigmoid')).toBe(
@@ -680,7 +680,7 @@ describe('a row of three scores', () => {
     expect(says({ bias: 'logit', s: 1e-6 })).not.toMatch(/These are/);
   });
 
-  it('has the formula that its switches make', () => {
+  it('has the formula of its switches', () => {
     const words = ([, ...children]: MathNode): string =>
       children.map((one) => (typeof one === 'string' ? one : words(one))).join('');
     const formulas = (set: Partial<Row>) => formulaOf({ ...start, ...set }).map(words);

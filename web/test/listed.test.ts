@@ -10,7 +10,7 @@ const files = {
 };
 const at = (path: string) => listedFor(files, scope, `${scope}${path}`);
 
-describe('what the service worker lists', () => {
+describe('the list of the service worker', () => {
   it('finds files by their paths, and folders by their index.html', () => {
     expect(at('')).toBe('a1');
     expect(at('index.html')).toBe('a1');
@@ -21,12 +21,12 @@ describe('what the service worker lists', () => {
     expect(at('none.js')).toBeUndefined();
   });
 
-  it('lists nothing under the names that every object has', () => {
+  it('finds nothing under the names that every object has', () => {
     for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'])
       expect(at(name), name).toBeUndefined();
   });
 
-  it('lists nothing under what is no path, or lies outside of its folder', () => {
+  it('finds nothing for invalid paths and paths outside its folder', () => {
     expect(at('%E0%A4%A')).toBeUndefined();
     expect(at('%')).toBeUndefined();
     expect(listedFor(files, scope, 'https://a.example/index.html')).toBeUndefined();
@@ -44,7 +44,7 @@ describe('the packed list of files', () => {
     { path: 'zoo/0a/softmax/card.md', ahead: false, hashes: ['GGGGGGGG'] },
   ];
 
-  it('names each folder once, and the folder of the zoo not at all', () => {
+  it('names each folder once, and omits the folder of the zoo', () => {
     expect(packList(list, 'zoo/0a/')).toBe(
       [
         '\t*index.html\tAAAA+AA/',
@@ -55,11 +55,11 @@ describe('the packed list of files', () => {
     );
   });
 
-  it('is unpacked to what was packed', () => {
+  it('unpacks to the list that was packed', () => {
     expect(unpackList(packList(list, 'zoo/0a/'), 'zoo/0a/')).toEqual(list);
   });
 
-  it('refuses a path that its separators would cut', () => {
+  it('rejects a path that its separators would cut', () => {
     const file = { path: 'a\tb.js', ahead: false, hashes: ['A'] };
     expect(() => packList([file], 'zoo/')).toThrow('a\tb.js');
   });

@@ -16,7 +16,7 @@ const tokenizer = (piece: string) =>
     ),
   }) as unknown as Tokenizer;
 
-describe('prompts that were cut', () => {
+describe('cut prompts', () => {
   const model = (of: Tokenizer, V = 100) =>
     ({ tokenizer: of, model: { architecture: { V } } }) as OpenModel;
   const ask = (change: Partial<State> = {}, more: Partial<Question> = {}) => ({
@@ -61,7 +61,7 @@ describe('prompts that were cut', () => {
   });
 });
 
-describe('runs that stay open', () => {
+describe('open runs', () => {
   const models = { a: { architecture: { L: 2, H: 2 } }, b: { architecture: { L: 2, H: 2 } } };
   const opened = (name: 'a' | 'b') => ({ id: name, model: models[name] }) as unknown as OpenModel;
   const run = (tokens: number[], edits: object[] = []) =>
@@ -72,7 +72,7 @@ describe('runs that stay open', () => {
       ...{ run: run([1, 2, 3]), ...change },
     }) as OpenRun;
 
-  it('can follow a text of the same model that fits, with what they recorded', () => {
+  it('can follow a text of the same model that fits, with the recorded fields', () => {
     const follows = (name: 'a' | 'b', T: number, fields: string[]) =>
       canFollow(cached(), opened(name), T, fields);
     expect(follows('a', 8, ['att'])).toBe(true);
@@ -82,7 +82,7 @@ describe('runs that stay open', () => {
     expect(follows('a', 8, ['att', 'hidden'])).toBe(false);
   });
 
-  it('are of a text by every token', () => {
+  it('belong to a text by every token', () => {
     expect(isOf(run([1, 2, 3]), [1, 2, 3])).toBe(true);
     for (const ids of [
       [1, 2],
@@ -93,7 +93,7 @@ describe('runs that stay open', () => {
       expect(isOf(run([1, 2, 3]), ids)).toBe(false);
   });
 
-  it('are a base of the same model and text, without edits', () => {
+  it('are a base for the same model and text, without edits', () => {
     const runs = new CachedRuns();
     const plain = cached();
     runs.set('edited', cached({ run: run([1, 2, 3], [{ kind: 'silence' }]) }));
@@ -106,7 +106,7 @@ describe('runs that stay open', () => {
     expect(runs.baseOf(opened('b'), [1, 2])).toBeUndefined();
   });
 
-  it('are handed over if they fit, and closed if they do not', () => {
+  it('are handed over if they fit, and closed otherwise', () => {
     const runs = new CachedRuns();
     const one = cached();
     runs.set('a', one);
@@ -119,7 +119,7 @@ describe('runs that stay open', () => {
     expect(one.run.close).toHaveBeenCalledOnce();
   });
 
-  it('are closed when no subject shows them, but for a base of one that does', () => {
+  it('are closed when no subject shows them, unless a shown run is based on them', () => {
     const runs = new CachedRuns();
     const all = { softmax: cached(), relu: cached(), 'softmax~sigmoid': cached() };
     for (const [subject, one] of Object.entries(all)) runs.set(subject, one);

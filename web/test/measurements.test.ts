@@ -3,7 +3,7 @@ import type { OpenModel } from '../src/run/opened';
 import { exchangeOf, lengthsUpTo, measurements } from '../src/run/measurements';
 import { tensor } from './fixture';
 
-test('an early token is exchanged for another of the text, never the first one', () => {
+test('an early token is swapped with another of the text, never the first one', () => {
   expect(exchangeOf([0, 11, 12, 13, 14, 15, 16, 17], 1)).toEqual({ at: 5, token: 17 });
   expect(exchangeOf([11, 12, 13, 14, 15, 16, 15], 0)).toEqual({ at: 4, token: 16 });
   // A short text: the last but one becomes the last.

@@ -47,7 +47,7 @@ afterEach(() => {
 });
 
 describe('a saved figure', () => {
-  it('names its content, its models, its conditions, and its address', () => {
+  it('names its content, models, conditions and address', () => {
     const about = aboutOf(figure(undefined, ['A', 'B', 'A']));
     expect(about).toMatchObject({
       title: 'Norms: A, B',
@@ -83,7 +83,7 @@ describe('a saved figure', () => {
     expect(aboutOf(figure('http://localhost/')).note).toBe('Sinkscope 1.2.3');
   });
 
-  it('is numbers as CSV and JSON, under a name of at most two models', async () => {
+  it('is numbers as CSV and JSON, named after at most two models', async () => {
     const [csv, json] = await Promise.all(
       (['CSV', 'JSON'] as const).map((kind) => fileOf(kind, figure())),
     );
@@ -96,7 +96,7 @@ describe('a saved figure', () => {
     expect(KINDS).toEqual(['SVG', 'PNG', 'CSV', 'JSON']);
   });
 
-  it('is taken in the light theme, which the reader does not see', () => {
+  it('is drawn in the light theme, which the reader does not see', () => {
     const { documentElement: page } = document;
     for (const theme of [undefined, 'dark']) {
       if (theme) page.dataset.theme = theme;
@@ -153,7 +153,7 @@ function menuOf(choose = vi.fn()) {
 }
 
 describe('a menu', () => {
-  it('has a button for each kind of file, and closes when one is chosen', () => {
+  it('has a button for each kind of file, and closes after a choice', () => {
     const { menu, choose, summary } = menuOf();
     const buttons = [...menu.querySelectorAll('button')];
     expect(buttons.map(({ textContent, type }) => [textContent, type])).toEqual([
@@ -172,7 +172,7 @@ describe('a menu', () => {
     ]);
   });
 
-  it('closes by Escape and by a press elsewhere, and listens while it is open alone', () => {
+  it('closes on Escape and on a press elsewhere, and listens only while it is open', () => {
     const { menu, opened, toggle, summary } = menuOf();
     const key = (name: string) => menu.dispatchEvent(new KeyboardEvent('keydown', { key: name }));
     key('a');
@@ -209,7 +209,7 @@ describe('a menu', () => {
     asMenu(document.createElement('details'));
   });
 
-  it('makes a recording first, says its size, and saves its files at the second click', async () => {
+  it('makes a recording first, shows its size, and saves its files at the second click', async () => {
     const { menu, toggle } = menuOf();
     const files = [
       { name: 'a.safetensors', bytes: new Uint8Array(1_000) },

@@ -74,8 +74,8 @@ beforeEach(() => {
   });
 });
 
-describe('what the tables mean', () => {
-  it('is fetched once, and tried again where it did not come', async () => {
+describe('the index of the meanings', () => {
+  it('is fetched once, and again after a failure', async () => {
     const own = models();
     engine.explain.mockRejectedValueOnce(new Error('offline'));
     expect(await own.explain()).toBe(engine.describe);
@@ -109,7 +109,7 @@ describe('a model of the zoo', () => {
     expect(progress.at(-1)).toEqual(['Loading The relu', 1, 4, { done: 1, total: 4 }]);
   });
 
-  it('has a quantized preview as long as the exact weights are not open', async () => {
+  it('uses a quantized preview until the exact weights are open', async () => {
     const own = models();
     const [first, again] = await Promise.all([
       own.getPreview('softmax', watch),
@@ -136,7 +136,7 @@ describe('a model of the zoo', () => {
     expect(own.isOpen(previewId('softmax'))).toBe(false);
   });
 
-  it('is opened in another arithmetic beside the exact one', async () => {
+  it('opens in another arithmetic beside the exact one', async () => {
     const own = models();
     const int8 = await own.get('relu~int8', watch);
     expect([int8.id, opened[0]!.options.arithmetic]).toEqual(['relu~int8', 'int8']);
@@ -179,7 +179,7 @@ describe('a model of the zoo', () => {
     ]);
   });
 
-  it('that could not be opened is tried again by the next request', async () => {
+  it('is tried again by the next request after a failure', async () => {
     const own = models();
     befalls = () => {
       throw new SinkscopeError('memory', 'engine', 'no memory is left');
@@ -193,7 +193,7 @@ describe('a model of the zoo', () => {
     await expect(own.get('own', watch)).resolves.toMatchObject({ id: 'own' });
   });
 
-  it('that does not exist is named beside those that do', async () => {
+  it('is reported with the existing names if it does not exist', async () => {
     await expect(models().get('gelu', watch)).rejects.toThrow(
       'This page has no model “gelu”. It has softmax, relu, own.',
     );
@@ -214,7 +214,7 @@ describe('a checkpoint of the zoo', () => {
     vi.stubGlobal('Worker', undefined);
   });
 
-  it('is the nearest that is stored, and says which; the last is the trained weights', async () => {
+  it('is the nearest stored one, which it names; the last is the trained weights', async () => {
     const own = models();
     const at = await own.get('softmax@12', watch);
     expect(at).toMatchObject({ id: 'softmax@12', title: 'The softmax at step 10 of 100', bits: 4 });
@@ -236,7 +236,7 @@ describe('a checkpoint of the zoo', () => {
     expect(forget).toHaveBeenCalledTimes(1);
   });
 
-  it('that was stopped while it opened is closed, and opens again without waiting', async () => {
+  it('is closed if it was stopped while opening, and opens again without waiting', async () => {
     const own = models();
     let go = () => {};
     befalls = () => new Promise<void>((done) => (go = done));
@@ -254,8 +254,8 @@ describe('a checkpoint of the zoo', () => {
   });
 });
 
-describe('a model that was opened by a plan', () => {
-  it('is known from the moment it is admitted, and forgotten when that is taken back', async () => {
+describe('a model opened by a plan', () => {
+  it('is known from its admission until that is withdrawn', async () => {
     const own = models();
     expect([own.knows(HUB), own.knows('relu'), own.knows('gelu')]).toEqual([false, true, false]);
     own.admit(HUB, recipe);
@@ -272,7 +272,7 @@ describe('a model that was opened by a plan', () => {
     expect(own.knows(HUB)).toBe(false);
   });
 
-  it('is read from the cache with its token, says how far it is, and is stopped by its id', async () => {
+  it('is read from the cache with its token, reports its progress, and is stopped by its id', async () => {
     const own = models();
     own.admit(HUB, recipe);
     const coming = own.get(`${HUB}~int8`, watch);
@@ -314,7 +314,7 @@ describe('a model that was opened by a plan', () => {
     expect(release).toHaveBeenCalledExactlyOnceWith(new Set(['relu']));
   });
 
-  it('that is one of many is forgotten with its last look, also in another arithmetic', async () => {
+  it('of many is forgotten with its last view, also in another arithmetic', async () => {
     const own = models();
     own.admit(HUB, { ...recipe, isPassing: true });
     await own.get(`${HUB}~int8`, watch);
@@ -345,7 +345,7 @@ describe('a model that was opened by a plan', () => {
     expect(own.isOpen(HUB)).toBe(false);
   });
 
-  it('loses its downloaded files where these are broken, and no file of a disk', async () => {
+  it('loses its downloaded files if they are broken, but no files of a disk', async () => {
     const own = models();
     own.admit(HUB, recipe);
     own.admit('disk:1/name', { title: 'Name', source: 'disk', plan });
@@ -364,7 +364,7 @@ describe('a model that was opened by a plan', () => {
     expect(hub.cacheClear).toHaveBeenCalledTimes(1);
   });
 
-  it('whose tokenizer is slow is closed, and has twice the time when it is asked for again', async () => {
+  it('is closed if its tokenizer is slow, and has twice the time at the next request', async () => {
     const own = models();
     own.admit(HUB, recipe);
     hub.planTokenizer.mockRejectedValueOnce(new SinkscopeError('too_slow', 'tokenizer', 'slow'));
@@ -382,7 +382,7 @@ describe('a model that was opened by a plan', () => {
     expect(opened[0]!.close).not.toHaveBeenCalled();
   });
 
-  it('leaves before it is closed, so that no caller gets what is about to end', async () => {
+  it('is forgotten before it is closed, so that no caller gets a closing model', async () => {
     const own = models();
     own.admit(HUB, recipe);
     const go: (() => void)[] = [];

@@ -30,7 +30,7 @@ describe('sizes and rates', () => {
     expect(size(NaN)).toBe('unknown size');
   });
 
-  it('say of a long run its memory, and the time that is left where it is a second or more', () => {
+  it('give the memory of a long run, and the remaining time from one second on', () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(11_000);
     const left = (done: number, total: number) =>
       runWords(4096, 3e6, { done, total, since: 1000 }).slice(40);
@@ -43,7 +43,7 @@ describe('sizes and rates', () => {
     now.mockRestore();
   });
 
-  it('leave out what is not known', () => {
+  it('omit unknown values', () => {
     expect(loadedWords({ done: 1e6, total: NaN, rate: NaN })).toBe('1.0 MB');
     const loaded = { done: 1e6, total: 9e7, rate: 1e6, remaining: 89, note: 'connection was cut' };
     expect(loadedWords(loaded)).toBe('1.0 MB of 90 MB · 1.0 MB/s · 89 s left · connection was cut');
@@ -66,7 +66,7 @@ describe('sizes and rates', () => {
 });
 
 describe('a plan', () => {
-  it('has an id that a link carries and that names the same files', () => {
+  it('has an id for links that names the same files', () => {
     const gguf = { format: 'gguf', files: { weights: [file('a-Q4_0.gguf')] } } as const;
     const ids = [
       idOfPlan(plan()),
@@ -84,7 +84,7 @@ describe('a plan', () => {
     }
   });
 
-  it('says what there is to download, what it needs and what it may be used for', () => {
+  it('gives download size, memory and licence', () => {
     const rows = new Map(planRows(plan(), 2e6));
     expect(rows.get('to download')).toBe('3.0 MB; 2.0 MB of 5.0 MB are cached');
     expect(rows.get('memory')).toBe('about 7.0 MB');
@@ -92,7 +92,7 @@ describe('a plan', () => {
     expect(rows.get('revision')).toBe('main (commit 01234567)');
   });
 
-  it('of the disk is named after its folder or file, and asks for nothing', () => {
+  it('of a disk is named after its folder or file, and needs no consent', () => {
     const weights = [{ name: 'my.safetensors', bytes: 5e6, blob: new Blob() }];
     const own = plan({ id: 'files', files: { weights }, commit: undefined, revision: undefined });
     expect(titleOfFiles(own)).toBe('my.safetensors');
@@ -104,7 +104,7 @@ describe('a plan', () => {
 });
 
 describe('links', () => {
-  it('do not carry what is on the disk', () => {
+  it('omit models of the disk', () => {
     const disk = 'disk:0123456789abcdef/my.safetensors';
     expect([isOfDisk(disk), isOfDisk('softmax'), isOfDisk('hub:a/disk')]).toEqual([
       true,
@@ -118,20 +118,20 @@ describe('links', () => {
     expect(parseHash(`#${printHash(named)}`).state.shown).toEqual(state.shown);
   });
 
-  it('take no hub name that could break out of an address', () => {
+  it('accept no hub name that leaves its address', () => {
     for (const bad of ['hub:', 'hub:a b', 'hub:a\\b', 'hub:a\nb', 'hub://x', 'http://x'])
       expect(parseHash(`#shown=${encodeURIComponent(bad)}`).problems).toHaveLength(1);
   });
 });
 
 describe('the catalogue', () => {
-  it('holds names that a link can carry, each once', () => {
+  it('has names that fit a link, each once', () => {
     const ids = suggestions.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     for (const id of ids) expect(parseHash(`#shown=hub:${id}`).problems).toEqual([]);
   });
 
-  it('knows the 154 checkpoints of Pythia, in rising order', () => {
+  it('has the 154 checkpoints of Pythia in rising order', () => {
     expect(PYTHIA_STEPS).toHaveLength(154);
     expect([...PYTHIA_STEPS].sort((a, b) => a - b)).toEqual([...PYTHIA_STEPS]);
     expect([PYTHIA_STEPS[0], PYTHIA_STEPS[10], PYTHIA_STEPS[11], PYTHIA_STEPS.at(-1)]).toEqual([
@@ -139,7 +139,7 @@ describe('the catalogue', () => {
     ]);
   });
 
-  it('finds the step in a name and puts it there', () => {
+  it('finds the step in a name and inserts another', () => {
     const id = 'hub:EleutherAI/pythia-14m@step512';
     expect(checkpointOf(id)).toEqual({ repository: 'EleutherAI/pythia-14m', step: 512 });
     expect(checkpointId(checkpointOf(id)!)).toBe(id);

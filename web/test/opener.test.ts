@@ -84,7 +84,7 @@ function opening({ isRunning = true } = {}) {
 }
 
 describe('a model of a hub', () => {
-  it('is looked up by its name, and its cost is shown before it is loaded', async () => {
+  it('is looked up by its name, and shows its cost before it is loaded', async () => {
     const { opener, dialog, enter, all, text, texts, press, models, opened } = opening();
     expect(dialog.open).toBe(false);
     opener.show();
@@ -111,7 +111,7 @@ describe('a model of a hub', () => {
     expect(dialog.open).toBe(false);
   });
 
-  it('may be one of the suggested ones, with a token and an endpoint of the reader’s', async () => {
+  it('may be a suggested one, with the reader’s token and endpoint', async () => {
     const { opener, all, texts, enter, press } = opening();
     opener.show();
     expect(texts('.open-list strong')).toEqual(suggestions.map(({ id }) => id));
@@ -139,7 +139,7 @@ describe('a model of a hub', () => {
     });
   });
 
-  it('is looked up no longer once another one is, or the dialog is closed', async () => {
+  it('is no longer looked up after another one is, or after the dialog is closed', async () => {
     const { opener, models } = opening();
     opener.show();
     const isStopped = () => hub.resolveHub.mock.calls.map(([, { signal }]) => signal.aborted);
@@ -173,7 +173,7 @@ describe('a model of a hub', () => {
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'beside');
   });
 
-  it('is loaded from this machine where all of it is kept', async () => {
+  it('is loaded from this machine where all of it is stored', async () => {
     const kept = (bytes: number) =>
       hub.cacheList.mockResolvedValue([
         { url: URL_, bytes },
@@ -192,7 +192,7 @@ describe('a model of a hub', () => {
     expect(await offered(0, plan({ bytes: 0 }))).toBe('Download and run');
   });
 
-  it('that cannot be opened says why, and has no button', async () => {
+  it('shows why it cannot be opened, without a button', async () => {
     const { opener, text, texts, enter } = opening();
     opener.show();
     const problem = async (change: Partial<Plan>) => {
@@ -228,7 +228,7 @@ describe('a model of a hub', () => {
     expect(text('h3')).toBe('owner/name');
   });
 
-  it('shows how far it is, and stops where the reader cancels', async () => {
+  it('shows its progress, and stops if the reader cancels', async () => {
     const { opener, models, all, text, press, opened } = opening();
     opener.show();
     let report: (stage: string, done: number, total?: number) => void = () => {};
@@ -289,7 +289,7 @@ describe('a model of a hub', () => {
     expect([texts('.hint').join(' '), opener.work]).toEqual([hint, `Loading: ${said}`]);
   });
 
-  it('says why it failed, and can go on with what was fetched until then', async () => {
+  it('shows why it failed, and can continue with what it had fetched', async () => {
     const { opener, models, text, texts, all, failed, press } = opening();
     opener.show();
     hub.resolveHub.mockRejectedValueOnce(
@@ -345,7 +345,7 @@ describe('a model of a hub', () => {
 describe('files of the reader', () => {
   const given = (name = 'a.gguf', bytes = 'abc') => [{ path: name, file: new File([bytes], name) }];
 
-  it('open at once where they are one model, and are chosen among where they are more', async () => {
+  it('open at once if they are one model, and are offered as a choice otherwise', async () => {
     const { opener, models, opened, press, text, texts } = opening();
     hub.planFiles.mockResolvedValueOnce([disk()]);
     await opener.openFiles(given());
@@ -373,7 +373,7 @@ describe('files of the reader', () => {
     expect(failed).toHaveBeenLastCalledWith('no model');
   });
 
-  it('come by a choice or by a drop, which does not lead away from the page', async () => {
+  it('are chosen or dropped, and a drop does not leave the page', async () => {
     const { opener } = opening();
     const openFiles = vi.spyOn(opener, 'openFiles').mockResolvedValue();
     acceptDrops(opener);
@@ -392,10 +392,10 @@ describe('files of the reader', () => {
   });
 });
 
-describe('what a link asks for', () => {
+describe('the model of a link', () => {
   const { signal } = new AbortController();
 
-  it('is not fetched before the reader agrees, and declining lasts', async () => {
+  it('is not fetched before the reader agrees; declining lasts', async () => {
     const { opener, dialog, text, press, know, opened } = opening();
     const asks = (id: string) => opener.admit(id, signal);
     know(['hub:known/x']);
@@ -416,7 +416,7 @@ describe('what a link asks for', () => {
     expect([await asks('hub:owner/name'), dialog.open]).toEqual([false, true]);
   });
 
-  it('is asked one after the other', async () => {
+  it('is asked about in turn', async () => {
     const { opener, text, press, opened, dialog } = opening();
     await opener.admit('hub:owner/name', signal);
     await opener.admit('hub:owner/name', signal);
@@ -439,7 +439,7 @@ describe('what a link asks for', () => {
     expect([opener.stage.name, text('strong')]).toEqual(['ask', 'owner/name']);
   });
 
-  it('opens by itself where all of it was kept on an earlier visit, or the reader walks through it', async () => {
+  it('opens by itself if an earlier visit stored all of it, or the reader walks through it', async () => {
     const { opener, models } = opening();
     const list = (complete: boolean, bytes = 5e6) =>
       hub.cacheList.mockResolvedValue([{ id: 'owner/name', complete, url: URL_, bytes }]);
@@ -461,7 +461,7 @@ describe('what a link asks for', () => {
     expect(models.admit.mock.lastCall).toMatchObject(['hub:owner/name@step1', { isPassing: true }]);
   });
 
-  it('of a disk are the files that it names, or none', async () => {
+  it('on a disk is the files that it names, or none', async () => {
     const { opener, text, dialog, opened } = opening();
     const wanted = 'disk:0123456789abcdef/my model';
     expect(await opener.admit(wanted, signal)).toBe(false);
@@ -516,7 +516,7 @@ describe('what a link asks for', () => {
   });
 });
 
-it('the cache is counted, and cleared', async () => {
+it('can be removed from the cache, whose size is shown', async () => {
   const { opener, text, press, all } = opening();
   opener.show();
   await turn();

@@ -22,7 +22,7 @@ it('each has a picture with marks in it, not only words', () => {
     expect(svg.match(/<(path|rect|circle|line)\b/g)!.length, figure).toBeGreaterThan(10);
 });
 
-it('each leads to the figure in the state in which it was drawn', () => {
+it('each leads to the figure in the state of its drawing', () => {
   for (const { figure, link } of plates()) {
     const { state, problems } = parseHash(link.split('#')[1]!);
     expect(problems, figure).toEqual([]);
@@ -32,7 +32,7 @@ it('each leads to the figure in the state in which it was drawn', () => {
   }
 });
 
-it('the sheet is vectors, and its square code has the address that is printed beside it', () => {
+it('the sheet is vector graphics, and its square code has the address that is printed beside it', () => {
   for (const plate of plates()) {
     const html = plateHtml(plate, HOME);
     expect(html).not.toMatch(/<image|<img|<script/);

@@ -21,7 +21,7 @@ describe('colours', () => {
         expect(sign * (steps[i]! - steps[i - 1]!)).toBeGreaterThan(-0.5);
     });
 
-    it(`are made once, and not kept without end (${theme})`, () => {
+    it(`are computed once and cached within a limit (${theme})`, () => {
       const first = sequential(theme, 0.125);
       expect(sequential(theme, 0.125)).toBe(first);
       for (let i = 1; i <= 300; i++) sequential(theme, i);
@@ -35,7 +35,7 @@ describe('colours', () => {
       expect(css(diverging(theme, 1), 1)).not.toBe(css(diverging(theme, 1), -1));
     });
 
-    it(`have one for what is hidden (${theme})`, () => {
+    it(`have one for hidden cells (${theme})`, () => {
       expect(css(sequential(theme), NaN)).not.toBe(css(sequential(theme), 0));
     });
   }
@@ -56,7 +56,7 @@ describe('colours', () => {
     expect([...new Uint8Array(Uint32Array.of(light.hidden).buffer)]).toEqual([238, 236, 230, 255]);
   });
 
-  it('of a scale without width are the lowest, and the table has a middle', () => {
+  it('are the lowest for a scale of width 0, and the table has a middle', () => {
     const flat = sequential('light', 0);
     expect([stepOf(flat, 0), stepOf(flat, 0.5), stepOf(flat, 1)]).toEqual([0, 128, 256]);
     expect(stepOf(sequential('light', 1, true), -1)).toBe(0);
@@ -95,7 +95,7 @@ describe('a logarithmic axis', () => {
     return apart(y.ticks(), y).sort((a, b) => a - b);
   };
 
-  it('is labelled over its whole reach, the roundest first, and no label meets another', () => {
+  it('is labelled over its whole range, the roundest values first, without overlaps', () => {
     expect(ticks(1.6, 21)).toEqual([2, 3, 5, 7, 10, 20]);
     expect(ticks(0.001, 1000)).toEqual([0.001, 0.01, 0.1, 1, 10, 100, 1000]);
     // 0.3 / 0.1 is a little less than 3, which is no rounder than 4.
@@ -126,7 +126,7 @@ describe('the rose', () => {
 });
 
 describe('norm profiles', () => {
-  it('set the first token against the mean of the others, over heads', () => {
+  it('compare the first token with the mean of the others, over heads', () => {
     const data = Float32Array.from([10, 1, 3, 20, 2, 4]);
     const tensor = { shape: [1, 2, 3], data };
     expect(profile(tensor)).toEqual({ first: [15], others: [2.5] });

@@ -16,13 +16,13 @@ const cards = (JSON.parse(read('index.json').toString()) as Card[]).filter(
 describe.each(cards)('the preview of $id', ({ id, sha256, preview }) => {
   const [first, rest] = [`${id}/${preview!.file}`, `${id}/${preview!.refinement!.file}`];
 
-  it('and its refinement are the bytes of model.safetensors', async () => {
+  it('and its refinement add up to the bytes of model.safetensors', async () => {
     const made = refined(await unpack(first), await unpack(rest), rest);
     expect(Buffer.from(made).equals(read(`${id}/model.safetensors`))).toBe(true);
     expect(createHash('sha256').update(made).digest('hex')).toBe(sha256);
   });
 
-  it('has the config of the model, and is no larger than its card says', async () => {
+  it('has the config of the model, and at most the size on its card', async () => {
     const { config } = headerOf(await unpack(first), first);
     expect(config).toBe(read(`${id}/config.json`).toString());
     expect(read(first).length).toBe(preview!.bytes);
@@ -35,7 +35,7 @@ describe('a damaged file', () => {
   const [first, rest] = [`${id}/${preview!.file}`, `${id}/${preview!.refinement!.file}`];
   const code = { code: 'bad_file', where: rest };
 
-  it('of another kind, cut short or of another model is refused', async () => {
+  it('of another kind, cut short or of another model is rejected', async () => {
     const page = new TextEncoder().encode('<!doctype html><title>Log in</title>');
     const [known, whole] = [await unpack(first), await unpack(rest)];
     for (const wrong of [page, new Uint8Array(3), whole.subarray(0, whole.length - 1), known])

@@ -86,7 +86,7 @@ function room(
 }
 
 describe('the room', () => {
-  it('asks for the settings of each model on its own prompts, first those that its sentence is of', () => {
+  it('requests the settings of each model on its own prompts, first those of its sentence', () => {
     const { studies, asked } = room({ length: 120, runs: 5, T: 64, n: 1, from: 'random' });
     expect(studies().map(({ subject, turn }) => `${turn} ${subject}`)).toEqual([
       ...['0 softmax', '0 softmax~evict(window,24)', '0 softmax~evict(first,24,1)'],
@@ -112,7 +112,7 @@ describe('the room', () => {
     expect(sweep.asked().reads).not.toContain('evicted');
   });
 
-  it('says what the settings came to, in a sentence, a chart and a table', async () => {
+  it('gives the results of the settings in a sentence, a chart and a table', async () => {
     const made = room();
     expect(made.text('h1')).toBe('Without the first token, the loss rises');
     expect(made.text('.lead')).toBe(
@@ -129,7 +129,7 @@ describe('the room', () => {
     expect(made.root.className).toBe('');
   });
 
-  it('lets the reader choose an experiment, a model to look at, and which models there are', () => {
+  it('lets the reader choose an experiment, a shown model, and the models', () => {
     const made = room({ shown: ['softmax~silence(1,0)', 'softmax', 'sigmoid'] });
     expect(made.pressed('.experiments button')).toEqual(['Streaminga cache of limited size']);
     expect(made.texts('.chosen')).toEqual(['Softmax model', 'Sigmoid model']);
@@ -190,7 +190,7 @@ describe('the room', () => {
     expect(out({ length: 512 })[0]!.hide).toEqual([]);
   });
 
-  it('asks of what the prompts are, and says where fewer tokens ran', () => {
+  it('names the unit of the prompts, and reports where fewer tokens ran', () => {
     const asked = { ...frameOf().question, input: 'heldout' };
     const of = (T: (subject: string) => number, more: Partial<State> = {}) =>
       room({ from: 'heldout', length: 50, ...more }, ({ subject }) => ({
@@ -223,7 +223,7 @@ describe('the room', () => {
     expect(all('input[type=file]')).toHaveLength(1);
   });
 
-  it('keeps the last whole figure of a model until the next one says more', () => {
+  it('keeps the last complete figure of a model until the next one has more', () => {
     let ready = Infinity;
     const made = room({}, ({ subject, question }) => {
       const isNew = question.T === 99;
@@ -269,7 +269,7 @@ describe('the room', () => {
     ).toEqual(['Softmax model']);
   });
 
-  it('has the detail of its experiment beside the chart, also where two have one kind of chart', () => {
+  it('has the details of its experiment beside the chart, also where two share a kind of chart', () => {
     const made = room({ shown: ['softmax'], experiment: 'cache' });
     const views = () => made.all('.figure').map(({ dataset }) => dataset.view);
     expect(views()).toEqual(['sweep', 'kept']);
@@ -277,7 +277,7 @@ describe('the room', () => {
     expect(views()).toEqual(['sweep', 'channels']);
   });
 
-  it('says what failed, each reason once', () => {
+  it('reports each reason of a failure once', () => {
     const made = room({}, ({ subject }) => ({
       error: subject.startsWith('sig') ? 'out of memory' : 'too long',
     }));
@@ -298,7 +298,7 @@ describe('the room', () => {
 });
 
 describe('the figure', () => {
-  it('has the sentence, the chart, the controls and a way to the page, and nothing that its host chooses', () => {
+  it('has the sentence, the chart, the controls and a link to the page, but no choices of its host', () => {
     const made = room({}, undefined, true);
     expect(made.text('h2')).toBe('Without the first token, the loss rises');
     expect(made.all('h1, .experiments, .subject-list, .question-controls, table')).toEqual([]);

@@ -43,7 +43,7 @@ const ask = (change: Partial<State>, texts: string[] = [], context = 99) =>
   promptsOf(tokenizer, questionOf({ ...defaults, first: 'bos', ...change }), context, texts);
 
 describe('a question', () => {
-  it('has one key for all that is answered alike', () => {
+  it('has one key for all questions with the same answer', () => {
     const key = (change: Partial<State>) => keyOf(questionOf({ ...defaults, ...change }, 3));
     expect(key({ seed: 9, theme: 'dark', layer: 2 })).toBe(key({}));
     expect(key({ input: 'random', prompt: 'x' })).toBe(key({ input: 'random' }));
@@ -58,7 +58,7 @@ describe('a question', () => {
       expect(key(change)).not.toBe(key({}));
   });
 
-  it('writes a character that several tokens share once, of the text that is read', async () => {
+  it('writes a character that several tokens share once', async () => {
     // One token per byte of UTF-8, as in byte-level tokenizers; offsets are of whole characters.
     const bytes = (text: string) => {
       let start = 0;
@@ -158,7 +158,7 @@ describe('a question', () => {
     await expect(ask({ input: 'file' })).rejects.toThrow(/Choose a file/);
   });
 
-  it('is drawn alike for the same seed, of ids that are text', async () => {
+  it('is the same random tokens for the same seed, of ids that are text', async () => {
     const { ids } = await ask({ input: 'random', n: 3, T: 40 });
     expect((await ask({ input: 'random', n: 3, T: 40 })).ids).toEqual(ids);
     expect((await ask({ input: 'random', n: 2, T: 40, seed: 2 })).ids).toEqual(ids.slice(1));
@@ -169,7 +169,7 @@ describe('a question', () => {
     expect(Array.from({ length: 3 }, draws(1))).toEqual(Array.from({ length: 3 }, draws(1)));
   });
 
-  it('begins with what is named, if the tokenizer has it', async () => {
+  it('begins with the named token, if the tokenizer has it', async () => {
     const first = async (name: string) =>
       firstTokens((await ask({ prompt: 'a', first: name })).tokens);
     // The tokenizer decides, as on the command line; the reader may still add its start token.
@@ -188,10 +188,10 @@ describe('a question', () => {
   });
 });
 
-describe('what a vocabulary and a source allow', () => {
+describe('the tokens and texts of a source', () => {
   const special = (ids: readonly number[], size: number) => ({ ...tokenizer, special: ids, size });
 
-  it('draws uniformly of all ids that are text, and 0 where there is none', async () => {
+  it('are drawn uniformly from the ids that are text; the id is 0 where there are none', async () => {
     const ids = async (of: Tokenizer, change: Partial<State> = {}) => {
       const all = { ...defaults, input: 'random', first: 'none', n: 3, ...change } as State;
       return (await promptsOf(of, questionOf({ ...all, T: 200 }), 999, [])).ids.flat();
@@ -223,7 +223,7 @@ describe('what a vocabulary and a source allow', () => {
     expect(last.ids[1]).toEqual((await ask({ input: 'random', T: 9, seed: 0 })).ids[0]);
   });
 
-  it('offers special tokens with a role first, and forty at most', async () => {
+  it('include special tokens, at most forty, those with a role first', async () => {
     const other = Array.from({ length: 60 }, (_, i) => ({ id: i, text: `<${i}>`, kind: 'other' }));
     const many = { ...tokenizer, specials: [...other, ...tokenizer.specials] } as Tokenizer;
     const { choices } = await specialWords(many);
@@ -241,7 +241,7 @@ describe('what a vocabulary and a source allow', () => {
     expect(await specialOf({ ...tokenizer }, 'none')).toBe('none');
   });
 
-  it('cuts one long text of a file into pieces without a note about the rest', async () => {
+  it('are the pieces of one long text in a file, without a note about the rest', async () => {
     const words = 'a bb ccc dddd eeeee ffffff';
     const { ids, dropped } = await ask({ input: 'file', T: 3, n: 2 }, [words]);
     expect([ids, dropped]).toEqual([
@@ -257,7 +257,7 @@ describe('what a vocabulary and a source allow', () => {
     expect((await ask({ prompt: 'x'.repeat(20_000) })).ids).toHaveLength(1);
   });
 
-  it('knows what is missing, and which texts a source has', async () => {
+  it('include the known texts of a source, and name missing ones', async () => {
     expect([isWanting('Type a sentence: there is no text yet.'), isWanting('x')]).toEqual([
       true,
       false,
@@ -284,7 +284,7 @@ describe('what a vocabulary and a source allow', () => {
 });
 
 describe('a file of prompts', () => {
-  it('has a prompt a line, or blocks that blank lines separate', () => {
+  it('has a prompt per line, or blocks between blank lines', () => {
     expect(splittingOf('one\ntwo\n\nthree\n')).toBe('blocks');
     expect(splittingOf('one\ntwo\nthree\n')).toBe('lines');
     expect(splittingOf('one\n\ntwo\n\nthree')).toBe('lines');
@@ -293,7 +293,7 @@ describe('a file of prompts', () => {
     expect(promptsOfFile('a\nb\n\nc\n', 'whole')).toEqual(['a\nb\n\nc']);
   });
 
-  it('is refused where it is no text, with what was expected', async () => {
+  it('is rejected if it is no text, with what was expected', async () => {
     const file = (bytes: BlobPart) => new File([bytes], 'x.bin');
     await expect(readPrompts(file(new Uint8Array([0xff, 0xfe, 0xfd])))).rejects.toThrow(
       /x\.bin: expected UTF-8 text/,
@@ -318,7 +318,7 @@ describe('a model without a tokenizer', () => {
     return promptsOf(own, questionOf({ ...defaults, ...change }), 99, texts, 30);
   };
 
-  it('reads a text as a list of ids, and starts it with nothing', async () => {
+  it('reads a text as a list of ids, and adds no start token', async () => {
     const { tokens, ids, dropped } = await of({ prompt: '7, 2 #29', T: 2 });
     expect(tokens.map(({ text }) => text)).toEqual(['#7', '#2']);
     expect(ids).toEqual([[7, 2]]);
@@ -331,7 +331,7 @@ describe('a model without a tokenizer', () => {
     ]);
   });
 
-  it('draws ids of the model, and says what a text should be', async () => {
+  it('draws ids of the model, and explains how to write a text', async () => {
     const { ids } = await of({ input: 'random', T: 60 });
     expect(ids[0]).toHaveLength(60);
     expect(Math.max(...ids[0]!)).toBeLessThan(30);

@@ -203,7 +203,7 @@ function stageOf(
 }
 
 describe('the queue', () => {
-  it('answers one subject after the other, and nothing twice', async () => {
+  it('answers one subject after the other, and none twice', async () => {
     const { ask, of, runs, idle } = stageOf();
     ask(['a', 'b']);
     await idle();
@@ -214,7 +214,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.perPrompt.sink_ratio).toEqual([0.5]);
   });
 
-  it('measures studies behind the subjects, those of one model together, and nothing twice', async () => {
+  it('measures studies after the subjects, those of one model together, and none twice', async () => {
     const { queue, ask, runs, log, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'ab' });
     const study = (subject: string) => ({ subject, question, measures: ['loss_mean'] });
@@ -231,7 +231,7 @@ describe('the queue', () => {
     expect(log.filter((line) => line.startsWith('end'))).toEqual(['end a', 'end b']);
   });
 
-  it('stops studies as it stops subjects, until it is asked to try again', async () => {
+  it('stops studies with the subjects, until a new request', async () => {
     const { queue, ask, hold, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'ab' });
     const study = { subject: 'b', question, measures: ['loss_mean'] };
@@ -249,7 +249,7 @@ describe('the queue', () => {
     expect(queue.studied(study)!.frame).toBeDefined();
   });
 
-  it('reads what a view asks for beside from the run that is open', async () => {
+  it('reads the further names of a view from the open run', async () => {
     const { ask, of, runs, idle, log } = stageOf();
     ask(['a']);
     await idle();
@@ -263,7 +263,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.head).toMatchObject({ layer: 0, head: 0 });
   });
 
-  it('reads other names after one could not be read, and not the same again', async () => {
+  it('reads other names after a failure, and does not repeat the failed read', async () => {
     const { ask, of, idle, log } = stageOf();
     ask(['a']);
     await idle();
@@ -288,7 +288,7 @@ describe('the queue', () => {
     expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a']);
   });
 
-  it('ablates heads after the run that is shown, until no room asks for it', async () => {
+  it('ablates heads after the shown run, until no room requests it', async () => {
     const { ask, of, runs, idle, hold } = stageOf();
     ask(['a']);
     await idle();
@@ -309,7 +309,7 @@ describe('the queue', () => {
     expect(runs()).toHaveLength(before + 3);
   });
 
-  it('publishes a first frame at once, and together what is replaced', async () => {
+  it('publishes a first frame at once, and replacements together', async () => {
     const { queue, ask, hold, idle } = stageOf();
     const reported: string[] = [];
     effect(() => {
@@ -349,7 +349,7 @@ describe('the queue', () => {
     expect(reported).toEqual(['', '-, -', 'no such thing, -', 'no such thing, frame']);
   });
 
-  it('marks a frame as stale while another text is read, and publishes nothing for the same', async () => {
+  it('marks a frame as stale while another text is read, and publishes nothing for the same one', async () => {
     const { queue, ask, of, hold, idle } = stageOf();
     ask(['a', 'b'], {}, 'one');
     await idle();
@@ -368,7 +368,7 @@ describe('the queue', () => {
     expect(['a', 'b'].map((id) => of(id)!.isStale)).not.toContain(true);
   });
 
-  it('says what it works on: a download by its bytes, and the share that is done', async () => {
+  it('reports its work: the bytes of a download, and the finished share', async () => {
     const { queue, ask, idle, report } = stageOf();
     const said: unknown[] = [];
     effect(() => {
@@ -391,7 +391,7 @@ describe('the queue', () => {
     expect(queue.work.peek()).toBeUndefined();
   });
 
-  it('does not run a model that was stopped while it was opened', async () => {
+  it('does not run a model that was stopped while opening', async () => {
     const { queue, ask, of, runs, hold, idle } = stageOf();
     const open = hold('open a');
     ask(['a']);
@@ -439,7 +439,7 @@ describe('the queue', () => {
     expect(of('a')!.error).toBeUndefined();
   });
 
-  it('reads of each subject its own strongest head, or the head that is named for it', async () => {
+  it('reads the strongest head of each subject, or the head that is named for it', async () => {
     const { ask, of, idle } = stageOf();
     const request = { headReads: ['att'], head: { layer: -1, head: -1 } };
     ask(['a', 'other'], request);
@@ -451,7 +451,7 @@ describe('the queue', () => {
     expect([of('a'), of('other')].map((one) => one!.frame!.head!.head)).toEqual([1, 0]);
   });
 
-  it('lets a quick run end, then answers the newest question alone', async () => {
+  it('finishes a quick run, then answers only the newest question', async () => {
     const { ask, of, runs, idle, hold } = stageOf();
     const open = hold('a');
     ask(['a'], {}, 'one');
@@ -464,7 +464,7 @@ describe('the queue', () => {
     expect(of('a')!.isStale).toBeFalsy();
   });
 
-  it('keeps the last good frame of a question that fails, says why, and tries again on request', async () => {
+  it('keeps the last good frame when a question fails, reports the reason, and tries again on request', async () => {
     const { ask, of, queue, idle, log } = stageOf();
     ask(['a', 'broken']);
     await idle();
@@ -486,7 +486,7 @@ describe('the queue', () => {
     expect(tries()).toBe(before + 1);
   });
 
-  it('closes the run that another replaces before that one begins, and reads nothing from it', async () => {
+  it('closes a run before its replacement begins, and reads nothing more from it', async () => {
     const { ask, of, queue, log, runs, hold, idle } = stageOf({}, 300);
     // A run has room for 64 tokens more than its text.
     const text = 'a'.repeat(70);
@@ -517,7 +517,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
-  it('generates more in a run with room for it, up to the context', async () => {
+  it('generates further tokens in a run with room for them, up to the context', async () => {
     const { ask, of, queue, log, idle } = stageOf({}, 80);
     ask(['a']);
     await idle();
@@ -532,7 +532,7 @@ describe('the queue', () => {
     expect(of('a')!.error).toMatch(/no room for more tokens/);
   });
 
-  it('updates the run of a text that is typed on, and lets what-ifs begin from the plain run', async () => {
+  it('updates the run as the reader types, and starts what-ifs from the plain run', async () => {
     const { ask, of, log, idle } = stageOf();
     const acts = () => log.filter((line) => /^(run|update|end)/.test(line));
     const edited = 'a~silence(0,1)';
@@ -553,7 +553,7 @@ describe('the queue', () => {
     expect(acts().slice(6)).toEqual(['end a', 'end a', 'run b']);
   });
 
-  it('runs again what an update cannot follow: more fields, or a text beyond its room', async () => {
+  it('runs again if an update is impossible: more fields, or a text beyond its room', async () => {
     const { ask, log, idle } = stageOf({}, 300);
     ask(['a'], {}, 'abc');
     await idle();
@@ -596,7 +596,7 @@ describe('the queue', () => {
     expect([runs(), given]).toEqual([['run b'], 3]);
   });
 
-  it('measures a figure by itself again where it reads other names', async () => {
+  it('measures a self-measured figure again if it reads other names', async () => {
     const { ask, runs, idle } = stageOf();
     ask(['a'], { isFixed: true, reads: ['value_ratio'] });
     await idle();
@@ -608,7 +608,7 @@ describe('the queue', () => {
     expect(runs()).toEqual(['run a', 'update a']);
   });
 
-  it('continues from an update that was stopped, and from no run that failed', async () => {
+  it('continues from a stopped update, but not from a failed run', async () => {
     const { ask, of, log, hold, idle, queue } = stageOf();
     ask(['a']);
     await idle();
@@ -662,7 +662,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.question.prompt).toBe('other');
   });
 
-  it('asks once more where the engine was lost, and then says so', async () => {
+  it('tries again once after the engine was lost, then reports it', async () => {
     const { ask, of, idle, runs, queue } = stageOf();
     ask(['once', 'lost']);
     await idle();
@@ -681,7 +681,7 @@ describe('the queue', () => {
     ]);
   });
 
-  it('asks the reader before a model of a hub, and opens nothing before', async () => {
+  it('asks the reader before it opens a model of a hub', async () => {
     const { ask, of, idle, log } = stageOf();
     ask(['hub:owner/name']);
     await idle();
@@ -689,7 +689,7 @@ describe('the queue', () => {
     expect(log.filter((line) => line.startsWith('open'))).toEqual([]);
   });
 
-  it('closes runs that no room asks for, and holds no two models that would fill the memory', async () => {
+  it('closes runs that no room requests, and keeps no two models that would fill the memory', async () => {
     const { ask, idle, log } = stageOf({ big: 2 ** 30, huge: 2 ** 30 });
     ask(['big', 'huge']);
     await idle();
@@ -701,7 +701,7 @@ describe('the queue', () => {
     expect(log).toContain('end big');
   });
 
-  it('keeps a model of any size that is alone, and several that fit the memory together', async () => {
+  it('keeps a single model of any size, and several that fit the memory together', async () => {
     const bytes = { half: 2 ** 29, other: 2 ** 29, huge: 2 ** 30 + 1 };
     const { ask, idle, log } = stageOf(bytes);
     for (const subjects of [['huge'], ['half', 'other']]) {
@@ -711,7 +711,7 @@ describe('the queue', () => {
     }
   });
 
-  it('answers with a preview where it does, and again when somebody asks for exact numbers', async () => {
+  it('answers with a preview where possible, and again with exact numbers on request', async () => {
     const { ask, of, runs, hold, idle, log } = stageOf();
     const come = hold('open a');
     ask(['a'], { isPreview: true });
@@ -751,7 +751,7 @@ describe('the queue', () => {
     expect(log).not.toContain('open c rounded');
   });
 
-  it('measures every prompt, and has means with their spread', async () => {
+  it('measures every prompt, and gives means with their spread', async () => {
     const { ask, of, idle } = stageOf();
     ask(['a'], { question: questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 }) });
     await idle();
@@ -762,7 +762,7 @@ describe('the queue', () => {
     expect(frame!.tensors).not.toHaveProperty('bad');
   });
 
-  it('runs no prompt again for a figure that reads nothing but averages', async () => {
+  it('repeats no prompt for a figure that reads only averages', async () => {
     const { ask, of, queue, runs, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 });
     const figure = { question, isFixed: true, reads: ['sink_ratio'] };
@@ -778,7 +778,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.head!.tensors).toHaveProperty('att');
   });
 
-  it('measures what it has once more for a recording, and nothing that it does not have', async () => {
+  it('measures its names once more for a recording, and no others', async () => {
     const { queue, ask, idle } = stageOf();
     const bytes = new Uint8Array(3);
     recordStudy.mockResolvedValue(bytes);
@@ -820,7 +820,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.generated).toBeLessThan(7);
   });
 
-  it('stops writing for another question, and for that alone', async () => {
+  it('stops generating for another question, and only for that', async () => {
     const { queue, ask, idle } = stageOf();
     const stop = vi.spyOn(queue, 'stopGenerating');
     ask(['a']);

@@ -65,7 +65,7 @@ describe('how far a model reads', () => {
     expect(contextOf(learned, edits(turned))).toBe(16);
   });
 
-  it('has no end where each token is predicted from a window inside the context', () => {
+  it('is unlimited where each token is predicted from a window inside the context', () => {
     expect(contextOf(rotary, [], 15)).toBe(Infinity);
     expect(contextOf(rotary, [], 16)).toBe(16);
   });
@@ -79,7 +79,7 @@ describe('a run that holds only its cache', () => {
     context = 99_999,
   ) => isStreamed(describe_, architectureOf({ context }), list, measures, T);
 
-  it('is one of a long text under an eviction alone', () => {
+  it('is chosen for a long text under an eviction alone', () => {
     expect(streams(LONG + 1)).toBe(true);
     expect(streams(LONG)).toBe(false);
     expect(streams(17, undefined, undefined, 16)).toBe(true);
@@ -90,7 +90,7 @@ describe('a run that holds only its cache', () => {
     expect(streams(LONG + 1, edits(evict({ policy: 'snapkv' })))).toBe(false);
   });
 
-  it('measures nothing that needs more than what it holds', () => {
+  it('measures nothing that needs more than it holds', () => {
     expect(streams(LONG + 1, undefined, ['loss_mean', 'entropy'])).toBe(false);
     expect(streams(LONG + 1, undefined, [])).toBe(true);
   });
@@ -112,7 +112,7 @@ describe('the list of reads', () => {
     ]);
   });
 
-  it('leaves out what the model or its edits do not have', () => {
+  it('omits what the model or its edits lack', () => {
     expect(names(['router'])).not.toContain('router');
     const experts = { ...frameOf().architecture, E: 4 } as Frame['architecture'];
     expect(names(['router'], { architecture: experts })).toContain('router');
@@ -131,13 +131,13 @@ describe('the list of reads', () => {
     expect(names(['next'], { architecture })).not.toContain('next');
   });
 
-  it('is recorded by its field or by those of its metric, beside the standard ones', () => {
+  it('records a field itself or those of its metric, beside the standard ones', () => {
     const wanted = { reads: ['entropy', 'loss_mean'], headReads: ['q', 'keeps_first'] };
     const short = { architecture: architectureOf({ L: 2 }), T: 8 };
     expect(recordedFor(describe_, wanted, short)).toEqual(['att', 'next', 'loss', 'q']);
   });
 
-  it('of a long text is recorded alone where the standard fields take much memory', () => {
+  it('records only its own fields of a long text if the standard ones take much memory', () => {
     const fields = [
       field('hidden', { standard: true, shape: ['L+1', 'T', 'D'] }),
       field('att', { standard: true, shape: ['L', 'H', 'T', 'T'] }),
@@ -276,7 +276,7 @@ describe('a frame without measurements', () => {
     expect(await frameFor('m')).not.toHaveProperty('maskToken');
   });
 
-  it('has its edits with their labels, and none that changes nothing', async () => {
+  it('has its edits with their labels, except those without effect', async () => {
     const cached = await frameFor('m~evict(h2o,8)');
     expect(cached).toMatchObject({
       class: 'measured',
@@ -297,7 +297,7 @@ describe('a frame without measurements', () => {
   });
 });
 
-describe('a frame that is completed', () => {
+describe('a completed frame', () => {
   // Head (1, 0) of the fixture is the strongest.
   const strongest = (frame: Frame): Head =>
     'alpha' in frame.tensors ? { layer: 1, head: 0 } : { layer: 0, head: 0 };
@@ -352,7 +352,7 @@ describe('a frame that is completed', () => {
     expect(again.head).toEqual(first.head);
   });
 
-  it('takes the numbers of one head for no other’s', async () => {
+  it('keeps the numbers of different heads apart', async () => {
     const wanted = { reads: ['alpha'], headReads: ['q'] };
     const raw = { alpha_raw: frameOf().tensors.alpha! };
     for (const [layer, head] of [
@@ -422,7 +422,7 @@ describe('a frame that is completed', () => {
     expect(whole.head!.tensors).toHaveProperty('qk_cos');
   });
 
-  it('reads the numbers of another head than it had guessed', async () => {
+  it('reads the numbers of another head than it had expected', async () => {
     const { alpha, ...others } = frameOf().tensors;
     const { run, asked } = runOf({ alpha: alpha!, q: nothing });
     const frame = await completed(
@@ -437,7 +437,7 @@ describe('a frame that is completed', () => {
     expect(frame.head).toMatchObject({ layer: 1, head: 0 });
   });
 
-  it('notes the numbers of a single prompt, and leaves those of several', async () => {
+  it('marks the numbers of a single prompt, but not those of several', async () => {
     const { run } = runOf({});
     const of = (sequences: number) =>
       completed(

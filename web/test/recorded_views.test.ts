@@ -181,7 +181,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     },
   );
 
-  it('is of the token that counts as the first, in every view', async () => {
+  it('names the token that counts as the first, in every view', async () => {
     const frame = await frameOf('first');
     const at = selectedHead(frame, free);
     const says = (name: string) => viewNamed(name).says(frame, at);
@@ -215,7 +215,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     room.scope.end();
   });
 
-  it('is not ranked beside a model that read another text', async () => {
+  it('has no rank beside a model that read another text', async () => {
     const [softmax] = await page.framesOf(['softmax']);
     const room = roomOf(compare, page.pageOf({}, [softmax!, await frameOf('one')]));
     expect(room.text('[data-finding]')).toMatch(
@@ -224,7 +224,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     room.scope.end();
   });
 
-  it('of several prompts says of its map what the map of the first one shows', async () => {
+  it('of several prompts says that its map is that of the first one', async () => {
     const frame = await frameOf('many');
     const at = selectedHead(frame, free);
     const map = frame.head!.tensors.att!.data;

@@ -20,7 +20,7 @@ import { recordedFrame, recordedRun, Recordings } from '../src/run/recordings';
 import { finding, headName, headsWords, stampWords } from '../src/words';
 
 describe('ids of recordings', () => {
-  it('are the addresses that they are fetched from, whatever signs these have', () => {
+  it('are their addresses, whatever characters these have', () => {
     for (const address of [
       'https://a.example/r.safetensors',
       'https://a.example/x~y,z/r%20s.safetensors?a=1@2#b',
@@ -38,7 +38,7 @@ describe('ids of recordings', () => {
     }
   });
 
-  it('take edits, which are refused later, and no step', () => {
+  it('accept edits, which fail later, and no step', () => {
     const parsed = parseSubject('recording:a.safetensors@14~sigmoid')!;
     expect(parsed.id).toBe('recording:a.safetensors@14');
     expect(parsed.step).toBeUndefined();
@@ -46,7 +46,7 @@ describe('ids of recordings', () => {
     expect(() => editsOf(parsed, { operations: [], edits: [] } as unknown as Describe)).toThrow();
   });
 
-  it('name a file on a disk by what is in it', async () => {
+  it('name a file on a disk by its content', async () => {
     const id = await idOfRecordingFile(new File(['abc'], 'my file,~.safetensors'));
     expect(id).toMatch(/^recording:disk:[0-9a-f]{16}\/my-file-.safetensors$/);
     expect([isOfRecording(id), isRecordingOfDisk(id), addressOfRecording(id)]).toEqual([
@@ -58,7 +58,7 @@ describe('ids of recordings', () => {
     expect(nameOfRecording('recording:https://a.example/%E0%A4%A')).toBe('%E0%A4%A');
   });
 
-  it('are known from a header that names the version, and from no other file', async () => {
+  it('come from a header with the version, and from no other file', async () => {
     const file = (header: string, length = header.length) => {
       const start = new Uint8Array(8);
       new DataView(start.buffer).setBigUint64(0, BigInt(length), true);
@@ -163,8 +163,8 @@ function changed(change: object, architecture: object = {}): Recording {
   } as Recording;
 }
 
-describe('what a recording says of its model', () => {
-  it('is of the token that counts as the first', async () => {
+describe('the text about a recorded model', () => {
+  it('names the token that counts as the first', async () => {
     const frame = await frameOf(changed({ first: { token: 'a', id: 6, position: 1 } }));
     expect(selectedHead(frame, { layer: -1, head: -1 })).toEqual({ layer: 0, head: 0 });
     expect(finding(frame, { layer: 0, head: 0 })).toMatch(
@@ -172,7 +172,7 @@ describe('what a recording says of its model', () => {
     );
   });
 
-  it('lacks the sizes of a model if only its maps were recorded', async () => {
+  it('omits the sizes of a model if only its maps were recorded', async () => {
     const sizesOf = async (sizes: object) => {
       const { D, K, U, V } = (await frameOf(changed({}, sizes))).architecture;
       return [D, K, U, V];
@@ -201,25 +201,25 @@ describe('what a recording says of its model', () => {
     expect(finding(frame, { layer: 0, head: 0 })).toMatch(/ gives the first token 90% of its/);
   });
 
-  it('calls layers by the model’s own numbers', async () => {
+  it('names layers by the model’s own numbers', async () => {
     const frame = await frameOf(changed({}, { blocks: 4, layers: [3] }));
     expect(headName({ layer: 0, head: 1 }, frame)).toBe('L3H1');
     expect(finding(frame, { layer: 0, head: 1 })).toMatch(/^Head L3H1 gives /);
     expect(hiddenLayer(frame, 0)).toBe(4);
   });
 
-  it('is EDITED where somebody intervened', async () => {
+  it('says EDITED if somebody intervened', async () => {
     const frame = await frameOf(changed({ class: 'EDITED' }));
     expect(stampWords(frame)).toMatch(/^EDITED · /);
   });
 
-  it('is a word and no NaN where the heads were not counted', async () => {
+  it('has a word instead of NaN where heads were not counted', async () => {
     expect(headsWords(await frameOf(), NaN)).toBe('an unrecorded number of the 2 heads');
   });
 });
 
 describe('the frame of a recording', () => {
-  it('has means over all prompts as they are in the file, at the threshold that is asked for', async () => {
+  it('has the means over all prompts of the file, at the requested threshold', async () => {
     const frame = await frameOf();
     expect([frame.sequences, frame.eps, frame.T]).toEqual([4, 0.3, 3]);
     expect(Array.from(frame.tensors.sink_ratio!.data)).toEqual([0.75, 0, 0]);
@@ -230,7 +230,7 @@ describe('the frame of a recording', () => {
     expect(stampWords(frame)).toContain('mean of 4 prompts · A model · recorded');
   });
 
-  it('has what its file says of the model, and nothing that it does not', async () => {
+  it('has what its file says of the model, and nothing else', async () => {
     const frame = await frameOf();
     expect(frame).toMatchObject({
       model: { id: 'recording:r', title: 'A model', source: 'recording', commit: 'r' },
@@ -303,7 +303,7 @@ describe('the frame of a recording', () => {
     expect([...free.tensors.row_mass_summary!.shape]).toEqual([1, 2, 3]);
   });
 
-  it('is called by its model and by what was changed during its runs', async () => {
+  it('names its model and what was changed during its runs', async () => {
     const one = recorded();
     (one.conditions as unknown as { edits: object[] }).edits = [
       { kind: 'evict', label: 'window of 24 keys' },
@@ -313,7 +313,7 @@ describe('the frame of a recording', () => {
     expect(stampWords(frame)).toContain('A model, window of 24 keys · recorded');
   });
 
-  it('takes the first threshold of the file where it lacks the one that is asked for', async () => {
+  it('takes the first threshold of the file where it lacks the requested one', async () => {
     const frame = await frameOf(recorded(), { ...question, eps: 0.7 });
     expect([frame.eps, frame.question.eps]).toEqual([0.1, 0.1]);
     expect(frame.tensors.sink_ratio!.data[0]).toBe(1);
@@ -327,13 +327,13 @@ describe('the frame of a recording', () => {
     expect(frame.tensors.alpha_uniform!.data[0]).toBeCloseTo((1 + 1 / 2 + 1 / 3) / 3);
   });
 
-  it('keeps means of positions out where the kept prompt is shorter than what was averaged', async () => {
+  it('omits means of positions if the stored prompt is shorter than the averaged ones', async () => {
     const frame = await frameOf(recorded(['a', 'b']));
     expect(frame.T).toBe(2);
     expect(frame.spread.alpha).toBeUndefined();
   });
 
-  it('is completed with what its first prompt holds, and says what it lacks', async () => {
+  it('is completed from its first prompt, and names what it lacks', async () => {
     const one = recorded();
     const frame = await frameOf(one);
     const cached = recordedRun('key', 'recording:r', one, describe_);
@@ -354,7 +354,7 @@ describe('the frame of a recording', () => {
     expect(lackWords(view(['effect']), said)).toContain('needs runs of the model');
   });
 
-  it('draws the pooled maps of a long text, where that suffices', async () => {
+  it('draws the pooled maps of a long text where these suffice', async () => {
     const one = recorded();
     const files = one.tensors as Map<string, unknown>;
     files.delete('0.att');
@@ -376,7 +376,7 @@ describe('the frame of a recording', () => {
     expect([isRead(view, whole, describe_), lackWords(view, whole)]).toEqual([true, '']);
   });
 
-  it('has a bias key where weight goes to one, and none where it goes to a sink logit', async () => {
+  it('has a bias key where weight goes to one, but not for a sink logit', async () => {
     const one = recorded();
     (one.tensors as Map<string, unknown>).set('0.att_bias', { dtype: 'F32', shape: [1, 2, 3] });
     expect((await frameOf(one)).architecture.bias_key).toBe('head');
@@ -406,7 +406,7 @@ describe('open recordings', () => {
   }
   const address = 'recording:https://a.example/x.safetensors';
 
-  it('are opened once, known by name, and closed when no room shows them', async () => {
+  it('are opened once, found by name, and closed when no room shows them', async () => {
     const { all, watch, closed, opened, said } = shelf();
     expect([all.knows(address), all.choices]).toEqual([false, []]);
     all.admit(address);
@@ -429,7 +429,7 @@ describe('open recordings', () => {
     expect(all.knows(address)).toBe(false);
   });
 
-  it('of the disk need their file, and are asked for again after they failed', async () => {
+  it('of a disk need their file, and request it again after a failure', async () => {
     const { all, watch, opened } = shelf();
     const disk = 'recording:disk:0123456789abcdef/mine';
     expect(() => all.get(disk, watch)).toThrow('mine is not open: choose its file.');
@@ -446,7 +446,7 @@ describe('open recordings', () => {
     expect(tries).toBe(2);
   });
 
-  it('are opened again while the one before is closed, whose failure closes no other', async () => {
+  it('are opened again while the previous one closes; its failure closes no other', async () => {
     const opening: { resolve: (recording: object) => void; reject: (error: Error) => void }[] = [];
     const openRecording = () =>
       new Promise((resolve, reject) => void opening.push({ resolve, reject }));
@@ -464,7 +464,7 @@ describe('open recordings', () => {
     expect(opening).toHaveLength(2);
   });
 
-  it('say their size without their file', async () => {
+  it('give their size without their file', async () => {
     const { all } = shelf();
     const asked: unknown[][] = [];
     const serve = (answer: () => Response) =>

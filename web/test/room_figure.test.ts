@@ -52,7 +52,7 @@ it('has the slider through training as long as its host requests it', () => {
   expect(walks.map(({ ended }) => ended)).toEqual([true, true]);
 });
 
-it('says what its view says of each model, once, or that the view does not apply', () => {
+it('shows what its view says of each model once, or that the view does not apply', () => {
   const frame = frameOf(
     { title: 'The model' },
     { att: tensor([2, 2, 3, 3], new Float32Array(36)) },

@@ -86,7 +86,7 @@ describe('Explore', () => {
     ...['What if …?', 'When did it appear?', 'Does the sink matter?'],
   ];
 
-  it('answers in a plain sentence, then names the head and its numbers, and the models to choose from', () => {
+  it('answers in a plain sentence, then names the head, its numbers and the models', () => {
     const { text, texts, pressed, click, state, asked } = room();
     expect(text('h1')).toBe('Almost every token attends to the first one.');
     expect(text('.room-head .hint')).toBe(
@@ -110,7 +110,7 @@ describe('Explore', () => {
     expect(room({ at: 7 }).pressed('.subject-list button')).toEqual(['Sigmoid model']);
   });
 
-  it('says why attention has to go somewhere, and what is taken away to see whether a head matters', () => {
+  it('explains why attention has to go somewhere, and which ablation shows whether a head matters', () => {
     const lead = (view: string) => room({ view }).text('.lead');
     expect(lead('geometry')).toBe(SOFTMAX_AND_SIGMOID);
     expect(lead('effects')).toMatch(
@@ -120,7 +120,7 @@ describe('Explore', () => {
     expect(lead('valley')).toBe('');
   });
 
-  it('asks for what its figures read of the one model, and for what its own lines need', () => {
+  it('requests what its figures read for the one model, and what its own lines need', () => {
     const { asked, state } = room();
     expect(asked().reads).toEqual(
       expect.arrayContaining(['alpha', 'sink_ratio', 'massive', 'massive_at', 'att']),
@@ -137,7 +137,7 @@ describe('Explore', () => {
     expect(other.asked().reads).not.toContain('att');
   });
 
-  it('has one navigator, the maps of all heads once these are known to be few', () => {
+  it('has one navigator, the maps of all heads, once these are known to be few', () => {
     const made = room({ shown: ['hub:a/b'] }, []);
     const navigators = () => made.all('.rail .figure').map(({ dataset }) => dataset.view);
     expect(navigators()).toEqual(['sinks']);
@@ -147,7 +147,7 @@ describe('Explore', () => {
     expect(navigators()).toEqual(['sinks']);
   });
 
-  it('puts the keyboard where the eye goes, also after the window turns', () => {
+  it('moves the keyboard focus to what a choice shows, also after the window turns', () => {
     const order = ({ root }: ReturnType<typeof room>) =>
       [...root.children].map((one) => one.className.split(' ')[0]);
     const wide = room();
@@ -161,7 +161,7 @@ describe('Explore', () => {
     expect([turns.size, viewsOf(wide)]).toEqual([1, []]);
   });
 
-  it('asks for the run without an edit before a view that compares the two can fit', () => {
+  it('requests the unedited run before a view that compares the two fits', () => {
     const edits = [{ kind: 'silence', layer: 1, head: 0 }] as never;
     const subject = 'softmax~silence(1,0)';
     const made = room({ shown: [subject], view: 'change' }, [softmax({ subject, edits })]);
@@ -170,7 +170,7 @@ describe('Explore', () => {
     expect(viewsOf(made)).toEqual(['heads', 'attention']);
   });
 
-  it('has six questions: the selected one has its tabs and its picture on the stage', () => {
+  it('has six questions; the selected one shows its tabs and its figure', () => {
     const made = room();
     const asked = () =>
       made.all('.ask').map((one) => one.firstChild!.parentElement!.textContent!.trim());
@@ -214,7 +214,7 @@ describe('Explore', () => {
       expect(made.texts('.research button')).not.toContain(none);
   });
 
-  it('opens every view by its name, also those below another view or inside a closed section', () => {
+  it('opens every view by its name, also those below another view or in a closed section', () => {
     const of = (change: object) =>
       softmax({ architecture: { ...frameOf().architecture, ...change }, T: 8 } as never);
     const mask = { mask: { kind: 'bidirectional' } };
@@ -243,7 +243,7 @@ describe('Explore', () => {
     for (const { tabs } of QUESTIONS_) expect(tabs.length).toBeLessThanOrEqual(4);
   });
 
-  it('says its conditions once, and on a figure those that differ', () => {
+  it('gives its conditions once, and differing ones at a figure', () => {
     const att = { att: tensor([2, 2, 3, 3], new Float32Array(36).fill(0.25)) };
     const made = room({ view: 'sinks' }, [softmax({}, att)]);
     expect(made.text('.stage .main .stamp')).toMatch(
@@ -260,7 +260,7 @@ describe('Explore', () => {
     expect(many.text('.rail .hint')).toMatch(/first token, on average over \d+ prompts\. A row/);
   });
 
-  it('intervenes where a reader asks what would be if, and not in a recording', () => {
+  it('offers what-ifs on request, but not in a recording', () => {
     const made = room();
     expect(made.all('.hand')).toEqual([]);
     made.click('What if …?');
@@ -280,7 +280,7 @@ describe('Explore', () => {
     expect(other.texts('.about summary')).toEqual(['About this counterfactual']);
   });
 
-  it('says what it waits for, or why there is nothing, and only then shows its pictures', async () => {
+  it('says what it waits for, or why there is nothing, and then shows its figures', async () => {
     const made = room({}, []);
     expect([made.text('h1'), made.text('.lead')]).toEqual([
       'Explore',
@@ -309,7 +309,7 @@ describe('Explore', () => {
     expect(all('.subject-list, .about, .generate, textarea, .numbers, .hand')).toEqual([]);
   });
 
-  it('lights the words that the word under the pointer attends to', () => {
+  it('highlights the words that the word under the pointer attends to', () => {
     const { all, context } = room();
     const look = () =>
       all('.chip').map((chip) => Number(chip.style.getPropertyValue('--look')) ** 2);
@@ -335,7 +335,7 @@ describe('Training', () => {
     return made;
   };
 
-  it('counts the heads of each model that have a sink', async () => {
+  it('counts the heads with a sink of each model', async () => {
     const { text, texts, calls, click } = await room();
     expect(text('h1')).toBe('Training');
     expect(text('.lead')).toBe(
@@ -347,7 +347,7 @@ describe('Training', () => {
     expect(calls.pick).toHaveBeenCalled();
   });
 
-  it('says whether the sink appears by training, once the courses are read', async () => {
+  it('says whether the sink emerges in training, once the curves are read', async () => {
     const course = (sinks: number[]) => ({
       seed: 1,
       checkpoints: sinks.map((sink_1, i) => ({
@@ -380,7 +380,7 @@ describe('Training', () => {
     await room();
   });
 
-  it('says each share of uniform attention once, and of a short text why heads are not counted', async () => {
+  it('gives each share of uniform attention once, and explains missing counts for a short text', async () => {
     const even = (value: number) => ({ alpha_uniform: tensor([3], [value, 0.2, 0.3]) });
     const said = async (...shares: number[]) =>
       (await room({}, [softmax({}, even(shares[0]!)), sigmoid({}, even(shares[1]!))])).text(
@@ -409,7 +409,7 @@ describe('Training', () => {
     expect(made.text('.lead')).toMatch(/^Sigmoid model: 2 of the 4 heads/);
   });
 
-  it('goes to the step that a reader chooses in the curve', async () => {
+  it('goes to the step that a reader selects in the curve', async () => {
     const { all, state, asked } = await room();
     const place = all('.inspector .figure')[0]!;
     place.dispatchEvent(new CustomEvent('choose-step', { detail: 39, bubbles: true }));
@@ -434,7 +434,7 @@ describe('Learn', () => {
   const minutes = all.reduce((sum, one) => sum + one.minutes, 0);
   beforeEach(() => localStorage.clear());
 
-  it('lists the lessons with their minutes, and begins with the first', () => {
+  it('lists the lessons with their minutes, and selects the first', () => {
     const { text, texts, all: found } = room();
     expect(text('h1')).toBe('Learn about attention sinks in 8 lessons');
     expect(text('.lead')).toContain(`All of them take about ${minutes} minutes;`);
@@ -464,7 +464,7 @@ describe('Learn', () => {
     expect(read()).toEqual(all.map(() => true));
   });
 
-  it('takes what another program wrote, or forbids, for nothing read', () => {
+  it('takes invalid or blocked storage as nothing read', () => {
     for (const kept of ['{', '{"a":1}', '[1, null]']) {
       localStorage.setItem('sinkscope:lessons', kept);
       expect(room().text('.lessons-go a')).toBe('Start with lesson 1');
@@ -492,7 +492,7 @@ describe('About a model', () => {
   };
   const operation = (formula: string) => ({ ...frameOf().operation, formula, source: 'A paper' });
 
-  it('says its class, its formula, and what its card measured, with its seeds', async () => {
+  it('gives class, formula and the measurements of its card, with the seeds', async () => {
     // Such a model has no log.
     const model = { id: 'own', title: 'Own', source: 'zoo' } as never;
     const frame = softmax({ model, operation: operation('e^x / Σ e^x') as never });
@@ -513,7 +513,7 @@ describe('About a model', () => {
     expect(made.all('table.seeds.narrow')).toHaveLength(1);
   });
 
-  it('says no more of a card than there is', async () => {
+  it('gives no more than the card has', async () => {
     const bare = { training: {}, measured: { ...cardOf('').measured, sink_bias: 12.34 } };
     const papers = [{ where: 'no sink' }, { sink_1: 5, where: 'table 2' }];
     const says = await Promise.all(
@@ -542,7 +542,7 @@ describe('About a model', () => {
     );
   });
 
-  it('of a checkpoint has what was stored, and of a counterfactual what was replaced', async () => {
+  it('of a checkpoint gives what was stored, and of a counterfactual what was replaced', async () => {
     const step = {
       bits: 3.25,
       stored: { sink_1: 12.3, loss: 4.5 },
@@ -612,7 +612,7 @@ describe('Compare', () => {
     return made;
   };
 
-  it('says which model has the strongest sink, and lists those that are compared', async () => {
+  it('names the model with the strongest sink, and lists the compared ones', async () => {
     const made = await room();
     expect(made.text('h1')).toBe('Only one of these models has heads with a sink: Softmax model.');
     expect(made.text('.lead')).toMatch(
@@ -636,7 +636,7 @@ describe('Compare', () => {
     expect(waiting.text('.lead')).toBe('');
   });
 
-  it('opens by a link to what is below its table before there is an engine', () => {
+  it('opens by a link at what is below its table, before the engine is loaded', () => {
     for (const below of ['reported', 'seeds', 'scatter'] as const) {
       const given = page({ below }, both(), { zoo });
       const engine = given.engine.value;
@@ -647,7 +647,7 @@ describe('Compare', () => {
     }
   });
 
-  it('says above a column what it means, once that has come', async () => {
+  it('shows the meaning of a column above it, once it is loaded', async () => {
     const column = {
       ...{ name: 'open', label: 'openness', unit: 'share', shape: ['L', 'H'], arguments: [] },
       ...{ summary: true, averaged: true },
@@ -667,7 +667,7 @@ describe('Compare', () => {
     expect(await titleIn(async () => texts)).toBe('How open? Mean over layers and heads');
   });
 
-  it('says what differs of two in a line, and of more in columns', async () => {
+  it('gives the differences of two models in a line, and of more in columns', async () => {
     const wide = (H: number, name: string) =>
       softmax(
         { subject: name, title: name, architecture: { ...frameOf().architecture, D: H } } as never,
@@ -708,7 +708,7 @@ describe('Compare', () => {
     expect((await of(['a'], [wide(8, 'a')])).all('.differs')).toEqual([]);
   });
 
-  it('has a table under its conditions, with what papers report of such models, once', async () => {
+  it('has a table under its conditions, with values that papers report, once', async () => {
     const paper = { sink_1: 18, where: 'section 5' };
     const cards = [cardOf('softmax', { paper }), cardOf('sigmoid')];
     const made = await room({}, both(), { cards });

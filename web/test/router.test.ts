@@ -42,7 +42,7 @@ describe('the router', () => {
     expect([...weightsByLayer(frame(1), 'others')]).toEqual(Array(6).fill(NaN));
   });
 
-  it('fits models with experts only', () => {
+  it('applies only to models with experts', () => {
     const dense = { architecture: { L: 2, E: 0 }, tensors: {} } as unknown as Frame;
     expect([router.fits!(frame()), router.fits!(dense)]).toEqual([true, false]);
     expect(

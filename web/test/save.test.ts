@@ -48,7 +48,7 @@ const numbersOf = (text: string) => {
 };
 
 describe('a file of numbers', () => {
-  it('is read by a strict parser: records of one length, every field as it was', () => {
+  it('is read by a strict parser: records of one length, with every field unchanged', () => {
     const text = toCsv([{ frame: hostile, quantities: [weight, likely] }], facts);
     const all = read(text);
     expect(new Set(all.map((record) => record.length)).size).toBe(1);
@@ -65,7 +65,7 @@ describe('a file of numbers', () => {
     expect(parse(text, { comment: '#' })).toHaveLength(1 + 3 + 2);
   });
 
-  it('holds no field that a sheet takes for a formula; a negative number is none', () => {
+  it('has no field that a spreadsheet takes for a formula; a negative number is none', () => {
     const wide = ['＝1', '＋1', '－x', '＠a', ';=1', 'a;=1+1', ' =1', ';;@x'];
     for (const text of ['=1+1', '+1', '-x', '@a', '\tb', ...wide])
       expect(field(text).replace(/^"/, '')).toMatch(/^'/);
@@ -74,7 +74,7 @@ describe('a file of numbers', () => {
     expect(fields.filter((one) => /^[=+@-]/.test(one))).toEqual([]);
   });
 
-  it('has a line for each value that is defined, with places counted from 0', () => {
+  it('has a line for each defined value, with places counted from 0', () => {
     const lines = numbersOf(
       toCsv([{ frame: frameOf(), quantities: [weight, hidden, course] }], facts),
     );
@@ -133,7 +133,7 @@ describe('a file of numbers', () => {
     });
   });
 
-  it('has a name that nothing but a file could be', () => {
+  it('has a name that is safe as a file name', () => {
     const name = fileName(
       { name: 'norms', numbers: [{ frame: frameOf({ title: '../a b\\c:*' }), quantities: [] }] },
       'SVG',
@@ -186,7 +186,7 @@ describe('the table', () => {
     expect(cell('uniform').mean).toBeCloseTo(0.1);
   });
 
-  it('says where a largest or a least was found', () => {
+  it('names the place of a maximum or a minimum', () => {
     expect(cell('alpha_max').where).toEqual({ layer: 1, head: 0 });
     expect(cell('alpha_max').deviation).toBeCloseTo(0.01);
     expect(cell('hidden_ratio')).toMatchObject({ mean: 8, where: { layer: 1 } });
@@ -194,13 +194,13 @@ describe('the table', () => {
     expect(cell('sink_elsewhere')).toMatchObject({ mean: 0.25, where: { key: 2 } });
   });
 
-  it('has no column that none of the models fills', () => {
+  it('has no column without values', () => {
     expect(metricsOf([full()], table).map(({ name }) => name)).not.toContain('sink_bias');
     const bias = full({ perPrompt: { sink_ratio_bias: [0.5] } });
     expect(metricsOf([bias], table).map(({ name }) => name)).toContain('sink_bias');
   });
 
-  it('has a column for every other summary of describe, where a model has it', () => {
+  it('has a column for every other summary of describe if a model has it', () => {
     const shares = metric('new_share', { unit: 'share of heads', shape: ['T'] });
     const metrics = [
       metric('new_one'),
@@ -227,13 +227,13 @@ describe('the table', () => {
     expect(tableCsv([frame], own, facts)).toMatch(/,new_share,0.25,0.125,/);
   });
 
-  it('is sorted with what is undefined last, either way', () => {
+  it('sorts undefined values last in both directions', () => {
     const values = [2, NaN, 3, 1];
     expect(sorted(values, (x) => x, false)).toEqual([1, 2, 3, NaN]);
     expect(sorted(values, (x) => x, true)).toEqual([3, 2, 1, NaN]);
   });
 
-  it('is saved as numbers that a parser reads, the prompts each, and no date', () => {
+  it('is saved as numbers that a parser reads, with each prompt and without a date', () => {
     const lines = numbersOf(tableCsv([full()], table, facts));
     expect(lines[0]).toEqual([
       'subject',

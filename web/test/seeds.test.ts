@@ -25,7 +25,7 @@ const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
 describe('runs over seeds', () => {
   const three = [run(1, 0, 10, 20, 70), run(2, 0, 30, 40), run(3, 0, 20, 60)];
 
-  it('have mean, least, most and an interval at each step, of those that came there', () => {
+  it('have mean, minimum, maximum and an interval at each step, of those that reached it', () => {
     const [, , at, last] = overSeeds(three, 'sink_0.3');
     expect(at).toMatchObject({ step: 4000, seeds: 3, mean: 40, low: 20, high: 60 });
     expect(last).toMatchObject({ step: 6000, seeds: 1 });
@@ -42,7 +42,7 @@ describe('runs over seeds', () => {
     ]);
   });
 
-  it('take Student’s t at any number of seeds', () => {
+  it('use Student’s t for any number of seeds', () => {
     // Tables of the 97.5th percentile, by degrees of freedom; 1.960 is that of a normal distribution.
     const tables = { 1: 12.706, 2: 4.303, 3: 3.182, 9: 2.262, 10: 2.228, 11: 2.201, 30: 2.042 };
     for (const [freedom, t] of Object.entries(tables))
@@ -65,7 +65,7 @@ describe('runs over seeds', () => {
     expect(bandOf([], 'loss')).toEqual([]);
   });
 
-  it('are fetched once, and again where they did not come', async () => {
+  it('are fetched once, and again after a failure', async () => {
     const [[id, seeds]] = Object.entries(SEEDS) as [[string, readonly number[]]];
     const get = vi.fn(async (url: URL | string) => {
       if (get.mock.calls.length <= seeds.length) throw new Error('no network');
@@ -80,7 +80,7 @@ describe('runs over seeds', () => {
     vi.unstubAllGlobals();
   });
 
-  it('say what they agree on, at a step that all have', () => {
+  it('report what they agree on, at a step that all have', () => {
     expect(seedWords(three)).toBe(
       'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0%.',
     );
@@ -104,7 +104,7 @@ describe('runs over seeds', () => {
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
     expect(seedWords(moved)).toMatch(/\(at positions 0 and 1, where this recipe has its sink\)/);
   });
-  it('report outcomes within the values that each can have', () => {
+  it('report outcomes within the range of each', () => {
     expect(OUTCOMES.map(({ name, within, digits }) => [name, ...within, digits])).toEqual([
       ['sink_0.3', 0, 100, 1],
       ['alpha', -1, 1, 3],
@@ -135,7 +135,7 @@ describe('runs over seeds', () => {
     );
   });
 
-  it('have no interval that leaves the values that the outcome can have', () => {
+  it('have no interval beyond the range of the outcome', () => {
     const outcome = OUTCOMES.find(({ name }) => name === 'sink_0.3')!;
     // Every set of four to seven shares on a coarse grid, from all equal to both ends of the scale.
     let wide = 0;
@@ -153,7 +153,7 @@ describe('runs over seeds', () => {
     expect(wide).toBeGreaterThan(100);
   });
 
-  it('are reported for the recipe that ships, with the seed whose weights are here', () => {
+  it('are reported for the shipped recipe, with the seed of its weights', () => {
     const measured = { sink_1: 60.3, value_ratio: 0.4, loss: 3.4 };
     const other = { seed: 2, sink_1: 20, value_ratio: 0.5, loss: 3.5 };
     const card = { measured, seed: 4, further_seeds: [other] } as unknown as Card;

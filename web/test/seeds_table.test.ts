@@ -67,7 +67,7 @@ async function table(cards: readonly Card[], isNarrow = false) {
   };
 }
 
-it('has a dot for each seed on the scale of its column, a ring for the one that is shown', async () => {
+it('has a dot for each seed on the scale of its column, and a ring for the shown one', async () => {
   const { cells, strip, text, all } = await table([card('a', [60, 20, 40]), card('b', [30])]);
   expect(cells).toEqual([
     [
@@ -145,7 +145,7 @@ it('has long runs at the last step that all models have', async () => {
   expect(alone.texts('caption strong')).toEqual(['Alone', 'Alone, long runs']);
 });
 
-it('has what a factor does, with a place for none on its scale', async () => {
+it('has the effect of a factor, with a mark for 0 on its scale', async () => {
   const differs = {
     seeds: 3,
     says: 'less: -0.4 (-0.5 to -0.3), x-1',
@@ -178,7 +178,7 @@ it('has what a factor does, with a place for none on its scale', async () => {
   expect(text('.hint')).toContain('Bars and ±');
 });
 
-it('has an interval of a difference up to what the ends of the scale differ by', async () => {
+it('limits the interval of a difference to that between the ends of the scale', async () => {
   const intervals = [
     [0, -2, 2],
     [0, -2.02, 2],
@@ -196,6 +196,6 @@ it('has an interval of a difference up to what the ends of the scale differ by',
   ]);
 });
 
-it('is not there where logs cannot be read', async () => {
+it('is absent where logs cannot be read', async () => {
   expect((await table([card('broken', [1])])).root.textContent).toBe('');
 });

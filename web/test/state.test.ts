@@ -85,11 +85,11 @@ const EXAMPLES: Partial<State> = {
 };
 
 describe('the state', () => {
-  it('has an example of every row here, so that a new row is tested', () => {
+  it('has an example for every row, so that a new row is tested', () => {
     expect(Object.keys(EXAMPLES).sort()).toEqual(Object.keys(table).sort());
   });
 
-  it('writes nothing but what differs from the defaults, and restores every row', () => {
+  it('writes only what differs from the defaults, and restores every row', () => {
     expect(printHash(defaults)).toBe('');
     const whole = { ...defaults, ...EXAMPLES };
     const { state, problems } = parseHash(`#${printHash(whole)}`);
@@ -114,13 +114,13 @@ describe('the state', () => {
     ['too long a text', `prompt=${'x'.repeat(40_001)}`],
   ];
   for (const [name, hash] of bad)
-    it(`keeps the default and says why: ${name}`, () => {
+    it(`keeps the default and gives the reason: ${name}`, () => {
       const { state, problems } = parseHash(`#${hash}&seed=9`);
       expect(problems).toHaveLength(1);
       expect(state).toEqual({ ...defaults, seed: 9 });
     });
 
-  it('says at most five problems, and reads no hash that is too long', () => {
+  it('reports at most five problems, and reads no hash that is too long', () => {
     expect(parseHash('#a1=1&a2=1&a3=1&a4=1&a5=1&a6=1').problems).toHaveLength(5);
     expect(parseHash(`#${'x'.repeat(400_000)}`).problems[0]).toMatch(/too long/);
     expect(parseHash(`#${'x'.repeat(399_999)}`).problems[0]).toMatch(/does not know/);
@@ -177,7 +177,7 @@ describe('the state', () => {
     times: [100, 1, 4095],
   };
 
-  it('has numbers that mean the same in every link: defaults, bounds, whole or not', () => {
+  it('has numbers with the same meaning in every link: defaults, bounds, and whether they are integers', () => {
     const rows = Object.entries(defaults).filter(([, value]) => typeof value === 'number');
     expect(rows.map(([name]) => name)).toEqual(Object.keys(NUMBERS));
     for (const [name, [standard, low, high, isFraction = false]] of Object.entries(NUMBERS)) {
@@ -188,7 +188,7 @@ describe('the state', () => {
     }
   });
 
-  it('hands on nothing that lies on the reader’s disk', () => {
+  it('omits everything that lies on the reader’s disk', () => {
     const own = {
       ...defaults,
       shown: [
@@ -234,7 +234,7 @@ describe('a subject', () => {
     'hub:../x y',
     'a~b(c;d)',
   ])
-    it(`is not: “${text}”`, () => expect(parseSubject(text)).toBeUndefined());
+    it(`is rejected: “${text}”`, () => expect(parseSubject(text)).toBeUndefined());
 
   it('can be in a list whose commas are not those of its edits', () => {
     expect(splitSubjects('a~evict(window,24),b,,c~mask(1,2)~x')).toEqual([
@@ -313,7 +313,7 @@ describe('a subject', () => {
   } as unknown as Describe;
   const edits = (text: string) => editsOf(parseSubject(text)!, described);
 
-  it('runs under its edits, in their order, as the tables have them', () => {
+  it('runs under its edits in their order, as in the tables', () => {
     expect(edits('softmax@4')).toEqual([]);
     expect(edits('softmax~sigmoid')).toEqual([{ kind: 'operation', operation: 'sigmoid' }]);
     expect(edits('softmax~sigmoid(-4.8)~mask(2)')).toEqual([
@@ -341,12 +341,12 @@ describe('a subject', () => {
     expect(() => edits('softmax~softmax(1)')).toThrow(/0 parameters/);
   });
 
-  it('is at another step without losing its edits', () => {
+  it('moves to another step without losing its edits', () => {
     expect(printSubject(atStep(parseSubject('a@4~mask(1,2)')!, undefined))).toBe('a~mask(1,2)');
   });
 });
 
-it('a parameter that the table does not bound is a place: from 0 on, and 0 by default', () => {
+it('takes a parameter without bounds in the table as a place: from 0 on, and 0 by default', () => {
   const table = { operations: [], edits: [{ name: 'hide_key', parameters: [{ name: 'key' }] }] };
   const [choice] = editChoices(table as unknown as Parameters<typeof editChoices>[0]);
   expect(choice!.parameters).toEqual([
@@ -393,7 +393,7 @@ describe('the title of an edited model', () => {
   });
 });
 
-it('asks by itself what the core asks by itself', async ({ skip }) => {
+it('has the defaults of the core', async ({ skip }) => {
   skip(!isBuilt, UNBUILT);
   const engine = await createEngine({ base, worker: false });
   const { eps, tokens } = engine.describe.defaults;

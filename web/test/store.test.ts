@@ -15,13 +15,13 @@ const all = () =>
 
 afterEach(() => vi.unstubAllGlobals());
 
-describe('what a lab keeps', () => {
-  it('is nothing where the browser has no storage', async () => {
+describe('the storage of a lab', () => {
+  it('is empty where the browser has none', async () => {
     vi.stubGlobal('indexedDB', undefined);
     expect(await all()).toEqual(Array(5).fill(undefined));
   });
 
-  it('is nothing where a sandbox forbids to name the storage, and where opening it throws', async () => {
+  it('is empty where a sandbox forbids its name, and where opening it throws', async () => {
     const refuse = () => {
       throw new DOMException('The operation is insecure.', 'SecurityError');
     };

@@ -24,7 +24,7 @@ const frame = (change: object) =>
   }) as unknown as Frame;
 
 describe('the sentence of a search', () => {
-  it('sets the found suffix beside random ones and the best of as many', () => {
+  it('compares the found suffix with random ones, and with the best of as many', () => {
     const one: Search = { goal: 'loss', scores: [3.96, 4.622], found, text: ' was dear' };
     expect(sentence(one)).toBe(
       '“ was dear” between the halves of the text raises the loss of the second half from 3.43 to 4.62 nats. ' +
@@ -59,7 +59,7 @@ describe('the sentence of a search', () => {
 });
 
 describe('the view', () => {
-  it('is of causal models that can be run, and of texts with two halves', () => {
+  it('applies to causal models that can be run, and to texts with two halves', () => {
     expect(suffix.fits!(frame({}))).toBe(true);
     expect(suffix.fits!(frame({ T: 3 }))).toBe(false);
     expect(suffix.fits!(frame({ recording: {} }))).toBe(false);

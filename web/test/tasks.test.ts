@@ -29,7 +29,7 @@ const next: TaskFound = {
 };
 
 describe('the sentence of tasks', () => {
-  it('sets the first key beside another', () => {
+  it('compares the first key with another', () => {
     expect(sentence([next])).toBe(
       'Next token (24 prompts): accuracy is 30.0% ± 2.0%, by chance 4.2%. With the first key evicted it falls to ' +
         '20.0% ± 2.0%, with another key evicted it does not change clearly (29.0% ± 2.0%), with the first key hidden from ' +
@@ -44,7 +44,7 @@ describe('the sentence of tasks', () => {
     );
   });
 
-  it('reads what is chosen among names, and its distance', () => {
+  it('reads the choice among names, and its distance', () => {
     const recall = {
       ...next,
       name: 'recall',
@@ -83,14 +83,14 @@ describe('the view', () => {
       ...change,
     }) as unknown as Frame;
 
-  it('is of causal models that can be run', () => {
+  it('applies to causal models that can be run', () => {
     expect(tasks.fits!(frame({}))).toBe(true);
     expect(tasks.fits!(frame({ T: 4 }))).toBe(false);
     expect(tasks.fits!(frame({ recording: {} }))).toBe(false);
     expect(tasks.fits!(frame({ architecture: { mask: { kind: 'bidirectional' } } }))).toBe(false);
   });
 
-  it('has no numbers before it is measured', () => {
+  it('has no numbers before a measurement', () => {
     expect(tasks.numbers(frame({}), { layer: 0, head: 0 })).toEqual([]);
   });
 });

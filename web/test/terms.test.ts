@@ -11,7 +11,7 @@ function read(said: string): string {
 }
 
 describe('a sentence with terms', () => {
-  it('has each word of the table once, and every other letter as it was', () => {
+  it('marks each word of the table once, and leaves all other letters unchanged', () => {
     expect(
       read('Head L1H3 gives the start token “<s>” 93%; the mean over all 24 heads is 52%.'),
     ).toBe('[Head] [L1H3] gives the [start token] “<s>” 93%; the mean over all 24 heads is 52%.');
@@ -38,7 +38,7 @@ describe('a sentence with terms', () => {
     ]);
   });
 
-  it('leaves what it does not know, and words of the text', () => {
+  it('ignores unknown words, and words of the text', () => {
     expect(read('Sinkscope has 3 headlines, “head” and “token”; the arrow keys move.')).toBe(
       'Sinkscope has 3 headlines, “head” and “token”; the arrow keys move.',
     );

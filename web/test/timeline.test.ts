@@ -53,7 +53,7 @@ describe('a step of a model', () => {
       expect(stepOf(other), other).toBeUndefined();
   });
 
-  it('is the nearest that is stored', () => {
+  it('is the nearest stored one', () => {
     const steps = [0, 10, 100, 4000];
     expect([0, 1, 9, 31, 33, 1e9].map((step) => nearestStep(steps, step))).toEqual([
       0, 0, 10, 10, 100, 4000,
@@ -66,7 +66,7 @@ describe('a step of a model', () => {
     expect(stepWords(1400, 4000)).toBe('step 1,400 of 4,000');
   });
 
-  it('is one model: all that is shown moves, and the last stop are the trained weights', () => {
+  it('is one model: everything shown moves, and the last stop is the trained weights', () => {
     const cards = [
       { id: 'softmax', timeline: true },
       { id: 'sigmoid', timeline: true },
@@ -87,13 +87,13 @@ describe('a step of a model', () => {
 });
 
 describe('a run in the charts', () => {
-  it('is a line of its log, with marks where it is stored', () => {
+  it('is a line of its log, with marks at stored steps', () => {
     const values = (points: readonly { value: number }[]) => points.map(({ value }) => value);
     expect(values(lineOf(course(), quantity('sink_1')))).toEqual([0, 5, 59]);
     expect(values(dotsOf(course(), quantity('sink_1')))).toEqual([0, 60]);
   });
 
-  it('goes through its checkpoints where the log ends early or knows nothing', () => {
+  it('follows its checkpoints where the log ends early or is empty', () => {
     expect(lineOf(course(), quantity('value_ratio')).map(({ step }) => step)).toEqual([0, 40]);
     expect(lineOf(course(), quantity('row_mass'))).toEqual([]);
     // Neither the number of lines nor the last line alone makes a log complete.
@@ -108,7 +108,7 @@ describe('a run in the charts', () => {
       expect(new Set(looks.map((look) => look[part])).size, part).toBe(6);
   });
 
-  it('knows the values that each quantity can have, and shows a part of them at least', () => {
+  it('has the range of each quantity, and shows at least a part of it', () => {
     expect(
       QUANTITIES.map(({ name, within, domain = [], digits }) => [
         name,
@@ -132,7 +132,7 @@ describe('a run in the charts', () => {
     expect([0, 6, 7].map((i) => styleOf(i))).toEqual([0, 0, 1].map((i) => styleOf(i)));
   });
 
-  it('is drawn though another cannot be read', async () => {
+  it('is drawn even if another cannot be read', async () => {
     const timelines = {
       cards: [
         { id: 'a', title: 'A' },
@@ -146,7 +146,7 @@ describe('a run in the charts', () => {
     expect(await coursesOf(timelines)).toMatchObject([{ id: 'b', title: 'B', style: styleOf(1) }]);
   });
 
-  it('says what is not known as a dash, and a small share as no power of ten', () => {
+  it('gives an unknown value as a dash, and a small share without a power of ten', () => {
     expect(valueWords(undefined, quantity('loss'))).toBe('–');
     expect(valueWords(0.04, quantity('sink_1'))).toBe('0.0%');
     expect(valueWords(10.6, quantity('hidden_ratio'))).toBe('10.60 ×');
@@ -154,9 +154,9 @@ describe('a run in the charts', () => {
   });
 });
 
-describe('how checkpoints were measured', () => {
+describe('the description of how checkpoints were measured', () => {
   const source = (name: string) => readFileSync(`../models/train/${name}.py`, 'utf8');
-  it('is what the scripts that measure them say', () => {
+  it('agrees with the scripts that measure them', () => {
     expect(source('train')).toContain(`PROBES, PROBE_T = ${LOGGED_ON}, ${MEASURED_ON.T}  #`);
     const { sequences, T } = MEASURED_ON;
     expect(source('measure')).toContain(`SEQUENCES, T = ${sequences}, ${T}\n`);

@@ -104,7 +104,7 @@ describe('the emergence of the sink', () => {
 });
 
 describe('the curves', () => {
-  it('are of all models, those that are shown over the others', async () => {
+  it('show all models, with those on the page above the others', async () => {
     const { chart, texts, click, set, root } = await view([of('sigmoid@20')]);
     expect(chart().series.map(({ name, faint }) => [name, faint])).toEqual([
       ['The softmax model', true],
@@ -134,7 +134,7 @@ describe('the curves', () => {
     expect(steps).toEqual([7, 0]);
   });
 
-  it('is one under the room’s plain answer, and all else is behind a door', async () => {
+  it('are a single one under the room’s plain answer, with the others behind a door', async () => {
     const shown = ['sigmoid@20'];
     const {
       chart,
@@ -162,7 +162,7 @@ describe('the curves', () => {
     expect((other.all('details')[0] as HTMLElement).hidden).toBe(true);
   });
 
-  it('have what is chosen, its unit and its scale', async () => {
+  it('show the chosen quantity, its unit and its scale', async () => {
     const made = await view([of('sigmoid')], { curve: 'hidden_ratio' });
     expect(made.chart()).toMatchObject({ log: true, domain: [0.7, 10], cursor: 40 });
     expect(made.chart().yLabel).toMatch(/, ×$/);
@@ -198,7 +198,7 @@ describe('the curves', () => {
     expect(waiting).not.toContain('One seed');
   });
 
-  it('fetch long runs once, and again only where that failed', async () => {
+  it('fetch long runs once, and again only after a failure', async () => {
     fetched.length = 0;
     await Promise.all([view([of('gated')]), view([of('gated')])]);
     await view([of('gated')]);
@@ -207,7 +207,7 @@ describe('the curves', () => {
     expect(fetched).toEqual(['gated', 'lost', 'lost']);
   });
 
-  it('have the checkpoints of a hub that were visited, as each text was asked', async () => {
+  it('have the visited checkpoints of a hub, for each text', async () => {
     const hub = (step: string, share: number, change: object = {}) => ({
       ...of(`hub:EleutherAI/pythia-14m@step${step}`, change),
       tensors: { ...frameOf().tensors, sink_ratio: tensor([3], [share, 0, 0]) },
@@ -236,11 +236,11 @@ describe('the curves', () => {
   });
 });
 
-describe('the sentences', () => {
+describe('the view of training', () => {
   const at = { layer: 0, head: 0 };
   beforeEach(async () => void (await view([of('sigmoid'), of('softmax')])));
 
-  it('is the checkpoint of the weights, the last one where they are trained', () => {
+  it('names the checkpoint of the weights, the last one for trained weights', () => {
     expect(training.says(of('sigmoid@0'), at)).toMatch(
       /^The sigmoid model, seed 3, at step 0: .* \(exact weights, 100 held-out sequences, T = 64, ε = 0\.3, BOS first\)\./,
     );
@@ -248,7 +248,7 @@ describe('the sentences', () => {
     expect(training.says(of('other'), at)).toBe('');
   });
 
-  it('is as numbers the curve, its checkpoints, and the spread over seeds', () => {
+  it('saves the curve, its checkpoints and the spread over seeds as numbers', () => {
     const numbers = (id: string) => training.numbers(of(id), at);
     const one = (id: string, name: string) =>
       numbers(id).find((quantity) => quantity.name === name);
@@ -270,7 +270,7 @@ describe('the sentences', () => {
     expect(numbers('other')).toEqual([]);
   });
 
-  it('is why the checkpoints could not be had', async () => {
+  it('says why the checkpoints are missing', async () => {
     const reason = new Error('no network');
     await view([of('sigmoid')], { api: { timelines: () => Promise.reject(reason), fail } });
     expect(fail).toHaveBeenCalledWith(reason);

@@ -46,8 +46,8 @@ function course(places: readonly [number, number] = [0, 3]): Course {
   return { frame: of, tokens: hide(of, 2), count: 2, steps };
 }
 
-describe('hiding', () => {
-  it('puts the places after the text', () => {
+describe('adding masks', () => {
+  it('puts them after the text', () => {
     const texts = hide(frame(['a', 'b']), 2).map(({ text }) => text);
     expect(texts).toEqual(['a', 'b', HIDDEN, HIDDEN]);
   });
@@ -78,7 +78,7 @@ describe('a course', () => {
     expect(movesOf([])).toBe(0);
   });
 
-  it('says where it is as the run saw it', () => {
+  it('names its place as in the run', () => {
     expect(sentence(course(), tokenizer)).toMatch(
       /^The most attended token changes once in 2 steps, among 2 positions: from position 0 “a” in the first step to position 3 “w5” in the last\. It receives 0\.500 of all attention; uniform attention would give each token 0\.250\.$/,
     );
@@ -115,7 +115,7 @@ describe('a course', () => {
     expect([...alphas(half)]).toEqual([0.5, 0.125, 0.125, 0.125, NaN, NaN, NaN, NaN]);
   });
 
-  it('is saved with what was filled when', () => {
+  it('is saved with each filled token and its step', () => {
     const found = quantities(course(), tokenizer);
     const of = (name: string) => [...(found.find((one) => one.name === name)!.data as number[])];
     expect(of('strongest_place')).toEqual([0, 3]);

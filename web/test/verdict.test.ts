@@ -6,7 +6,7 @@ const share = { min: 0, max: 100, unit: '%' };
 beforeEach(() => localStorage.clear());
 
 describe('a guess', () => {
-  it('is right, near, or wrong by how much', () => {
+  it('is right, near, or wrong by an amount', () => {
     expect(judgeNumber(62, 63, share)).toEqual({ verdict: 'right', said: 'Right: it is 63%.' });
     expect(judgeNumber(53, 63, share)).toEqual({
       verdict: 'near',
@@ -25,7 +25,7 @@ describe('a guess', () => {
     );
   });
 
-  it('is kept, the last one of each question, and counted', () => {
+  it('is stored, the last one of each question, and counted', () => {
     const guess = { lesson: 'a', question: 0, guess: '3' };
     expect(countWords(readGuesses(), 'a')).toBe('');
     keepGuess({ ...guess, verdict: 'wrong' });
@@ -39,7 +39,7 @@ describe('a guess', () => {
     );
   });
 
-  it('ignores data that another program wrote', () => {
+  it('ignores data of another program', () => {
     for (const kept of ['{', '{}', '[1,{"lesson":"a"}]', 'null']) {
       localStorage.setItem('sinkscope:guesses', kept);
       expect(readGuesses(), kept).toEqual([]);

@@ -70,7 +70,7 @@ const at = { layer: 1, head: 0 };
 
 describe('the attention map', () => {
   const cells = '-1,-1 1,-1 -1,2 1,0 0,2 0,-1 -1,0';
-  it('says of the next token that it cannot be seen', () => {
+  it('explains why the next token is invisible to it', () => {
     expect(drawn(attention, base()).says('0,1 1,1')).toEqual([
       'query 0 “<s>” → key 1 “a”: not visible (later token)',
       'query 1 “a” → key 1 “a”: 0.2500',
@@ -119,7 +119,7 @@ describe('the attention map', () => {
     expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
 
-  it('says what the grey triangle is, where there is one', () => {
+  it('explains the grey triangle where there is one', () => {
     const remark = (change: Partial<Frame> = {}) =>
       (drawn(attention, base(change)).map.data as { remark?: { text: string } }).remark?.text;
     expect(remark()).toBe('later tokens: not visible');
@@ -144,7 +144,7 @@ describe('the attention map', () => {
     expect(view.wrong()).toEqual([]);
   });
 
-  it('says shares and row sums where rows need not sum to 1, and signs where weights have some', () => {
+  it('mentions shares and row sums where rows need not sum to 1, and signs where weights have some', () => {
     const head = headOf([0.5, 0, 0, 0.375, 0.125, 0, 0.25, 0, 0]);
     const view = drawn(attention, base({ head, ...(sigmoid as object) }));
     expect(view.says('1,1')).toEqual([
@@ -293,7 +293,7 @@ describe('the attention map', () => {
     expect(drawn(attention, whole, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
   });
 
-  it('points, chooses, and is lit from elsewhere', () => {
+  it('points, selects, and shows what another view points at', () => {
     const view = drawn(attention, base());
     const { onPoint, onChoose } = view.map.events;
     onPoint!({ row: 1, col: 0 });
@@ -335,7 +335,7 @@ describe('the sink map', () => {
     expect(view.map.lit).toEqual({ row: 0, col: -1 });
   });
 
-  it('says the caveats: raw weights, heads near ε, a text that is too short', () => {
+  it('gives the caveats: raw weights, heads near ε, a text that is too short', () => {
     const says = (change: object, tensors: Frame['tensors'] = {}) =>
       sinks.says(base(change as never, tensors), at);
     expect(says(sigmoid as never)).toBe(
@@ -360,7 +360,7 @@ describe('the sink map', () => {
   });
 });
 
-describe('what an intervention changes', () => {
+describe('the change by an intervention', () => {
   const before = base({}, { loss_at: tensor([3], [NaN, 2, 1]) });
   const after = base(
     {
@@ -415,7 +415,7 @@ describe('what an intervention changes', () => {
     ]);
   });
 
-  it('has no map while one of the two is of another head, and no line where nothing is predicted', () => {
+  it('has no map while one of the two shows another head, and no line without predictions', () => {
     for (const head of [
       { layer: 0, head: 0 },
       { layer: 1, head: 1 },
@@ -446,7 +446,7 @@ describe('query-key geometry', () => {
     key_ratio: tensor([2, 1], [9, 0.25]),
   });
 
-  it('says the mean cosines and the norm of the first key', () => {
+  it('gives the mean cosines and the norm of the first key', () => {
     // The first query sees no other key: (0.5 + 0) / 2, and (-0.5 - 1 - 1) / 3.
     expect(geometry.says(frame, at)).toBe(
       'Cosine of query and key: +0.25 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
@@ -514,7 +514,7 @@ describe('the router', () => {
     router: tensor([2, 3, 3], weights),
   });
 
-  it('says where the first token goes, and how many others go there too', () => {
+  it('names the expert of the first token, and counts the others with the same one', () => {
     expect(router.says(frame, { layer: 0, head: 0 })).toBe(
       'Layer 0: the first token, “<s>”, is routed to expert 0 (0.75) and 1 (0.25); 50% of the other tokens use the ' +
         'same. Its largest α₁: 0.88.',
@@ -596,7 +596,7 @@ describe('the router', () => {
     expect(tokens!.data.chosen).toEqual({ row: -1, col: 0 });
   });
 
-  it('keeps cells of a long text from being higher than wide', () => {
+  it('keeps cells of a long text at most as high as wide', () => {
     const tall = (E: number, T: number) => {
       const one = base({ T, architecture: architecture({ E, chosen: 1 }) } as never, {
         router: tensor([2, T, E], new Float32Array(2 * T * E).fill(1)),
@@ -1167,7 +1167,7 @@ describe('hidden states', () => {
   };
   const frame = base({}, tensors);
 
-  it('name the largest activation, of the most extreme layer or of the chosen one', () => {
+  it('name the largest activation, in the most extreme layer or the chosen one', () => {
     const view = drawn(channels, frame);
     expect(view.text('.caption')).toBe(
       'After layer 0, the largest activation is 8.0, 16× the median: channel 2 of token 1, “a”. Kurtosis 40 (a normal ' +
@@ -1225,7 +1225,7 @@ describe('hidden states', () => {
     expect(channels.says(none, at)).toMatch(/has 3\)\.$/);
   });
 
-  it('like the first token’s are counted after the layer where that is largest', () => {
+  it('count channels like those of the first token after the layer where that is largest', () => {
     const norms = tensor([3, 3], [4, 4, 4, 8, 4, 3, 1, 1, 1]);
     const ratio = tensor([3], [1, 4, 2]);
     const plain = base({}, { hidden_norm: norms, hidden_ratio: ratio });
@@ -1263,7 +1263,7 @@ describe('hidden states', () => {
 });
 
 describe('caches and settings', () => {
-  it('calls an edit of a kind that the page does not know by its label', () => {
+  it('shows the label for an edit of a kind that the page does not know', () => {
     for (const kind of ['constructor', 'toString', 'of a later version']) {
       const edits = [{ kind }] as never;
       expect(settingName(base({ edits, labels: ['as the core says'], choices: [{}] }))).toBe(
@@ -1272,7 +1272,7 @@ describe('caches and settings', () => {
     }
   });
 
-  it('names an edit by the core’s defaults where a parameter is left out', () => {
+  it('names an edit with the core’s defaults for omitted parameters', () => {
     const name = (kind: string, given: object) =>
       settingName(base({ edits: [{ kind, ...given }] as never, labels: [kind], choices: [{}] }));
     for (const [kind, given, defaults, words] of [
@@ -1538,7 +1538,7 @@ describe('caches and settings', () => {
   });
 });
 
-it('views say to figures what they need', () => {
+it('views declare to figures what they need', () => {
   const named = (is: (view: View) => unknown) =>
     views.filter((view) => is(view)).map(({ name }) => name);
   expect(named(({ isGroup }) => isGroup)).toEqual(['firsts', 'loss', 'sweep', 'perturbations']);
@@ -1605,7 +1605,7 @@ it('views say to figures what they need', () => {
     for (const text of [how, question, title]) expect(text).not.toMatch(/NaN|undefined/);
 });
 
-describe('what else there is of a frame', () => {
+describe('further views of a frame', () => {
   it('the next tokens, the likeliest first', () => {
     const likely = [
       { text: ' a', probability: 0.5 },

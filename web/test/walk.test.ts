@@ -110,7 +110,7 @@ describe('the slider', () => {
     expect(isDisabled()).toEqual([false, true]);
   });
 
-  it('shows the step of a link, and asks again only for other models', async () => {
+  it('shows the step of a link, and requests a frame only for other models', async () => {
     const { input, calls, show } = await walkOf(['softmax@999']);
     expect(input().value).toBe('2');
     await show(['softmax@40']);
@@ -120,7 +120,7 @@ describe('the slider', () => {
     expect(input().value).toBe('2');
   });
 
-  it('is not there where no model has checkpoints, and names two that have', async () => {
+  it('is absent if no model has checkpoints, and names two that have', async () => {
     const { root, button, shown, walk } = await walkOf(['short']);
     expect(root.textContent).toContain('These models have no stored checkpoints.');
     walk.go(40);
@@ -129,7 +129,7 @@ describe('the slider', () => {
     expect(shown()).toBe('softmax sigmoid');
   });
 
-  it('walks the checkpoints of a hub, which the reader trusts by walking', async () => {
+  it('visits the checkpoints of a hub, which the reader trusts by moving it', async () => {
     const id = 'hub:EleutherAI/pythia-14m@step1000';
     const { input, walk, calls, shown } = await walkOf([id, 'softmax@1000']);
     const all = [...new Set([...PYTHIA_STEPS, ...STEPS.softmax!])].sort((a, b) => a - b);
@@ -140,7 +140,7 @@ describe('the slider', () => {
     expect(shown()).toBe('hub:EleutherAI/pythia-14m@step2000 softmax@2000');
   });
 
-  it('does not move before the steps are known, nor what is no subject', async () => {
+  it('does not move before the steps are known, and leaves invalid subjects unchanged', async () => {
     const { set, walk } = await walkOf([]);
     walk.go(0);
     expect(set).not.toHaveBeenCalled();
@@ -149,7 +149,7 @@ describe('the slider', () => {
 });
 
 describe('playing', () => {
-  it('begins at step 0, and shows each checkpoint half a second after the one before is drawn', async () => {
+  it('begins at step 0, and shows each checkpoint half a second after the previous one', async () => {
     const { button, shown, draw, calls } = await walkOf(['softmax']);
     button('Play').click();
     expect([shown(), button('Pause') !== undefined]).toEqual(['softmax@0', true]);
@@ -192,14 +192,14 @@ describe('playing', () => {
     expect(shown()).toBe('softmax@40 short');
   });
 
-  it('ends where a checkpoint fails', async () => {
+  it('ends if a checkpoint fails', async () => {
     const { button, draw, shown } = await walkOf(['softmax@40']);
     button('Play').click();
     await draw({ error: 'no such file' });
     expect([shown(), button('Play') !== undefined]).toEqual(['softmax@40', true]);
   });
 
-  it('goes to the first stored step once the room is ready, and plays when the reader says so', async () => {
+  it('goes to the first stored step once the room is ready, and plays on request', async () => {
     const isReady = signal(false);
     const story = await walkOf(['softmax'], () => isReady.value);
     expect(story.shown()).toBe('softmax');

@@ -66,7 +66,7 @@ describe('a question of a lesson', () => {
     expect(again.text('.predict-guess')).toMatch(/^Your guess: 20%\. Wrong/);
   });
 
-  it('has a range from 0 to 100 where it names none, or choices', () => {
+  it('has a range from 0 to 100 by default, or choices', () => {
     const { all } = ask('');
     expect(all<HTMLInputElement>('input').map(({ min, max }) => [min, max])).toEqual([
       ['0', '100'],
@@ -152,7 +152,7 @@ describe('one row of attention', () => {
     expect(all('[role=region]')[0]!.getAttribute('aria-label')).toBe('One row of attention');
   });
 
-  it('has the switches that it names, and what each of them makes settable', () => {
+  it('has the switches that it names, with the settings of each', () => {
     const { click, texts, pressed, cells, all, slide, text } = row(
       'switches="bias gate" bias="key"',
     );
@@ -188,8 +188,8 @@ describe('one row of attention', () => {
   });
 });
 
-describe('a model that writes with three caches', () => {
-  it('writes from the same prompt and seed, and says how many of its tokens differ', async () => {
+describe('a model that generates with three caches', () => {
+  it('continues the same prompt with the same seed, and counts the tokens that differ', async () => {
     const writer = { id: 'softmax' };
     const models = { get: vi.fn(async () => writer) };
     borrowed.borrowModels.mockResolvedValue(models);
@@ -240,7 +240,7 @@ describe('a model that writes with three caches', () => {
     ]).toEqual([[], '7', false]);
   });
 
-  it('never draws into the recorded texts, which may be parsed after its tag, nor twice where it is moved', async () => {
+  it('never draws into the recorded texts, which may be parsed after its tag, nor twice after a move', async () => {
     borrowed.borrowModels.mockResolvedValue({ get: async () => ({}) });
     const { text, texts, click, all } = placed('<sink-write></sink-write>');
     const element = all('sink-write')[0]!;
@@ -255,7 +255,7 @@ describe('a model that writes with three caches', () => {
     expect([all('textarea').length, all('table').length]).toEqual([1, 1]);
   });
 
-  it('says why it could not', async () => {
+  it('reports a failure', async () => {
     borrowed.borrowModels.mockRejectedValueOnce(new Error('no network'));
     const { text, click, all, enter } = placed('<sink-write></sink-write>');
     enter('input', 'x', 'input');

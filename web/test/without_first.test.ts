@@ -26,7 +26,7 @@ function trials(
   });
 }
 
-it('says that a text falls apart only of one that repeats itself, or that is far less likely', () => {
+it('a text falls apart only if it repeats itself or is far less likely', () => {
   const kindOf = (...given: Parameters<typeof trials>) => verdictOf(trials(...given), 64)!.kind;
   expect(kindOf([0.1, 0.8, 0.4])).toBe('apart');
   expect(kindOf([0.1, 0.1, 0.1], [2, 3.4, 2])).toBe('apart');
@@ -43,7 +43,7 @@ it('says that a text falls apart only of one that repeats itself, or that is far
   expect(verdictOf(trials([0.1, 0.8, 0.4]).slice(0, 3), 64)).toBeUndefined();
 });
 
-it('says that a text recovers only where its second half repeats less than without the token', () => {
+it('a text recovers only if its second half repeats less than without the token', () => {
   const textOf = (late: readonly [number, number, number]) =>
     verdictOf(trials([0.1, 0.8, 0.4], [2, 2, 2], late), 64)!.text;
   expect(textOf([0.1, 0.9, 0.2])).toMatch(
@@ -87,7 +87,7 @@ function writerOf(written: readonly number[]) {
   return { writer, open };
 }
 
-it('measures what is written, its second half with the token in the middle, and leaves no run open', async () => {
+it('generated texts are measured, their second halves with the token in the middle, and all runs are closed', async () => {
   const job = { prompt: [1, 2, 3], count: 5, seed: 1 };
   const { writer, open } = writerOf([1, 2, 3, 9, 8]);
   const { kept } = await tryOnce(writer, job);
@@ -104,7 +104,7 @@ it('measures what is written, its second half with the token in the middle, and 
   }
 });
 
-it('counts tokens that end a repeated sequence of three, from a position on', () => {
+it('tokens that end a repeated sequence of three are counted from a position on', () => {
   expect(repeatedIn([1, 2, 3, 1, 2, 3, 1], 0)).toBeCloseTo(2 / 7);
   expect(repeatedIn([1, 2, 3, 1, 2, 3, 1], 5)).toBe(1);
   expect(repeatedIn([1, 1, 2, 2, 3, 3], 0)).toBe(0);
@@ -119,7 +119,7 @@ it('the published model’s recorded text falls apart and recovers', () => {
   expect(new Set(NAMES.map((name) => recorded.texts[name])).size).toBe(3);
 });
 
-it('hides the first key from what follows the prompt, and for half of it where it is put back', async ({
+it('the first key is hidden after the prompt, or for half of the text where it is put back', async ({
   skip,
 }) => {
   skip(!isBuilt, UNBUILT);

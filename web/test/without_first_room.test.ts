@@ -48,7 +48,7 @@ function part() {
 const frame = (context: number, change: Partial<Frame> = {}) =>
   frameOf({ architecture: { ...frameOf().architecture, context }, ...change } as never);
 
-it('writes from the tokens of the text with eight seeds, and says what their numbers say', async () => {
+it('generates from the tokens of the text with eight seeds, and reports their numbers', async () => {
   const { own, root, text, texts, jobs, get, click, button } = part();
   expect((root as HTMLElement).hidden).toBe(true);
   await own.start(frame(99, { subject: 'softmax~silence(1,0)' }));
@@ -70,7 +70,7 @@ it('writes from the tokens of the text with eight seeds, and says what their num
   expect([(root as HTMLElement).hidden, root.textContent]).toEqual([true, '']);
 });
 
-it('writes as much as the context has room for, or says that there is too little', async () => {
+it('generates as much as the context has room for, or reports that there is too little', async () => {
   const counts = async (context: number) => {
     const { own, jobs, text } = part();
     tryOnce.mockClear();
@@ -88,7 +88,7 @@ it('writes as much as the context has room for, or says that there is too little
   expect((await counts(1))[1]).toMatch(/room for 0 more tokens/);
 });
 
-it('says which seed it is at, and a start, a stop or the end of the room stops the one before', async () => {
+it('names its current seed, and a start, a stop or the end of the room stops the previous run', async () => {
   const { own, text, texts, jobs, click, scope, root } = part();
   const waiting: (() => void)[] = [];
   tryOnce.mockImplementation(
@@ -121,7 +121,7 @@ it('says which seed it is at, and a start, a stop or the end of the room stops t
   expect(jobs().at(-1)!.signal.aborted).toBe(true);
 });
 
-it('says why it could not', async () => {
+it('reports a failure', async () => {
   const { own, text, button } = part();
   tryOnce.mockRejectedValueOnce(new Error('out of memory'));
   await own.start(frame(99));

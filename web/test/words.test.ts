@@ -26,7 +26,7 @@ const uniform = (share: number) => ({ alpha_uniform: tensor([3], [share, 0, 0]) 
 const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
 
 describe('the size of a change of the loss', () => {
-  it('is said as the number of tokens that the model chooses among', () => {
+  it('is given as the number of tokens that the model chooses among', () => {
     expect([0.297, -0.1, Math.LN10, 0.004, NaN].map(choiceWords)).toEqual([
       'the model is as unsure as with 1.35 times as many choices for each token',
       'the model is as unsure as with 0.90 times as many choices for each token',
@@ -52,13 +52,13 @@ describe('a number', () => {
     ]);
   });
 
-  it('of heads is whole where it is one, within a rounding', () => {
+  it('of heads is an integer if it is one up to rounding', () => {
     const of = (share: number) => headsWords(frameOf(), share).split(' of')[0];
     expect([0.25002, 0.2501, 0.0125, 0.0124].map(of)).toEqual(['1', '1.0', '0.1', 'none']);
     expect([0.74998, 0.7499].map(of)).toEqual(['3', '3.0']);
   });
 
-  it('of a row sum is that over the prompts, or else the mean over heads', () => {
+  it('of a row sum is the mean over the prompts, or else over the heads', () => {
     expect(massOf(frameOf())).toBe(0.5);
     const summary = tensor([2, 2, 3], [1, 9, 9, 2, 9, 9, 3, 9, 9, 4, 9, 9]);
     expect(massOf(frameOf({ perPrompt: {} }, { row_mass_summary: summary }))).toBe(2.5);
@@ -78,7 +78,7 @@ describe('a share beside an even one', () => {
   ])('of 10%%: %f', (share, said) => expect(evenWords(share, 0.1)).toBe(said));
 });
 
-describe('where numbers come from', () => {
+describe('the source of numbers', () => {
   it('names each source and each arithmetic', () => {
     const { model } = frameOf();
     const said = (source: string, kind = 'measured') =>
@@ -95,7 +95,7 @@ describe('where numbers come from', () => {
     );
   });
 
-  it('names the author of a recording and its known versions', () => {
+  it('names the author of a recording, and versions that are known', () => {
     const recording = {
       model: { id: 'owner/name', revision: 'abc', dtype: 'bfloat16', attention: 'eager' },
       prompts: { source: 'a book' },
@@ -114,7 +114,7 @@ describe('where numbers come from', () => {
     ).toBe('read from a recording of x');
   });
 
-  it('is stamped with the start, the prompts, and how weights are stored', () => {
+  it('has a stamp with the start, the prompts, and the storage of weights', () => {
     const { model, special } = frameOf();
     expect(firstWords({ first: ['<s>', '<t>'], special })).toBe('starts with <s> <t>');
     expect(firstWords({ first: ['<t>'], special })).toBe('starts with <t>');
@@ -128,7 +128,7 @@ describe('where numbers come from', () => {
 });
 
 describe('a finding', () => {
-  it('of a text that is too short for a count says so', () => {
+  it('explains why a short text has no count', () => {
     const verdict = (even: number, least = 10) => ({ even, least }) as never;
     expect(shortWords(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
     expect(shortWords(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
@@ -141,7 +141,7 @@ describe('a finding', () => {
     );
   });
 
-  it('names a first token that is none of the tokenizer’s, row sums, and a bias key', () => {
+  it('mentions a first token that is none of the tokenizer’s, row sums, and a bias key', () => {
     const tokens = frameOf().tokens.map((one) => ({ ...one, special: false }));
     expect(finding(frameOf({ tokens }), at)).toMatch(
       /gives the first token “<s>” 90% of its attention/,
@@ -163,7 +163,7 @@ describe('a comparison', () => {
   const other = (change: object = {}, share = 0.25, more: object = {}) =>
     frameOf({ title: 'Other', ...change } as never, { ...sinks(share), ...more });
 
-  it('says over which prompts', () => {
+  it('names the prompts that it uses', () => {
     const where = (...counts: number[]) =>
       comparison(counts.map((sequences) => other({ sequences }))).split(',')[0];
     expect([where(1, 1), where(9, 9), where(1, 9)]).toEqual([
@@ -173,7 +173,7 @@ describe('a comparison', () => {
     ]);
   });
 
-  it('counts heads where all have as many, and gives shares where not', () => {
+  it('counts heads if all models have as many, and gives shares otherwise', () => {
     expect(comparison([other({}, 0.5), other({}, 0.5)])).toBe(
       'On one prompt, 2 of the 4 heads give the first token more than 30% in each model; uniform attention would give it 10%.',
     );
@@ -221,7 +221,7 @@ describe('a column of a drawn map', () => {
     ['none', [0.125, 0.125, 0.125, 0.125]],
   ] as const)('is called %s', (kind, weights) => expect(kindOf(of(...weights))).toBe(kind));
 
-  it('is called by its borders, and not at all without rows', () => {
+  it('is named by its borders, and has no name without rows', () => {
     const kind = (rows: number, strong: number, mean = 0, uniform = 0) =>
       kindOf({ rows, strong, mean, uniform });
     expect([kind(0, 0), kind(4, 3), kind(100, 74), kind(5, 2), kind(100, 39)]).toEqual([

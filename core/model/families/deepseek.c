@@ -1,8 +1,9 @@
 /*
- * deepseek_v2 and deepseek_v3: latent attention, whose keys and values are made of one compressed
- * vector, and experts of which one or more serve every token, after some layers without experts.
- * dots1: the experts of deepseek_v3 with the attention of qwen3. mimo_v2_flash: the same experts
- * without a shared one; layers with a window have twice the key/value heads, and sink logits.
+ * deepseek_v2 and deepseek_v3: latent attention, which computes keys and values from one compressed
+ * vector, and experts, with at least one for every token, after some layers without experts.
+ * dots1 has the experts of deepseek_v3 with the attention of qwen3; mimo_v2_flash has the same
+ * experts without a shared one, and twice the key/value heads and sink logits in layers with a
+ * window.
  */
 #include "../rotary.h"
 #include "family.h"
@@ -10,8 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Refuses another value of a text that published configs have and that says how experts are
- * chosen. */
+/* Refuses a text about the choice of experts that differs from that of published configs. */
 static void check_text(ss_json *json, const char *key, const char *expected) {
     const char *text = ss_json_text(json, key, expected);
     if (strcmp(text, expected)) ss_json_refuse(json, key, expected, text);
@@ -21,7 +21,7 @@ static void check_text(ss_json *json, const char *key, const char *expected) {
 
 typedef struct experts {
     int E, top_k, F, shared, dense; /* defaults; 0: required, or no dense layers */
-    bool unshared;                  /* no expert serves every token */
+    bool unshared;                  /* no expert is shared by all tokens */
     int groups, top_groups;
     double scale;
 } experts;
@@ -89,14 +89,13 @@ static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
 
 /* ---- latent attention ---------------------------------------------------------------------- */
 
-/* Absent means `standard`, null that queries are not compressed. */
+/* An absent key means `standard`; null means that queries are not compressed. */
 static int read_q_latent(ss_json *json, int standard) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, "q_lora_rank");
     return cJSON_IsNull(item) ? 0 : ss_json_int(json, "q_lora_rank", standard, 1, SS_WIDTH_MAX);
 }
 
-/* With a scaling, mscale_all_dim scales queries and keys alike, those that rotate and the others.
- */
+/* With a scaling, mscale_all_dim scales all dimensions of queries and keys, rotated or not. */
 static void read_positions(ss_arch *arch, ss_json *json) {
     arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0};
     ss_read_llama_rotary(arch, json);
@@ -170,8 +169,8 @@ static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch
     ss_load_norm(loader, &layer->q_latent_norm, ATTENTION "q_a_layernorm", false, latent);
 }
 
-/* One tensor compresses and has the shared part of keys; another has keys and values of a head
- * side by side. */
+/* One tensor holds the compression and the shared part of keys; another holds keys and values of
+ * each head side by side. */
 static void load_keys_and_values(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t H = (size_t)arch->H, U = (size_t)arch->U, latent = (size_t)arch->kv_latent;
     size_t shared = (size_t)arch->rotary_width, own = (size_t)arch->K - shared;
@@ -236,7 +235,7 @@ void ss_dots1_load(ss_model *model, ss_loader *loader) {
 
 /* ---- mimo_v2_flash ------------------------------------------------------------------------- */
 
-/* "dense" or "sparse" for each layer; without a list the first is dense. */
+/* The list has "dense" or "sparse" for each layer; without it the first layer is dense. */
 static void read_dense_layers(ss_arch *arch, ss_json *json) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "mlp_layer_types"), *item;
     arch->dense[0] = true;
@@ -255,7 +254,7 @@ static void read_dense_layers(ss_arch *arch, ss_json *json) {
                        "another number of them");
 }
 
-/* The bases of published models hold where the config has no rope_parameters. */
+/* Without rope_parameters the bases are those of published models. */
 static void read_both_rotaries(ss_arch *arch, ss_json *json) {
     ss_json rope = {ss_json_object(json, "rope_parameters"), json->file, json->status, json->err};
     static const char *const kinds[] = {"full_attention", "sliding_attention"};
@@ -275,7 +274,7 @@ static void read_both_rotaries(ss_arch *arch, ss_json *json) {
     json->status = rope.status;
 }
 
-/* A number where null turns off what has a standard. */
+/* Reads a number; null turns it off, and an absent key means its standard. */
 static double number_or_off(ss_json *json, const char *key, double standard, double off) {
     bool is_off = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key));
     return is_off ? off : ss_json_number(json, key, standard, 1e-6, 1e6);
