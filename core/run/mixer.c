@@ -115,7 +115,7 @@ typedef struct scan {
     const ss_mixer_sizes *of;
     float *matrices; /* [values][key width][value width] */
     const float *q, *k;
-    float *v; /* becomes S^T q */
+    float *v; /* the output replaces it */
     size_t n;
 } scan;
 

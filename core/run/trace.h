@@ -3,7 +3,9 @@
  *
  * A trace has room for `capacity` tokens and holds T of them. Its keys and values are also the
  * cache of the run, so they are always present, though a streaming run reuses their slots; the
- * other fields are recorded if the mask has their bit. Rows beyond T are undefined.
+ * other fields are recorded if the mask has their bit. Rows beyond T are undefined. L counts the
+ * layers with attention (model/arch.h); "L+1" are the hidden states, one before and after each of
+ * all layers.
  */
 #ifndef SS_RUN_TRACE_H
 #define SS_RUN_TRACE_H

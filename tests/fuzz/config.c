@@ -1,15 +1,22 @@
-/* Fuzzes config.json against tiny weights with the tensors of every variant, so that accepted
- * configs run. */
+/* Fuzzes config.json against tiny weights with the tensors of every variant, and of each kind of
+ * mixer, so that accepted configs run. */
 #include "target.h"
 
-/* Without additions, with one per head, and with additions that the heads share. */
-static const char *const names[] = {"llama", "own", "shared"};
-#define FILES (sizeof names / sizeof *names)
+/* Without additions, with one per head, and with additions that the heads share; then mixers. */
+static const char *const paths[] = {
+    "tests/fuzz/seeds/safetensors/llama.safetensors",
+    "tests/fuzz/seeds/safetensors/own.safetensors",
+    "tests/fuzz/seeds/safetensors/shared.safetensors",
+    "tests/golden/hf-lfm2-indices/model.safetensors",
+    "tests/golden/hf-qwen3_5/model.safetensors",
+    "tests/golden/hf-falcon_h1/model.safetensors",
+};
+#define FILES (sizeof paths / sizeof *paths)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static ss_bytes weights[FILES];
     for (size_t i = 0; i < FILES; i++)
-        if (!weights[i].data) weights[i] = read_seed("safetensors", names[i], ".safetensors");
+        if (!weights[i].data) weights[i] = read_path(paths[i]);
     ss_arch arch;
     ss_error err;
     ss_status status = ss_arch_read(&arch, (ss_bytes){data, size}, &err);

@@ -24,18 +24,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Bytes of arena that a container may ask for: in proportion to its file, which holds the names. */
 #define ARENA_BYTES(file_bytes) (65536 + 512 * (file_bytes))
 
-#define SEED_BYTES_MAX 65536
+#define SEED_BYTES_MAX 262144
 
-/* Reads a file of seeds/; the working directory is the repository's root. */
-static inline ss_bytes read_seed(const char *folder, const char *name, const char *end) {
-    char path[96];
-    snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, end);
+/* Reads a file; the working directory is the repository's root. */
+static inline ss_bytes read_path(const char *path) {
     FILE *file = fopen(path, "rb");
     uint8_t *data = malloc(SEED_BYTES_MAX);
     if (!file || !data) abort();
     size_t n = fread(data, 1, SEED_BYTES_MAX, file);
     fclose(file);
     return (ss_bytes){data, n};
+}
+
+/* Reads a file of seeds/. */
+static inline ss_bytes read_seed(const char *folder, const char *name, const char *end) {
+    char path[96];
+    snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, end);
+    return read_path(path);
 }
 
 /* Every refusal must have a code, a place and a sentence. */

@@ -890,6 +890,52 @@ static void windows_hide(void) {
     CHECK(windowed > 100);
 }
 
+/* Rows of key/value heads that a layer lacks, in the field, are NaN; numbers after the layer's own
+ * width are 0, the others neither. */
+static void check_field_sizes(const ss_trace *trace, ss_field_id field, int a, int width) {
+    const ss_arch *arch = &trace->model->arch;
+    for (int g = 0; g < arch->G; g++)
+        for (int t = 0; t < T_MAX; t++) {
+            const float *row = ss_row(trace, field, a * arch->G + g, t);
+            for (size_t i = 0; i < trace->widths[field]; i++)
+                if (g >= ss_arch_sizes(arch, a).G)
+                    CHECK(isnan(row[i]));
+                else
+                    CHECK((row[i] == 0.0f) == ((int)i >= width));
+        }
+}
+
+static void sizes_of_layers(void) {
+    CASE("layers may have fewer key/value heads, and narrower ones: NaN, and zeros");
+    static const char *const uneven[] = {"hf-mimo_v2_flash", "hf-mimo_v2_flash-types", "hf-gemma4",
+                                         "hf-gemma4-narrow"};
+    static const char *const metrics[] = {"key_norm", "value_norm", "key_ratio", "value_ratio"};
+    int absent = 0;
+    for (size_t f = 0; f < sizeof uneven / sizeof *uneven; f++) {
+        opened_folder *opened = open_folder(uneven[f]);
+        const ss_trace *trace = &opened->run.run.trace;
+        const ss_arch *arch = &trace->model->arch;
+        for (int a = 0; a < arch->L; a++) {
+            check_field_sizes(trace, SS_FIELD_K, a, ss_arch_sizes(arch, a).K);
+            check_field_sizes(trace, SS_FIELD_V, a, ss_arch_sizes(arch, a).U);
+        }
+        for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
+            size_t count;
+            float *found = measure(trace, metrics[m], 0.3f, 0, 0, 0, &count);
+            size_t each = count / (size_t)(arch->L * arch->G);
+            for (size_t i = 0; i < count; i++) {
+                int row = (int)(i / each), a = row / arch->G;
+                bool lacks = row % arch->G >= ss_arch_sizes(arch, a).G;
+                CHECK_INT(isnan(found[i]), lacks);
+                absent += lacks;
+            }
+            free(found);
+        }
+        close_folder(opened);
+    }
+    CHECK(absent > 100);
+}
+
 static void routers(void) {
     CASE("a token goes through as many experts as the model says, with the weights it says");
     static const struct {
@@ -1660,6 +1706,7 @@ int main(void) {
     kept_panels();
     interleaved();
     windows_hide();
+    sizes_of_layers();
     routers();
     encoders();
     defaults();

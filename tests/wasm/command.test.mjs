@@ -9,7 +9,7 @@ import { differencesText, isRecording } from '../../wasm/command/recording.ts';
 import { runCommand } from '../../wasm/command/command.ts';
 import { speedWords } from '../../wasm/command/measure.ts';
 import { specialOf, textsOf } from '../../wasm/command/open.ts';
-import { summary } from '../../wasm/command/summary.ts';
+import { figure, summary } from '../../wasm/command/summary.ts';
 import { count, idsOf, number, thresholdsOf, whole } from '../../wasm/command/values.ts';
 import { searchOpened } from '../../wasm/command/suffix.ts';
 import { makeTasks } from '../../wasm/command/tasks.ts';
@@ -48,6 +48,18 @@ async function said(...args) {
     });
   }
 }
+
+test('a mean over key/value heads leaves out those that a layer lacks', () => {
+  const metric = { name: 'value_ratio', shape: ['L', 'G'], unit: 'ratio' };
+  const metrics = {
+    value_ratio: { shape: [2, 2], mean: [1, 0.5, 0.75, null], deviation: Array(4).fill(null) },
+  };
+  const found = { metrics, architecture: {}, first: 0 };
+  assert.equal(
+    figure(metric, found, { defaults: { keys: 10 } }),
+    'mean 0.750, largest 1.000 (L0H0)',
+  );
+});
 
 test('a list of texts comes only from a .json file, and contains only texts', () => {
   for (const [path, text, list] of [

@@ -81,6 +81,18 @@ test('a run goes on, and changes its text, to the bits of a new one', async () =
   assert.deepEqual(await run.field('hidden'), await fresh.field('hidden'));
 });
 
+test('a recording of it keeps the numbers of layers, and prints the digits of the model', async () => {
+  const cli = fileURLToPath(new URL('wasm/cli.js', root));
+  const run = (...args) => spawnSync('node', [cli, ...args], { encoding: 'utf8' }).stdout;
+  const out = join(folder, 'hybrid.safetensors');
+  run('record', folder, '--ids', ids.join(), '--out', out);
+  const digits = (text) => text.match(/^(alpha_1|entropy|cosine gap) .*$/gm);
+  const [recorded, measured] = [run('measure', out), run('measure', folder, '--ids', ids.join())];
+  assert.match(recorded, /4 layers, attention in 2 \(1, 3\), 3 heads/);
+  assert.equal(digits(recorded).length, 3);
+  assert.deepEqual(digits(recorded), digits(measured));
+});
+
 test('a loaded model and the command line give the numbers of layers', async () => {
   const loaded = await load(folder, { base: binaries, worker: false });
   const { layer, head, map } = await loaded.measure(TEXT);

@@ -138,9 +138,11 @@ export function figure(
   const values = Array.from({ length: rows * heads }, (_, i) => mean[i * rowSize + offset]);
   const at = largest(values);
   if (at < 0) return '-';
-  const sum = values.reduce((a: number, b) => a + Number(b), 0);
+  // A head without the number, such as a key/value head that its layer lacks, is in no mean.
+  const known = values.filter((value) => value !== null);
+  const sum = known.reduce((a: number, b) => a + b, 0);
   const place = `L${layerNumber(architecture, Math.floor(at / heads))}H${at % heads}`;
-  return `mean ${digits(sum / values.length)}, largest ${digits(values[at])} (${place})`;
+  return `mean ${digits(sum / known.length)}, largest ${digits(values[at])} (${place})`;
 }
 
 /** Rounds numbers as a recording stores them, so that model and recording print the same digits. */

@@ -200,14 +200,14 @@ export function conditionsOf(
   },
 ) {
   const { strings = (list: readonly number[]) => list.map(String) } = options;
-  const { family, L, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
+  const { family, L, blocks, layers, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
   const tokens = ids.map((list, i) => {
     const texts = strings(list);
     checkList(texts, 'text', `strings of prompt ${i}`);
     expect(texts.length === list.length, 'strings', `${list.length} of them`, texts.length);
     return Array.from(texts);
   });
-  const sizes = { L, H, G, K, D, V, F, E };
+  const sizes = { L, ...(layers && { blocks, layers }), H, G, K, D, V, F, E };
   const implementation = {
     dtype: arithmetic === 'int8' ? 'int8' : 'float32',
     attention: 'sinkscope',

@@ -145,7 +145,7 @@ export const OPEN_HERE = 'open it here';
 /** Explains why most rows have no such link, and how to open their models: the sentence before and after a command. */
 export const NOT_HERE = {
   before:
-    'Without that link a model is too large for a browser, as all of gpt-oss and Qwen3-Next are, or of a family that this page does not read yet. ' +
+    'Without that link a model is too large for a browser, as those of gpt-oss, Granite SWA, MiMo-V2-Flash and Qwen3-Next are, or of a family that this page does not read yet. ' +
     'The Python recorder takes the models in the second column, ',
   command: 'python -m sinkscope record MODEL',
   after: ', and this page opens the recording.',

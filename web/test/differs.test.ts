@@ -32,6 +32,9 @@ describe('differences of configs', () => {
 
   it('are written as prose', () => {
     expect(words([null, null, 512, 512, null])).toBe('none ×2, 512 ×2, none');
+    expect(words([{ G: 2, K: 8 }, ...[1, 2].map(() => ({ G: 1, K: 14 }))])).toBe(
+      'G 2 K 8, G 1 K 14 ×2',
+    );
     expect([words(null), words(false), words(1449600), words('gelu_tanh'), words([])]).toEqual([
       'none',
       'no',

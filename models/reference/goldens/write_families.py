@@ -842,8 +842,9 @@ def gemma4_keys() -> None:
         global_head_dim=14, num_global_key_value_heads=1, attention_k_eq_v=True, final_logit_softcapping=2.0,
         attention_bias=True, rope_parameters=GEMMA4_ROPE,
         layer_types=["sliding_attention", "full_attention", "full_attention"]),
-        "Layers that see all keys have one key/value head of 14 numbers, whose values are their keys, and rotate two of "
-        "seven pairs; the others have two of 8, and a window of 5 keys; values are normed; a factor after each layer.",
+        "Layers that see all keys have one key/value head of 14 numbers, whose values are their keys, and rotate two "
+        "of seven pairs; the others have two of 8, and a window of 5 keys; values are normed; a factor after each "
+        "layer.",
         dtype=torch.bfloat16)
 
 

@@ -49,6 +49,10 @@ export function words(value: unknown): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'number') return number(value);
   if (Array.isArray(value)) return value.length ? list(value) : 'none';
+  if (isObject(value))
+    return Object.entries(value)
+      .map(([key, inner]) => `${key} ${words(inner)}`)
+      .join(' ');
   return String(value).replaceAll('_', ' ');
 }
 

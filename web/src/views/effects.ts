@@ -134,7 +134,7 @@ export const effects: View = {
           cells: heads
             .filter((one) => one.dormant)
             .map(({ layer, head }) => ({ row: layer, col: head })),
-          name: 'dormant head: a sink, and the model does as well without it',
+          name: 'dormant: a sink, and the model does as well without the head',
         },
         more: ({ row, col }) => `, ${TITLES[kindOf(heads[row * frame.architecture.H + col]!)]}`,
       });

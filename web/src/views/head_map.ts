@@ -29,7 +29,7 @@ const indexLabels = (n: number) => Array.from({ length: n }, (_, i) => String(i)
 export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) {
   const legend = part(root, 'legend-place');
   let shown: Frame | undefined;
-  const key = part(root, 'outline-key');
+  const key = part(root, 'outline-key', 'p');
   const map = createHeatmap(part(root, 'plot head-map'), {
     onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
     onChoose: (cell) => shown && set(numbered(shown, { layer: cell.row, head: cell.col })),
@@ -48,13 +48,8 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
     const digits = scale.low ? (scale.high < 0.1 ? 3 : 1) : 0;
     const [low, high] = [scale.low, scale.high].map((end) => real(end, digits));
     drawLegend(legend, scale, [`${symbol} ${low}`, high!]);
-    const keys = { outlined: outlined?.cells.length ? outlined.name : '', chosen: 'selected head' };
     render(
-      keys.outlined
-        ? Object.entries(keys).map(
-            ([kind, name]) => html`<span><span class="mark ${kind}"></span> ${name}</span>`,
-          )
-        : nothing,
+      outlined?.cells.length ? html`<span class="mark outlined"></span> ${outlined.name}` : nothing,
       key,
     );
     map.draw({
