@@ -104,21 +104,21 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax makes each row sum to 100%, so attention must go somewhere; in a sigmoid model trained alike, it need not\.$/,
+      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax makes each row sum to 100%, so attention must go somewhere, and all tokens see the first; in a sigmoid model trained alike, it need not\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((said) =>
       said.replace(/\s+/g, ' ').trim(),
     );
     assert.match(
       sides[0],
-      /^Softmax model Head L1H3 gives <s> about 9\d% of its attention; an even spread would give 15%\.$/,
+      /^Softmax model Head L1H3 gives <s> about 9\d% of its attention, 6 times an even share\.$/,
     );
     assert.match(
       sides[1],
       /^Sigmoid model rows sum to about \d-1\d\d% No head gives <s> more than about 2% on average\. Shown: L4H0, the highest\.$/,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
-    assert.equal(sink, '◀ almost every token attends here');
+    assert.equal(sink, '◀ attention sink');
     assert.equal(none, 'no strong column');
     // Both maps respond: the sigmoid head is the one that gives most by weight, not by share.
     for (const nth of [1, 2])
@@ -421,7 +421,7 @@ const reading = {
       assert.match(await finding(first), /first one: <s>, a marker that begins every text/, words);
       assert.match(
         await text(first, '.twin-0'),
-        /gives <s> about \d+% of its attention;\s+an\s+even spread would give \d\d%\./s,
+        /gives <s> about \d+% of its attention, \S+( times)? an even share\./s,
         words,
       );
       assert.equal(await first.locator('.remark:visible').count(), 2, words);

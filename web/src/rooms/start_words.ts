@@ -11,7 +11,7 @@ import { cardOf } from './about';
 const REMARKS: Readonly<
   Record<Kind, { readonly kind: string; readonly text: (claim: Claim) => string }>
 > = {
-  all: { kind: 'sink', text: () => '◀ almost every token attends here' },
+  all: { kind: 'sink', text: () => '◀ attention sink' },
   many: {
     kind: 'sink',
     text: ({ column }) => `◀ ${column!.strong} of ${column!.rows} tokens attend mostly here`,
