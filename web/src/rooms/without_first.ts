@@ -13,6 +13,7 @@ import { segmented, tablePlace } from '../page/controls';
 import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
 import { fixed, halfOf } from '../timeline/seeds';
 import { costWords, firstName, percent } from '../words';
+import './tables.css';
 import './without_first.css';
 
 /** The number of seeds over which the texts are compared; the page shows those of the first. */
@@ -33,8 +34,8 @@ function difference(
   [more, less]: readonly [Name, Name],
   of: keyof Measures,
 ): { readonly mean: number; readonly isAbove: boolean } {
-  const all = trials.map((one) => one[more][of] - one[less][of]);
-  return { mean: mean(all), isAbove: mean(all) - halfOf(all, ANY) > 0 };
+  const differences = trials.map((one) => one[more][of] - one[less][of]);
+  return { mean: mean(differences), isAbove: mean(differences) - halfOf(differences, ANY) > 0 };
 }
 
 export interface Verdict {
