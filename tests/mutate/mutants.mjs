@@ -91,7 +91,7 @@ export default [
   [
     'cos_gap takes heads apart',
     'run/statistics.c',
-    'int g = head / (arch->H / arch->G);',
+    'int g = ss_arch_group_row(arch, head);',
     'int g = head % arch->G;',
     'golden',
   ],
@@ -274,8 +274,8 @@ export default [
   [
     'query head h reads key head h mod G',
     'run/attention.c',
-    'int h = (int)i, g = h / (arch->H / arch->G)',
-    'int h = (int)i, g = h % arch->G',
+    'int l = a->l, h = (int)i, g = ss_arch_group(arch, l, h)',
+    'int l = a->l, h = (int)i, g = h % arch->G',
     'golden',
   ],
   [
@@ -352,8 +352,20 @@ export default [
     'run',
   ],
   ['elu + 1 without 1', 'run/operation.c', '? x[i] + 1.0f', '? x[i]', 'golden'],
-  ['experts keep their shares', 'run/ffn.c', 'x[e] /= kept;', ';', 'golden'],
-  ['the second of equal experts', 'run/ffn.c', 'x[e] > x[best]', 'x[e] >= x[best]', 'families'],
+  [
+    'experts keep their shares',
+    'run/ffn.c',
+    'arch->router_shares ? x[e]',
+    'kept > 0.0f ? x[e]',
+    'golden',
+  ],
+  [
+    'the second of equal experts',
+    'run/ffn.c',
+    'best == n || x[e] > x[best]',
+    'best == n || x[e] >= x[best]',
+    'families',
+  ],
 
   // masks and positions
   [
@@ -580,8 +592,8 @@ export default [
   [
     'the stream that a run begins from is not recorded',
     'run/trace.c',
-    "(size_t)layer + ((*shape)[1] == '+')",
-    '(size_t)layer',
+    'of_states ? layer + 1 : below',
+    'of_states ? layer : below',
     'edits',
   ],
   [
@@ -658,7 +670,7 @@ export default [
   [
     "the head's weights are rounded too",
     'run/edits/quantise.c',
-    'layer < hook->pass->trace->model->arch.L && hook->in',
+    'layer < hook->pass->trace->model->arch.blocks && hook->in',
     'hook->in',
     'golden',
   ],
@@ -707,7 +719,7 @@ export default [
   [
     'W_O of the first head for all',
     'run/forward.c',
-    'arch->added_heads ? 0 : h * K',
+    'arch->added_heads ? 0 : h * U',
     '0',
     'golden',
   ],
@@ -841,8 +853,8 @@ export default [
   [
     'a router is computed in eight bits',
     'model/model.c',
-    '&layer->o, &layer->gate};',
-    '&layer->o, &layer->router};',
+    '&mixer->out};',
+    '&mixer->out, &layer->router};',
     'int8',
   ],
   // the package, the page, the logs of training

@@ -13,7 +13,7 @@ import { summary } from './summary.ts';
 import { doTasks, tasksText } from './tasks.ts';
 import { train } from './train.ts';
 import { unmaskModel, unmaskText } from './unmask.ts';
-import { whole } from './values.ts';
+import { positiveInteger } from './values.ts';
 import type { Engine, EngineOptions } from '../engine/types.ts';
 import type { Found } from './measure.ts';
 import type { Given } from './options.ts';
@@ -87,7 +87,7 @@ async function main(args: string[], print: (text: string) => void) {
   const engine = await createEngine({
     kernels,
     ...(command === 'train' ? { lab: true } : {}),
-    ...(workers === undefined ? {} : { workers: whole(workers, '--workers') }),
+    ...(workers === undefined ? {} : { workers: positiveInteger(workers, '--workers') }),
   });
   let form: () => string;
   try {
@@ -110,8 +110,8 @@ function refuseUnread(command: string, given: Given) {
     refuse(given, ['lines', 'label', 'join'], 'needs --text-file');
   if (!given.lines) refuse(given, ['join'], 'needs --lines');
   // The tasks use the special tokens whatever text is measured.
-  const cut = ['tokens', 'sequences', ...(command === 'tasks' ? [] : ['special'])];
-  if (given.ids) refuse(given, cut, 'needs a text: --ids has the tokens of each sequence');
+  const cutOptions = ['tokens', 'sequences', ...(command === 'tasks' ? [] : ['special'])];
+  if (given.ids) refuse(given, cutOptions, 'needs a text: --ids has the tokens of each sequence');
 }
 
 /**

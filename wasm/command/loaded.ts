@@ -5,7 +5,7 @@ import { SinkscopeError, expect } from '../abi/errors.ts';
 import { oneLine } from './output.ts';
 import { csvOf } from './sheet.ts';
 import { percent } from './tasks.ts';
-import { missing } from './options.ts';
+import { missingError } from './options.ts';
 import { openNamed, specialOf } from './open.ts';
 import { count, number } from './values.ts';
 import { LoadedModel } from '../load/loaded_model.ts';
@@ -116,7 +116,7 @@ export async function withText<Result>(
 ) {
   const texts = [given.text, given['text-file']].filter((one) => one !== undefined);
   const expected = 'one of --text and --text-file';
-  if (texts.length === 0) throw missing('text', expected);
+  if (texts.length === 0) throw missingError('text', expected);
   expect(texts.length === 1, 'text', expected, texts.length);
   const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
   const optional = (key: 'layer' | 'head') =>

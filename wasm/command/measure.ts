@@ -17,8 +17,12 @@ export type Found =
 export async function measureNamed(engine: Engine, { names: [name], values, given }: Asked) {
   if (!(await isRecording(name))) return measureModel(engine, name, values);
   const readOptions = ['eps', 'json', 'csv', 'kernels', 'workers'];
-  const others = Object.keys(given).filter((one) => !readOptions.includes(one));
-  refuse(given, others, `needs a model, and ${name} is a recording, which prints what it holds`);
+  const otherOptions = Object.keys(given).filter((one) => !readOptions.includes(one));
+  refuse(
+    given,
+    otherOptions,
+    `needs a model, and ${name} is a recording, which prints what it holds`,
+  );
   return readRecording(
     engine,
     name,
@@ -41,7 +45,7 @@ async function measureModel(engine: Engine, name: string, values: Values) {
     onSequence(metrics, i) {
       if (!isEach) return;
       const label = groups ? { label: labels[i] } : {};
-      byPrompt.push({ ids: sequences[i], ...label, metrics: mapValues(metrics, plain) });
+      byPrompt.push({ ids: sequences[i], ...label, metrics: mapValues(metrics, plainTensor) });
     },
     onProgress: ({ done, total, rate = NaN }) => {
       if (done === total) process.stderr.write(speedWords(rate, model));
@@ -88,7 +92,7 @@ type ByPrompt = {
 };
 
 /** Replaces undefined numbers by null for JSON. */
-function plain({ shape, data }: Tensor) {
+function plainTensor({ shape, data }: Tensor) {
   return { shape, values: Array.from(data, finite) };
 }
 

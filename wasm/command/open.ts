@@ -10,10 +10,10 @@ import { groupsOf } from '../study/labels.ts';
 import { cutText } from '../study/measure.ts';
 import { idTokenizer } from '../text/ids.ts';
 import { planTokenizer } from '../text/plan_tokenizer.ts';
-import { missing } from './options.ts';
+import { missingError } from './options.ts';
 import { listOf, readText } from './text_file.ts';
 import { sourceOf } from './train.ts';
-import { idsOf, number, thresholdsOf, whole } from './values.ts';
+import { idsOf, number, thresholdsOf, positiveInteger } from './values.ts';
 import type { Arithmetic, Engine, Model } from '../engine/types.ts';
 import type { Cut, CutOptions, LabelledTexts } from '../study/types.ts';
 import type { AnyTokenizer, GuardedTokenizer, Tokenizer } from '../text/types.ts';
@@ -30,8 +30,8 @@ export async function openModel<Made = undefined>(
 ) {
   const { defaults } = engine.describe;
   const cutOptions = {
-    tokens: whole(values.tokens ?? String(defaults.tokens), '--tokens'),
-    sequences: whole(values.sequences, '--sequences'),
+    tokens: positiveInteger(values.tokens ?? String(defaults.tokens), '--tokens'),
+    sequences: positiveInteger(values.sequences, '--sequences'),
     lines: values.lines === true,
   };
   const thresholds = thresholdsOf(values.eps ?? String(defaults.eps));
@@ -131,7 +131,7 @@ export async function textsOf({
 }: Values): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabelledTexts[] }> {
   const sources = [path, text, ids].filter((one) => one !== undefined);
   const one = 'one of --text-file, --text and --ids';
-  if (sources.length === 0) throw missing('text', one);
+  if (sources.length === 0) throw missingError('text', one);
   expect(sources.length === 1, 'text', one, sources.length);
   if (ids) return { text: '', ids: ids.map((list: string) => idsOf(list)) };
   if (text !== undefined) return { text };
@@ -140,7 +140,7 @@ export async function textsOf({
   const list = isJson
     ? listOf(String(path), content)
     : content.split(/\r?\n/).filter((one) => one.trim());
-  const textsJoined = whole(together, '--join');
+  const textsJoined = positiveInteger(together, '--join');
   if (label) {
     const groups = groupsOf(list ?? []);
     if (groups) return { text: content, groups };

@@ -88,7 +88,7 @@ const TEXT: Options = {
 };
 
 /** Options that cut the text. */
-const cut = ({ defaults }: Describe): Options => ({
+const cutOptions = ({ defaults }: Describe): Options => ({
   tokens: {
     value: 'T',
     meaning: 'tokens of a sequence, special tokens included',
@@ -130,7 +130,7 @@ const model = ({ edits }: Describe): Options => ({
 /** Options of commands that run sequences of a text and print text or JSON. */
 const sequences = (describe: Describe): Options => ({
   ...TEXT,
-  ...cut(describe),
+  ...cutOptions(describe),
   ...model(describe),
   ...JSON_OUT,
 });
@@ -143,7 +143,7 @@ const WHOLE_TEXT: Options = {
 };
 
 /** Options that select a head. */
-const where = (other: string): Options => ({
+const placeOptions = (other: string): Options => ({
   layer: { value: 'L', meaning: `layer of the head; ${other}` },
   head: { value: 'H', meaning: 'the head in this layer' },
 });
@@ -188,7 +188,7 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
           'with --text-file: each line is a label, a tab and a text, as with --lines; the sequences are shared evenly ' +
           'among the labels, and the measurements of each label are reported too',
       },
-      ...cut(describe),
+      ...cutOptions(describe),
       ...eps(describe),
       ...model(describe),
       streaming: {
@@ -211,7 +211,7 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
     meaning: 'the attention map of one head on one text',
     more: MODEL,
     options: (describe) => ({
-      ...where('default: the head that gives the first token most'),
+      ...placeOptions('default: the head that gives the first token most'),
       ...WHOLE_TEXT,
       ...model(describe),
       ...JSON_OUT,
@@ -228,7 +228,7 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
     more: `${MODEL}
 With --edit in place of --layer, or beside it, the edits are what is taken away.`,
     options: (describe) => ({
-      ...where('without --head all of its heads'),
+      ...placeOptions('without --head all of its heads'),
       ...WHOLE_TEXT,
       eps: { value: 'E', meaning: 'threshold of Sink_1', standard: String(describe.defaults.eps) },
       ...model(describe),
@@ -272,7 +272,7 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
       },
       licence: { value: 'TEXT', meaning: 'the license under which the recording may be passed on' },
       ...TEXT,
-      ...cut(describe),
+      ...cutOptions(describe),
       ...eps(describe),
       ...model(describe),
       ...JSON_OUT,
@@ -519,7 +519,7 @@ export function readArguments(args: readonly string[], describe: Describe) {
       continue;
     }
     const expected = `a value, ${options[name].value}`;
-    if (value === undefined) throw missing(rawName, expected);
+    if (value === undefined) throw missingError(rawName, expected);
     // A value that looks like an option usually means that the value is missing.
     const isValue = inlineValue || !String(value).startsWith('--');
     expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
@@ -532,14 +532,14 @@ export function readArguments(args: readonly string[], describe: Describe) {
   if (!values.help) {
     const { names: positionals, takes } = COMMANDS[command];
     const place = positionals.join(' ') || command;
-    if (names.length === 0 && positionals.length > 0) throw missing(place, takes);
+    if (names.length === 0 && positionals.length > 0) throw missingError(place, takes);
     expect(names.length === positionals.length, place, takes, names.length);
   }
   return { command, given: values, names };
 }
 
 /** Makes the error for a missing argument. */
-export function missing(where: string, expected: string) {
+export function missingError(where: string, expected: string) {
   return new SinkscopeError('argument', where, `expected ${expected}, found none`);
 }
 

@@ -5,7 +5,7 @@ import { sha256 } from '../loading/hash.ts';
 import { compareRecordings, recordStudy } from '../recording/study.ts';
 import { leastTokens } from '../study/judge.ts';
 import { basename, dirname, isAbsolute } from 'node:path';
-import { missing, refuse } from './options.ts';
+import { missingError, refuse } from './options.ts';
 import { expect } from '../abi/errors.ts';
 import { count, number } from './values.ts';
 import { openOut } from './out_folder.ts';
@@ -122,7 +122,7 @@ export function differencesText(
 /** Measures a model, writes a recording, and prints it. */
 export async function recordModel(engine: Engine, { names: [name], values, args }: Asked) {
   const { precision, licence, out = '' } = values;
-  if (!out) throw missing('--out', 'a file to write');
+  if (!out) throw missingError('--out', 'a file to write');
   expect(['half', 'single'].includes(precision), '--precision', 'half or single', precision);
   const folder = await openOut(dirname(out), [basename(out)]);
   const study = await openModel(engine, name, values);
@@ -159,10 +159,10 @@ export async function compare(engine: Engine, { names, values, given }: Asked) {
   for (const name of names) await expectThere(name);
   expect(kinds.includes(true), 'A B', 'a recording among the two', 'two models');
   if (!kinds.includes(false)) {
-    const others = Object.keys(given).filter(
+    const otherOptions = Object.keys(given).filter(
       (one) => !['tolerance', 'json', 'kernels', 'workers'].includes(one),
     );
-    refuse(given, others, 'needs a model, and both are recordings');
+    refuse(given, otherOptions, 'needs a model, and both are recordings');
   }
   const [recording] = await Promise.all(
     names.filter((_, i) => kinds[i]).map((path) => openFile(engine, path)),

@@ -2,7 +2,7 @@
 import { expect, unlike } from '../abi/errors.ts';
 import { searchSuffix } from '../study/suffix.ts';
 import { openModel } from './open.ts';
-import { count, whole } from './values.ts';
+import { count, positiveInteger } from './values.ts';
 import type { OpenedModel } from './open.ts';
 import type { SuffixGoal } from '../study/types.ts';
 import type { Values } from './values.ts';
@@ -25,13 +25,18 @@ export async function searchOpened(
 ) {
   const { model, tokenizer, sequences, edits } = opened;
   const half = Math.floor(sequences[0].length / 2);
-  const cut = prompt ?? half;
-  expect(cut < sequences[0].length, '--prompt', `fewer than --tokens ${sequences[0].length}`, cut);
+  const middle = prompt ?? half;
+  expect(
+    middle < sequences[0].length,
+    '--prompt',
+    `fewer than --tokens ${sequences[0].length}`,
+    middle,
+  );
   if (!Object.hasOwn(QUANTITIES, goal))
     throw unlike('--goal', Object.keys(QUANTITIES).join(', '), goal);
   const [pair, ...others] = sequences.map((ids) => ({
-    prompt: ids.slice(0, cut),
-    continuation: ids.slice(cut),
+    prompt: ids.slice(0, middle),
+    continuation: ids.slice(middle),
   }));
   const search = await searchSuffix(model, pair, {
     goal: goal as SuffixGoal,
@@ -41,7 +46,7 @@ export async function searchOpened(
     ...options,
   });
   const pieces = search.suffix.map((id) => tokenizer.piece(id));
-  return { model: opened.id, goal, prompt: cut, tokens: sequences[0].length, pieces, ...search };
+  return { model: opened.id, goal, prompt: middle, tokens: sequences[0].length, pieces, ...search };
 }
 
 export function suffixText({
@@ -81,11 +86,11 @@ export function suffixText({
 export async function searchModel(engine: Engine, name: string, values: Values) {
   const options = {
     goal: values.goal,
-    length: whole(values.length, '--length'),
+    length: positiveInteger(values.length, '--length'),
     steps: count(values.steps, '--steps'),
-    width: whole(values.width, '--width'),
+    width: positiveInteger(values.width, '--width'),
     seed: count(values.seed, '--seed'),
-    prompt: values.prompt === undefined ? undefined : whole(values.prompt, '--prompt'),
+    prompt: values.prompt === undefined ? undefined : positiveInteger(values.prompt, '--prompt'),
   };
   return searchOpened(await openModel(engine, name, values), options);
 }

@@ -1,7 +1,7 @@
 /** Measures how evicting the first key changes the accuracy of tasks, compared with another key. */
 import { copyTask, measureTask, recallTask, textTask } from '../study/tasks.ts';
 import { openModel } from './open.ts';
-import { count, whole } from './values.ts';
+import { count, positiveInteger } from './values.ts';
 import type { Special } from './values.ts';
 import type { OpenedModel } from './open.ts';
 import type { Engine, Model } from '../engine/types.ts';
@@ -75,9 +75,9 @@ export function tasksText({ model, tasks }: { model: string; tasks: readonly Tas
 
 export async function doTasks(engine: Engine, name: string, values: Values) {
   const options = {
-    copied: whole(values.copied, '--copied'),
+    copied: positiveInteger(values.copied, '--copied'),
     between: values.between.split(',').map((one) => count(one, '--between')),
-    prompts: whole(values.prompts, '--prompts'),
+    prompts: positiveInteger(values.prompts, '--prompts'),
     seed: count(values.seed, '--seed'),
   };
   const study = await openModel(engine, name, values, (...given) => makeTasks(options, ...given));

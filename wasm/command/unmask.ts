@@ -3,7 +3,7 @@ import { measureUnmasking } from '../study/unmasking.ts';
 import { expect } from '../abi/errors.ts';
 import { percent } from './tasks.ts';
 import { openModel } from './open.ts';
-import { count, number, whole } from './values.ts';
+import { count, number, positiveInteger } from './values.ts';
 import type { OpenedModel } from './open.ts';
 import type { UnmaskScores, UnmaskConditions } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
@@ -75,7 +75,7 @@ export function unmaskText(found: Awaited<ReturnType<typeof unmaskOpened>>) {
 export async function unmaskModel(engine: Engine, name: string, values: Values) {
   const options = {
     masked: number(values.masked, 0, 1, '--masked'),
-    steps: whole(values.steps, '--steps'),
+    steps: positiveInteger(values.steps, '--steps'),
     seed: count(values.seed, '--seed'),
   };
   const { causal } = values;

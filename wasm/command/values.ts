@@ -65,7 +65,7 @@ export function idsOf(list: string) {
   return tokens.map(({ id }) => id);
 }
 
-export function whole(text: string, name: string) {
+export function positiveInteger(text: string, name: string) {
   expect(/^[1-9]\d{0,8}$/.test(text), name, 'a whole number above 0', text);
   return Number(text);
 }

@@ -111,9 +111,9 @@ function folder(base: URL | string | undefined) {
 function sendable(source: Source, streams: ReadableStream[]) {
   if (source instanceof URL) return { url: source.href };
   if (source instanceof Blob) {
-    const sent = portable(source);
-    if ('stream' in sent && !(sent instanceof Blob)) streams.push(sent.stream);
-    return sent;
+    const message = portable(source);
+    if ('stream' in message && !(message instanceof Blob)) streams.push(message.stream);
+    return message;
   }
   return source instanceof Uint8Array ? source : { ...source, url: String(source.url) };
 }
@@ -195,8 +195,8 @@ class Engine implements EngineShape {
     const copy = new Copy(links[0], { config, weights: all });
     const { architecture, bytes } = await copy.open(options);
     const room = 1 + Math.floor(COPIES / bytes);
-    const others = links[0].isAside ? links.slice(1, room) : [];
-    const model = new Model(copy, { architecture, describe: this.describe, arithmetic }, others);
+    const helpers = links[0].isAside ? links.slice(1, room) : [];
+    const model = new Model(copy, { architecture, describe: this.describe, arithmetic }, helpers);
     await dropIfAborted(options.signal, model);
     return model;
   }
@@ -211,8 +211,8 @@ class Engine implements EngineShape {
     ]);
     const post = () => {
       const streams: ReadableStream[] = [];
-      const sent = sendable(source, streams);
-      return transfer(sent, streams);
+      const message = sendable(source, streams);
+      return transfer(message, streams);
     };
     const recording = new Recording(link, this.describe, post);
     await recording.open(options);
@@ -269,11 +269,11 @@ class Copy {
     const streams: ReadableStream[] = [];
     const { config, weights } = this.#files;
     const text = config === undefined || typeof config === 'string';
-    const sent = {
+    const sources = {
       config: text ? config : sendable(config, streams),
       weights: weights.map((source) => sendable(source, streams)),
     };
-    const opened = backend.open(job, transfer(sent, streams));
+    const opened = backend.open(job, transfer(sources, streams));
     this.#backend = backend;
     this.#opened = opened;
     opened.catch(() => {

@@ -176,8 +176,12 @@ function refusal(address: URL, answer: Response | Error, hasToken: boolean) {
   if (status === 429) {
     const delay = givenWait(answer);
     const isDate = delay !== undefined && !/^\d+$/.test(delay);
-    const when = delay ? `; try again ${isDate ? `after ${delay}` : `in ${delay} s`}` : '';
-    return new SinkscopeError('busy', place, `too many requests from here; ${answered}${when}`);
+    const waitWords = delay ? `; try again ${isDate ? `after ${delay}` : `in ${delay} s`}` : '';
+    return new SinkscopeError(
+      'busy',
+      place,
+      `too many requests from here; ${answered}${waitWords}`,
+    );
   }
   const reported = answer.headers.get('x-error-code') ?? '';
   const meaning = Object.hasOwn(MEANINGS, reported) && MEANINGS[reported];

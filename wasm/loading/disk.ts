@@ -63,11 +63,11 @@ async function plansOf(
   const licence = await licenceOf(files);
   const readText = ({ blob }: PlanFile) => (blob as Blob).text();
   const isGguf = ({ name }: PlanFile) => /\.gguf$/i.test(name);
-  const others = files.filter((file) => !isGguf(file));
+  const otherFiles = files.filter((file) => !isGguf(file));
   const plans = [];
-  if (others.some(({ name }) => WEIGHTS.test(name))) {
+  if (otherFiles.some(({ name }) => WEIGHTS.test(name))) {
     const id = folder || 'files';
-    plans.push(await makePlan(others, { id, readText, below }));
+    plans.push(await makePlan(otherFiles, { id, readText, below }));
   }
   for (const name of await ggufs(files.filter(isGguf))) {
     const id = folder ? `${folder}/${name}` : name;
@@ -89,10 +89,10 @@ async function ggufs(files: PlanFile[]) {
 function byFolder(files: readonly DiskFile[]) {
   const folders: Map<string, PlanFile[]> = new Map();
   for (const { path, file } of files) {
-    const cut = path.lastIndexOf('/');
-    const folder = path.slice(0, Math.max(cut, 0));
+    const slash = path.lastIndexOf('/');
+    const folder = path.slice(0, Math.max(slash, 0));
     const inside = folders.get(folder) ?? [];
-    inside.push({ name: path.slice(cut + 1), bytes: file.size, blob: file });
+    inside.push({ name: path.slice(slash + 1), bytes: file.size, blob: file });
     folders.set(folder, inside);
   }
   return folders;

@@ -124,12 +124,12 @@ export function checksumOf(bytes: Uint8Array) {
   const words = new Int32Array(aligned.buffer, aligned.byteOffset, (aligned.length >> 3) * 2);
   const rest = aligned.subarray(words.byteLength);
   let checksum = rest.reduce((sum, byte) => Math.imul(sum ^ byte, PRIME), aligned.length);
-  let odd = ~checksum;
+  let oddChecksum = ~checksum;
   for (let i = 0; i < words.length; i += 2) {
     checksum = Math.imul(checksum ^ words[i], PRIME);
-    odd = Math.imul(odd ^ words[i + 1], PRIME);
+    oddChecksum = Math.imul(oddChecksum ^ words[i + 1], PRIME);
   }
-  return [checksum, odd].map((one) => (one >>> 0).toString(16).padStart(8, '0')).join('');
+  return [checksum, oddChecksum].map((one) => (one >>> 0).toString(16).padStart(8, '0')).join('');
 }
 
 export const keyOf = (address: string, version: string) => hashOf(`${address}\n${version}`);

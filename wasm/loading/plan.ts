@@ -56,11 +56,11 @@ export async function makePlan(
   }: { id: string; file?: string; readText: ReadText; below?: () => readonly PlanFile[] },
 ): Promise<Plan> {
   const selection = await findWeights(files, { id, file, readText, below });
-  const small = Object.entries(SMALL).flatMap(([role, name]) => {
+  const smallFiles = Object.entries(SMALL).flatMap(([role, name]) => {
     const file = files.find((one) => one.name === name);
     return file ? [[role, file]] : [];
   });
-  const parts: Plan['files'] = { ...Object.fromEntries(small), weights: selection.weights };
+  const parts: Plan['files'] = { ...Object.fromEntries(smallFiles), weights: selection.weights };
   if (selection.format !== 'gguf' && !parts.config) {
     throw missingFile(id, `config.json beside ${selection.weights[0].name}`, files);
   }

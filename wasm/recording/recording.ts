@@ -103,7 +103,7 @@ export class Recording implements RecordingShape {
     const row = this.describe.metrics[find(this.describe.metrics, name, 'metric')];
     checkOptions(args, { eps: 'number' });
     const full = `${kind}.${name}`;
-    if (!this.#tensors.has(full)) throw missing(name, full);
+    if (!this.#tensors.has(full)) throw missingError(name, full);
     const { data } = await this.tensor(full);
     const shape = row.shape.map((letter) => this.#sizeOf(letter));
     if (!row.arguments.includes('eps')) return { shape, data };
@@ -161,7 +161,7 @@ export class Recording implements RecordingShape {
     check(options, 'object', 'options');
     const { prompt = 0 } = options;
     const { kept } = this.conditions.prompts;
-    if (kept === 0) throw missing('prompt', 'a kept prompt');
+    if (kept === 0) throw missingError('prompt', 'a kept prompt');
     expectInteger(prompt, 0, kept - 1, 'prompt');
     if (reads.some((read) => 'base' in read && read.base !== undefined))
       throw new SinkscopeError('argument', 'base', 'expected none: a recording is not compared so');
@@ -176,7 +176,7 @@ export class Recording implements RecordingShape {
     const { prompt = 0, ...where } = options;
     check(prompt, 'count', 'prompt');
     const name = `${prompt}.att_pooled`;
-    if (!this.#tensors.has(name)) throw missing('pooled', name);
+    if (!this.#tensors.has(name)) throw missingError('pooled', name);
     const [cells, scale] = [
       await this.tensor(name, where),
       await this.tensor(`${prompt}.att_scale`, where),
@@ -262,7 +262,7 @@ export class Recording implements RecordingShape {
   }
 }
 
-function missing(where: string, name: string) {
+function missingError(where: string, name: string) {
   return new SinkscopeError('bad_request', where, `expected ${name} in the recording, found none`);
 }
 

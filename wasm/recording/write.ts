@@ -68,16 +68,16 @@ export function encode(parts: Parts, conditions: unknown) {
 
 /** Rounds numbers to half precision and returns the bits; ties go to even. */
 export function halves(numbers: ArrayLike<number>) {
-  const wide = new Float32Array(1);
-  const bits = new Uint32Array(wide.buffer);
+  const float = new Float32Array(1);
+  const bits = new Uint32Array(float.buffer);
   return Uint16Array.from(numbers, (number) => {
-    wide[0] = number;
+    float[0] = number;
     const signBit = (bits[0] >>> 16) & 0x8000;
     const rest = bits[0] & 0x7fffffff;
     if (rest > 0x7f800000) return signBit | 0x7e00;
     if (rest < 0x38800000) {
       // Subnormal: adding 0.5 makes the last bit of a single worth 2^-24, as in a half.
-      wide[0] = Math.abs(wide[0]) + 0.5;
+      float[0] = Math.abs(float[0]) + 0.5;
       return signBit | (bits[0] & 0xffff);
     }
     const rounded = rest + 0xfff + ((rest >>> 13) & 1);
@@ -112,12 +112,12 @@ export function keptOf(
   { fields = ['att'] }: RecordOptions,
 ) {
   const names = fields.map((name) => describe.fields[find(describe.fields, name, 'field')].name);
-  const small = describe.fields.filter(
+  const smallFields = describe.fields.filter(
     ({ name, needs }) => SMALL.includes(name) && hasPart(architecture, needs),
   );
   return {
     fields: [...new Set(names)].filter((name) => name !== 'tokens'),
-    small: small.map(({ name }) => name).filter((name) => !names.includes(name)),
+    small: smallFields.map(({ name }) => name).filter((name) => !names.includes(name)),
     exact: exactOf(describe, architecture),
   };
 }
@@ -138,8 +138,11 @@ export async function keep(
   addPart('tokens', part({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
   const tensors = await run.read(fields.map((field) => ({ field })));
   fields.forEach((name, i) => addPart(name, part(tensors[i], isHalf && !SMALL.includes(name))));
-  const others = [...small.map((field) => ({ field })), ...exact.map((metric) => ({ metric }))];
-  for (const read of others) {
+  const otherTensors = [
+    ...small.map((field) => ({ field })),
+    ...exact.map((metric) => ({ metric })),
+  ];
+  for (const read of otherTensors) {
     const [tensor] = await run.read([read]).catch((error) => {
       if (error.code !== 'bad_request') throw error;
       return []; // the run did not record it

@@ -184,14 +184,15 @@ export async function sweep(
   /** Sums by case, then by threshold. */
   const sums: Sums[][] = cases.map(() => thresholds.map(() => new Map()));
   const measureOne = async (replica: Replica, ids: readonly number[]) => {
-    const plain =
+    const baseRun =
       comparisons.length || isShared
         ? await replica.run(ids, { fields: plainFields, capacity: T, maps, signal })
         : undefined;
     const results = [];
     try {
       for (const edits of cases) {
-        const origin = isShared && plain && derived.includes(edits) ? { run: plain } : undefined;
+        const origin =
+          isShared && baseRun && derived.includes(edits) ? { run: baseRun } : undefined;
         const request = {
           fields,
           edits,
@@ -204,14 +205,14 @@ export async function sweep(
         };
         const run = await replica.run(ids, request);
         const readsWithBase = reads.map((read) =>
-          comparisons.includes(read) ? { ...read, base: plain } : read,
+          comparisons.includes(read) ? { ...read, base: baseRun } : read,
         );
         results.push(await run.read(readsWithBase).finally(() => run.close()));
         const rate = (1000 * ++count) / (performance.now() - startTime);
         onProgress?.({ stage: 'measure', done: count, total, rate });
       }
     } finally {
-      await plain?.close();
+      await baseRun?.close();
     }
     return results;
   };

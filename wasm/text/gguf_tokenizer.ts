@@ -47,8 +47,8 @@ const laterWords = (numbers: string, letters = '\\p{L}', lines = '[\\r\\n]*') =>
  * @param ending pattern of what a word takes with it
  */
 function casedWords(numbers: string, ending: string) {
-  const other = '\\p{Lm}\\p{Lo}\\p{M}';
-  const [upper, lower] = [`[\\p{Lu}\\p{Lt}${other}]`, `[\\p{Ll}${other}]`];
+  const otherLetters = '\\p{Lm}\\p{Lo}\\p{M}';
+  const [upper, lower] = [`[\\p{Lu}\\p{Lt}${otherLetters}]`, `[\\p{Ll}${otherLetters}]`];
   const sign = '[^\\r\\n\\p{L}\\p{N}]?';
   return (
     `${sign}${upper}*${lower}+${ending}|${sign}${upper}+${lower}*${ending}|${numbers}` +
@@ -285,9 +285,12 @@ function readStrings(read: GgufReader, key: string): string[] {
   const value = read(key);
   if (!Array.isArray(value))
     return refuse(key, `expected an array of strings, got ${typeof value}`);
-  const wrong = value.findIndex((item) => typeof item !== 'string' || item === '');
-  if (wrong < 0) return value;
-  return refuse(`${key} ${wrong}`, `expected a string, got ${JSON.stringify(value[wrong])}`);
+  const wrongIndex = value.findIndex((item) => typeof item !== 'string' || item === '');
+  if (wrongIndex < 0) return value;
+  return refuse(
+    `${key} ${wrongIndex}`,
+    `expected a string, got ${JSON.stringify(value[wrongIndex])}`,
+  );
 }
 
 function readNumbers(value: unknown, key: string, n: number): number[] {
@@ -298,8 +301,9 @@ function readNumbers(value: unknown, key: string, n: number): number[] {
   if (numbers.length !== n) {
     refuse(key, `expected ${n} numbers, one a token, got ${numbers.length}`);
   }
-  const wrong = numbers.findIndex((item) => !Number.isFinite(item));
-  if (wrong >= 0) refuse(`${key} ${wrong}`, `expected a number, got ${String(numbers[wrong])}`);
+  const wrongIndex = numbers.findIndex((item) => !Number.isFinite(item));
+  if (wrongIndex >= 0)
+    refuse(`${key} ${wrongIndex}`, `expected a number, got ${String(numbers[wrongIndex])}`);
   return numbers as number[];
 }
 

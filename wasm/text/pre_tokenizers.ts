@@ -46,11 +46,11 @@ const PRE_TOKENIZERS: Record<string, (stage: Stage, where: string) => PreTokeniz
     return (text) => stages.reduce((texts, cut) => texts.flatMap(cut), [text]);
   },
   ByteLevel({ add_prefix_space, use_regex }) {
-    const cut = use_regex === false ? null : compileRegex(WORDS);
+    const pattern = use_regex === false ? null : compileRegex(WORDS);
     return (text) => {
       const isPrefixed = add_prefix_space === true && !text.text.startsWith(' ');
       const prefixed = isPrefixed ? text.prepend(' ') : text;
-      return (cut ? prefixed.split(cut, 'Isolated') : [prefixed]).map(toLetters);
+      return (pattern ? prefixed.split(pattern, 'Isolated') : [prefixed]).map(toLetters);
     };
   },
   Whitespace: () => (text) => text.split(invert(WORDS_OR_SIGNS), 'Removed'),

@@ -88,7 +88,7 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   const span = (words: string, className?: string) =>
     make('span', className ? { className: [className] } : {}, [text(words)]);
   /** Returns a count; the column's heading shows the verdict, and hidden words name it for screen readers. */
-  const counted = (own: readonly Claim[], verdict: string) => {
+  const countOf = (own: readonly Claim[], verdict: string) => {
     const number = count(own, verdict);
     return make('span', number ? {} : { className: ['none'] }, [
       text(number ? `${number}` : '–'),
@@ -97,7 +97,7 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   };
   const row = (place: string) => {
     const group = all.filter((one) => placeOf(one) === place);
-    const cells = [span(place, 'place'), ...VERDICTS.map((verdict) => counted(group, verdict))];
+    const cells = [span(place, 'place'), ...VERDICTS.map((verdict) => countOf(group, verdict))];
     return make('details', { className: ['folded'] }, [
       make('summary', { className: ['claims-row'] }, cells),
       table(

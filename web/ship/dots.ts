@@ -54,12 +54,12 @@ function strip({ values, mean }: Dots, [low, high]: readonly [number, number]): 
 
 /** @param outcome of the logs: a key of OUTCOMES */
 export function dotsOf(recipes: readonly string[], step: number, outcome: string): Node[] {
-  const drawn = Object.hasOwn(OUTCOMES, outcome) && OUTCOMES[outcome];
-  if (!drawn)
+  const definition = Object.hasOwn(OUTCOMES, outcome) && OUTCOMES[outcome];
+  if (!definition)
     throw new Error(
       `The outcome “${outcome}”: expected one of ${Object.keys(OUTCOMES).join(', ')}.`,
     );
-  const { title, digits } = drawn;
+  const { title, digits } = definition;
   const rows = seedDots(recipes, step, outcome);
   const all = rows.flatMap(({ values }) => values);
   const domain = [Math.min(0, ...all), Math.max(...all)] as const;

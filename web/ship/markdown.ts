@@ -298,8 +298,8 @@ function rowOf({ switches = '', beside = '', ...set }: Record<string, string>): 
   for (const [name, value] of Object.entries(set))
     oneOf(value, name, SWITCHES[oneOf(name, 'switch', SWITCHES) as Switch].values);
   const row: Row = { ...start, ...(set as Partial<Row>) };
-  const others = words(beside).map((name) => forms[oneOf(name, 'form', forms)]!);
-  const all = [row, ...others.map((one) => ({ ...row, ...one.set }))].map(attend);
+  const otherForms = words(beside).map((name) => forms[oneOf(name, 'form', forms)]!);
+  const all = [row, ...otherForms.map((one) => ({ ...row, ...one.set }))].map(attend);
   const score = (i: number) => String(start.scores[i]).replace('-', '−');
   return [
     make(
@@ -308,7 +308,7 @@ function rowOf({ switches = '', beside = '', ...set }: Record<string, string>): 
       formulaOf(row).map((one) => mathOf(['math', one])),
     ),
     table(
-      ['Token', 'Score x', 'This formula', ...others.map(({ title }) => title)],
+      ['Token', 'Score x', 'This formula', ...otherForms.map(({ title }) => title)],
       [
         ...start.scores.map((_, i) => [
           `token ${i + 1}`,
@@ -378,7 +378,7 @@ function directives(slug: string, read: Read) {
     read.links.push(state.replace(/^#/, ''));
     return `${PAGE}#${state.replace(/^#/, '')}`;
   };
-  const wrong = (node: Node, what: string) =>
+  const errorAt = (node: Node, what: string) =>
     read.problems.push(`line ${node.position?.start.line ?? '?'}: ${what}`);
   const become = (node: Node, made: Node) => {
     node.data = made.data!;
@@ -399,7 +399,7 @@ function directives(slug: string, read: Read) {
       read.figures.push({ id: name, state });
       const picture = pictures[name];
       const stale = picture && staleWords(name, readFileSync(join(folder, `${name}.svg`), 'utf8'));
-      if (stale) wrong(node, stale);
+      if (stale) errorAt(node, stale);
       const image = picture
         ? [
             make('img', {
@@ -432,7 +432,7 @@ function directives(slug: string, read: Read) {
       const name = `${prefix}-${id}`;
       const texts = writings()[name];
       if (texts?.prompt !== prompt || texts.model !== model)
-        wrong(node, `“${id}”: lessons/draw.mjs has written no text for it`);
+        errorAt(node, `“${id}”: lessons/draw.mjs has written no text for it`);
       const recorded = table(
         ['Cache', 'The model writes', 'Distinct tokens'],
         (texts?.rows ?? []).map(({ cache, text: said, distinct }) => [cache, said, distinct]),
@@ -476,14 +476,14 @@ function directives(slug: string, read: Read) {
     predict(node, { min, max, unit, choices, answer }) {
       const question = labelOf(node);
       if (choices ? !choices.split('|').includes(answer ?? '') : answer !== undefined)
-        wrong(
+        errorAt(
           node,
           choices
             ? `the answer “${answer ?? ''}”: expected one of ${choices.split('|').join(', ')}`
             : 'an answer: expected none, the first number of the text below answers',
         );
       if (!choices && !/dataAnswers/.test(JSON.stringify(node.children)))
-        wrong(node, 'expected a number with a source in the answer to a question for a number');
+        errorAt(node, 'expected a number with a source in the answer to a question for a number');
       become(
         node,
         make(
@@ -521,7 +521,7 @@ function directives(slug: string, read: Read) {
       read.lives.push({ figure: `${prefix}-${figure}`, value, stated });
       const printed = valueIn(figure, value);
       if (printed !== stated)
-        wrong(node, `“${stated}”: ${value} of the figure “${figure}” is ${printed ?? 'unknown'}`);
+        errorAt(node, `“${stated}”: ${value} of the figure “${figure}” is ${printed ?? 'unknown'}`);
       const properties = { dataFigure: figure, dataValue: value, dataAnswers: '' };
       become(node, make('output', properties, [text(stated)]));
     },
@@ -537,12 +537,12 @@ function directives(slug: string, read: Read) {
     },
     data(node, { of = '', as }) {
       const problem = wrongly(toString(node), of, as);
-      if (problem) wrong(node, problem);
+      if (problem) errorAt(node, problem);
       become(node, make('span', { dataAnswers: '' }, node.children!));
     },
     paper(node, { of, as }) {
       const problem = of && wrongly(toString(node), of, as);
-      if (problem) wrong(node, problem);
+      if (problem) errorAt(node, problem);
       become(node, make('span', {}, node.children!));
     },
   };
@@ -550,7 +550,7 @@ function directives(slug: string, read: Read) {
   const checkAddress = (node: Node, url: string) => {
     const { protocol } = new URL(url, 'https://page.invalid/');
     if (!SCHEMES.includes(protocol))
-      wrong(node, `“${url}”: expected an address of ${SCHEMES.join(', ')} or of this page`);
+      errorAt(node, `“${url}”: expected an address of ${SCHEMES.join(', ')} or of this page`);
   };
 
   const visit = (node: Node, isSourced: boolean): void => {
@@ -559,22 +559,22 @@ function directives(slug: string, read: Read) {
     if (type === 'link' && node.url.startsWith('#')) node.url = hrefOf(node.url);
     else if (type === 'link' && /^[\w-]+$/.test(node.url)) node.url = `../${node.url}/index.html`;
     if (type === 'text' && !isSourced && MEASURED.test(node.value.replace(DEFINED, '')))
-      wrong(node, `“${node.value.trim()}”: a measured number without a source`);
+      errorAt(node, `“${node.value.trim()}”: a measured number without a source`);
     const isDirective = type.endsWith('Directive');
     const name = node.name ?? '';
     if (type === 'paragraph')
       for (const { said, figures } of sentencesOf(node))
         if (figures.some((one) => changing.has(one)) && !NAMES_ITS_TEXT.test(said))
-          wrong(
+          errorAt(
             node,
             `“${said.trim()}”: expected “this text”, or a condition (:when) under which it is true`,
           );
     if (type === 'link' && /^lesson \d+$/i.test(toString(node))) {
       const slugOf = /^(?:\.\.\/)?([\w-]+)/.exec(node.url)?.[1] ?? '';
       if (toString(node).split(' ')[1] !== String(placeOf(slugOf)))
-        wrong(node, `“${toString(node)}”: “${slugOf}” is lesson ${placeOf(slugOf)}`);
+        errorAt(node, `“${toString(node)}”: “${slugOf}” is lesson ${placeOf(slugOf)}`);
     } else if (type === 'text' && !isSourced && /\blessons? \d/i.test(node.value))
-      wrong(node, `“${node.value.trim()}”: expected the number of a lesson to be a link to it`);
+      errorAt(node, `“${node.value.trim()}”: expected the number of a lesson to be a link to it`);
     (node.children ?? []).forEach((child, i, all) => {
       // Cases follow one another with nothing but space between them.
       const [last, gap] = [all[i - 2], all[i - 1]];
@@ -586,19 +586,19 @@ function directives(slug: string, read: Read) {
     if (!isDirective) return;
     const kind = Object.hasOwn(kinds, name) && kinds[name];
     if (!kind)
-      return void wrong(node, `“:${name}”: expected one of ${Object.keys(kinds).join(', ')}`);
+      return void errorAt(node, `“:${name}”: expected one of ${Object.keys(kinds).join(', ')}`);
     const allowed = ATTRIBUTES[name]!;
     const attributes = node.attributes ?? {};
     const unknown = Object.keys(attributes).find((one) => !allowed.includes(one));
     if (unknown !== undefined)
-      return void wrong(
+      return void errorAt(
         node,
         `“${unknown}”: expected ${allowed.length ? `one of ${allowed.join(', ')}` : 'no attribute'} of “:${name}”`,
       );
     try {
       kind(node, attributes);
     } catch (error) {
-      wrong(node, (error as Error).message);
+      errorAt(node, (error as Error).message);
     }
   };
   const findChanging = (node: Node): void => {

@@ -9,8 +9,8 @@ import { join } from 'node:path';
 export function writeNotices(out: string, bundles: readonly string[], binaries: string): void {
   // "# Licenses", a sentence, then "## name, version - ..." for each package.
   const [head = '', ...first] = sections(join(out, bundles[0]!));
-  const others = bundles.slice(1).flatMap((file) => sections(join(out, file)).slice(1));
-  const packages = [...new Set([...first, ...others])].sort();
+  const otherSections = bundles.slice(1).flatMap((file) => sections(join(out, file)).slice(1));
+  const packages = [...new Set([...first, ...otherSections])].sort();
   const notices = [head.trim(), ...packages, readFileSync(binaries, 'utf8')];
   for (const file of bundles) rmSync(join(out, file));
   writeFileSync(join(out, 'NOTICES.md'), notices.map((one) => `${one.trim()}\n`).join('\n'));

@@ -27,7 +27,7 @@ function allHeads(frame: Frame): string {
 }
 
 /** Answers whether another key is a sink, among keys that enough queries see. */
-function others(frame: Frame): string {
+function otherSinksAnswer(frame: Frame): string {
   const verdict = judged(frame);
   const { sink_ratio } = frame.tensors;
   if (!verdict.conclusive || firstKey(frame) || !sink_ratio) return '';
@@ -102,7 +102,7 @@ export function togetherWords(frame: Frame, count: number, rise: number | undefi
     : '';
 }
 
-function when(frame: Frame): string {
+function emergenceAnswer(frame: Frame): string {
   const course = emergence(frame);
   if (!course) return '';
   if (course.isNone) return 'At no step of the training did many heads have a sink.';
@@ -163,14 +163,20 @@ type Answer = (frame: Frame, at: Head, state: State, hidden?: number) => string;
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
   attention: attentionAnswer,
-  ...{ sinks: allHeads, heads: allHeads, scores: others, secondary: others, mass: sums },
+  ...{
+    sinks: allHeads,
+    heads: allHeads,
+    scores: otherSinksAnswer,
+    secondary: otherSinksAnswer,
+    mass: sums,
+  },
   ...{ bias: biasKey, norms: vectors, next: guess, loss: predicted },
   ...{
     geometry: keyAnswer,
     arrows: keyAnswer,
     outputs: wholeOutput,
     gives: write,
-    training: when,
+    training: emergenceAnswer,
     effects: matter,
   },
 };
@@ -197,8 +203,8 @@ export function firstInFull(frame: Frame): string {
   const name = firstBare(frame);
   if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
   // Other prompts have another first token, and means cover all prompts.
-  const whose = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
-  return `the first token${whose} is ${name}`;
+  const ofPrompt = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
+  return `the first token${ofPrompt} is ${name}`;
 }
 
 /** Names the models that have a sink; empty if heads cannot be counted. */

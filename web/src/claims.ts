@@ -143,6 +143,6 @@ export const isAbout = ({ model }: Frame): boolean => Boolean(model.bits && !mod
 
 /** Mean, smallest and largest sum of a head's rows, as the model computes them. */
 function rowSums({ tensors }: Frame, at: Head): [number, number, number] {
-  const all = tensors.row_mass_summary && ofHead(tensors.row_mass_summary, at);
-  return all ? [all[0]!, all[1]!, all[2]!] : [NaN, NaN, NaN];
+  const rowMass = tensors.row_mass_summary && ofHead(tensors.row_mass_summary, at);
+  return rowMass ? [rowMass[0]!, rowMass[1]!, rowMass[2]!] : [NaN, NaN, NaN];
 }

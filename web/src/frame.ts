@@ -276,15 +276,15 @@ export function exactOf(frame: Frame): Exact | undefined {
   const { query, key, att } = rows;
   const side = att.shape[0]!;
   const all = visibleRows(frame, att.data, query);
-  const cut = (cells: Float32Array) =>
+  const crop = (cells: Float32Array) =>
     Float32Array.from(
       { length: side * side },
       (_, i) => cells[Math.floor(i / side) * T + key + (i % side)]!,
     );
-  const weights = cut(all);
+  const weights = crop(all);
   const exact = {
     ...{ query, key, side, weights },
-    shares: frame.operation.normalises ? weights : cut(sharesOf(all, T)),
+    shares: frame.operation.normalises ? weights : crop(sharesOf(all, T)),
     sums: Array.from({ length: side }, (_, row) => massOfRow(all, T, row)),
   };
   knownRows.set(rows, exact);

@@ -43,8 +43,8 @@ export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0
 export function choiceWords(change: number): string {
   if (!Number.isFinite(change)) return '';
   const times = Math.exp(change);
-  if (Math.abs(times - 1) < 0.005) return 'the model is as unsure of each next token as before';
-  return `the model is as unsure as with ${times.toFixed(times < 9.95 ? 2 : 0)} times as many choices for each token`;
+  if (Math.abs(times - 1) < 0.005) return 'as unsure of each next token as before';
+  return `as unsure as with ${times.toFixed(times < 9.95 ? 2 : 0)} times as many choices for each token`;
 }
 
 /** A loss before and after a change. @param whose loss, and on what text */
@@ -193,9 +193,9 @@ function settingWords(frame: Stamped): string {
 export function stampWords(frame: Stamped): string {
   const { bits } = frame.model;
   const recordedNote = frame.model.source === 'recording' ? ' · recorded' : '';
-  const stored = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
+  const storage = bits ? ` · stored at ${bits.toFixed(1)} bits per weight` : '';
   const setting = frame.setting ?? settingWords(frame);
-  return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${recordedNote}${stored}`;
+  return `${CLASS_WORDS[frame.class]} · ${setting} · ${frame.title}${recordedNote}${storage}`;
 }
 
 /** Returns the conditions that all frames share, in the form of a stamp. */
@@ -219,12 +219,12 @@ export function judged(frame: Frame): Judgement {
 
 /** Returns the number of heads; with several prompts, on average. */
 export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
-  const all = L * H;
-  if (!Number.isFinite(share)) return `an unrecorded number of the ${all} heads`;
-  const count = share * all;
+  const headCount = L * H;
+  if (!Number.isFinite(share)) return `an unrecorded number of the ${headCount} heads`;
+  const count = share * headCount;
   const isWhole = Math.abs(count - Math.round(count)) < 1e-4;
   const shown = isWhole ? count.toFixed(0) : count.toFixed(1);
-  return count < 0.05 ? `none of the ${all} heads` : `${shown} of the ${all} heads`;
+  return count < 0.05 ? `none of the ${headCount} heads` : `${shown} of the ${headCount} heads`;
 }
 
 /** Explains why heads are not counted: uniform attention alone would make each of them a sink. */
@@ -333,8 +333,8 @@ export function finding(frame: Frame, at: Head): string {
   const means = normalises
     ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`
     : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`;
-  const chosen = `${givesWords(claim, frame)} ${means}`;
-  if (!verdict.conclusive) return `${chosen} ${shortWords(verdict, frame.T, frame.eps)}`;
+  const sentence = `${givesWords(claim, frame)} ${means}`;
+  if (!verdict.conclusive) return `${sentence} ${shortWords(verdict, frame.T, frame.eps)}`;
   const basis = normalises ? '' : ', both as a share and as a raw weight';
   const sums = normalises
     ? ''
@@ -342,9 +342,10 @@ export function finding(frame: Frame, at: Head): string {
   const called =
     verdict.sink > 0 ? ': such a head has an attention sink' : ', so none has an attention sink';
   const heads = headsWords(frame, verdict.sink);
-  const counted = frame.sequences > 1 && verdict.sink > 0 ? `On average ${heads}` : capital(heads);
-  const all = `${counted} give it more than ${percent(frame.eps, 0)}${basis}${called}.`;
-  return `${chosen} ${all}${sums}${biasNote(frame)}`;
+  const subjectWords =
+    frame.sequences > 1 && verdict.sink > 0 ? `On average ${heads}` : capital(heads);
+  const countSentence = `${subjectWords} give it more than ${percent(frame.eps, 0)}${basis}${called}.`;
+  return `${sentence} ${countSentence}${sums}${biasNote(frame)}`;
 }
 
 /** States the attention on a learned bias key, which belongs to no token. */
@@ -391,15 +392,15 @@ function sideBySide(frames: readonly Frame[]): string {
 /** Compares the strongest and the weakest sink of several subjects. @param frames of one question */
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
-  const all = frames.map((frame) => ({ frame, verdict: judged(frame) }));
-  const short = all.find(({ verdict }) => !verdict.conclusive);
+  const verdicts = frames.map((frame) => ({ frame, verdict: judged(frame) }));
+  const short = verdicts.find(({ verdict }) => !verdict.conclusive);
   if (short) return shortWords(short.verdict, short.frame.T, short.frame.eps);
   const isRecorded = frames.some(({ recording }) => recording);
   if (isRecorded && new Set(frames.map(readIn)).size > 1) return sideBySide(frames);
-  const lacking = all.filter(({ verdict }) => !Number.isFinite(verdict.sink));
+  const lacking = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));
   if (lacking.length)
     return `Which heads have a sink is not recorded for ${lacking.map(({ frame }) => nameOf(frame)).join(', ')}.`;
-  const order = [...all].sort((a, b) => b.verdict.sink - a.verdict.sink);
+  const order = [...verdicts].sort((a, b) => b.verdict.sink - a.verdict.sink);
   const [most, least] = [order[0]!, order.at(-1)!];
   const counts = new Set(frames.map(({ sequences }) => sequences));
   const n = most.frame.sequences;
@@ -413,12 +414,12 @@ export function comparison(frames: readonly Frame[]): string {
   const notes = `${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
   // Heads are counted if all models have the same number of them.
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
-  const share = ({ frame, verdict }: (typeof all)[number]) =>
+  const share = ({ frame, verdict }: (typeof verdicts)[number]) =>
     isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;
   if (most.verdict.sink === least.verdict.sink)
     return `${place}, ${share(most)} give the first token more than ${percent(eps, 0)} in each model; ${uniformWords}.${notes}`;
-  const last = all.filter(({ verdict }) => verdict.sink === least.verdict.sink);
-  const rest = last.length === all.length - 1 ? 'the others' : `${last.length} of the others`;
+  const last = verdicts.filter(({ verdict }) => verdict.sink === least.verdict.sink);
+  const rest = last.length === verdicts.length - 1 ? 'the others' : `${last.length} of the others`;
   const subject = last.length > 1 ? `${rest} have` : `${nameOf(least.frame)} has`;
   return (
     `${place}, ${nameOf(most.frame)} has the strongest sink: ${share(most)} give the first token more than ` +

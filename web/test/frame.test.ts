@@ -50,7 +50,7 @@ describe('a frame', () => {
     ]);
   });
 
-  it('has the key/value head of a head, which layers with fewer of them give more heads', () => {
+  it('maps each head to its key/value head, in layers of several numbers of them', () => {
     const sizes = [2, 1].map((G) => ({ G, K: 3, U: 3 }));
     const groups = (architecture: object, layer: number) =>
       [0, 1, 2, 3].map((head) => groupOf({ architecture } as unknown as Frame, { layer, head }));
@@ -93,7 +93,7 @@ describe('a frame', () => {
     expect([mapsOf({ ...frame, head: other }), mapsOf(frameOf())]).toEqual([undefined, undefined]);
   });
 
-  it('fills in what is hidden where its tokens see later ones and one of them is the mask', () => {
+  it('counts as masked where tokens see later ones and the tokenizer has a mask', () => {
     const of = (kind: string, maskToken?: number) =>
       isMasked({ architecture: { mask: { kind } }, maskToken } as never);
     expect([of('bidirectional', 0), of('bidirectional'), of('causal', 0)]).toEqual([

@@ -10,10 +10,10 @@ import { pageOf, roomOf } from './page';
 type Extra = (frame: Frame) => { remark?: object };
 const figures = vi.hoisted(() => [] as { extra?: Extra }[]);
 const updates = vi.hoisted(() => [] as string[]);
-const story = vi.hoisted(() => ({ made: vi.fn(), wants: vi.fn() }));
+const story = vi.hoisted(() => ({ made: vi.fn(), needs: vi.fn() }));
 vi.mock('../src/rooms/story', () => ({
   Story: class {
-    wants = story.wants;
+    needs = story.needs;
     constructor(...given: unknown[]) {
       story.made(...given);
     }
@@ -110,7 +110,7 @@ describe('the first sentence', () => {
     expect(root.querySelector('.start-stage')!.classList).toContain('nesting');
   });
 
-  it('bounds every head where the rows of none give the first token much', () => {
+  it('gives an upper bound for all heads where no head gives the first token much', () => {
     const faint = (weights: number[]) => ({ ...head, tensors: { att: tensor([3, 3], weights) } });
     const frame = frameOf(
       { ...sigmoid(), head: faint([0.03, 0, 0, 0.01, 0.4, 0, 0.008, 0.5, 0.2]) } as never,
@@ -128,19 +128,19 @@ describe('the first sentence', () => {
     expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums; an even spread/);
   });
 
-  it('names a head that is chosen as such', () => {
+  it('says that a head was chosen by the reader', () => {
     const { text } = room({ shown, layer: 0, head: 1 }, both());
     expect(text('.twin-0')).toMatch(/Head L0H1 gives <s> 40% of its attention/);
     expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is selected\./);
   });
 
-  it('says “about” of a preview, and the same number without it of the exact weights', () => {
+  it('says “about” for a preview, and gives the same number without it for exact weights', () => {
     const quick = { ...softmax(), model: { ...softmax().model, bits: 3.3 } };
     expect(room({ shown }, [quick]).text('.twin-0 span strong')).toBe('about 90%');
     expect(room({ shown }, [softmax()]).text('.twin-0 span strong')).toBe('90%');
   });
 
-  it('says of the second model only what the first one does, and nothing where that is nothing', () => {
+  it('compares the second model with the first, and claims nothing about a weaker one', () => {
     const said = (...kinds: ('all' | 'weak' | 'none')[]) =>
       lead(
         both(),
@@ -161,7 +161,7 @@ describe('the first sentence', () => {
       expect(said('none', other)).toBe('This head does not single out the first token.');
   });
 
-  it('waits for the second model, and asks for it after the first', () => {
+  it('waits for the second model, and requests it after the first', () => {
     const one = room({ shown }, [softmax()]);
     expect(one.text('.twin-1')).toBe('Loading the second model …');
     expect(one.text('.lead')).toMatch(/^Almost every token .* every text\.$/);
@@ -174,7 +174,7 @@ describe('the first sentence', () => {
 });
 
 describe('the rest of the room', () => {
-  it('has two models at most, and tabs between them', () => {
+  it('has at most two models, with tabs between them', () => {
     const third = { ...sigmoid(), subject: 'third' } as Frame;
     const all = ['softmax', 'sigmoid', 'third'];
     const { root, state } = room({ shown: all, at: 2 }, [...both(), third]);
@@ -193,7 +193,7 @@ describe('the rest of the room', () => {
     ).toBeNull();
   });
 
-  it('says the conditions, and which weights are a preview', () => {
+  it('names the conditions, and the weights that are a preview', () => {
     const { text, root } = room({ shown }, both());
     expect(text('.facts .lines')).toMatch(
       /^MEASURED · ε = 0\.3 .* Softmax model MEASURED · .* Sigmoid model$/,
@@ -212,7 +212,7 @@ describe('the rest of the room', () => {
     expect(text('.facts .lines')).not.toContain('preview');
   });
 
-  it('says what a failed model lacks, and waits for nothing then', () => {
+  it('reports what a failed model lacks, and then waits for nothing', () => {
     const { root, entries, text } = room({ shown }, []);
     entries.value = new Map([['softmax', { error: 'no such file' }]]) as never;
     expect(root.classList).not.toContain('coming');
@@ -220,7 +220,7 @@ describe('the rest of the room', () => {
     expect(root.querySelector('.twin .hint')).toBeNull();
   });
 
-  it('of a recording says who read the text, and leads back', () => {
+  it('of a recording names who read the text, and links back', () => {
     const recording = { model: { id: 'owner/name' }, prompts: {}, versions: {} };
     const model = { id: 'recording:x', title: 'X', source: 'recording' };
     const recorded = (more: object = {}) =>
@@ -265,7 +265,7 @@ describe('the rest of the room', () => {
     root.remove();
   });
 
-  it('has words for a text of one token, and for a second model that is no twin', () => {
+  it('covers a text of one token, and a second model that is no twin', () => {
     const one = { ...softmax(), T: 1 } as Frame;
     expect(room({ shown: ['softmax'] }, [one]).text('.lead')).toMatch(
       /This text has a single token, which can only attend to itself: type more\.$/,
@@ -298,7 +298,7 @@ describe('the story', () => {
   beforeEach(() => {
     observed.length = 0;
     story.made.mockClear();
-    story.wants.mockReturnValue({ views: [], more: [], subjects: [], heads: {}, studies: [] });
+    story.needs.mockReturnValue({ views: [], more: [], subjects: [], heads: {}, studies: [] });
     vi.stubGlobal(
       'IntersectionObserver',
       class {
@@ -313,7 +313,7 @@ describe('the story', () => {
   afterEach(() => vi.unstubAllGlobals());
   const loaded = () => vi.waitFor(() => expect(story.made).toHaveBeenCalledOnce());
 
-  it('has six questions as headings, each with its link, and is fetched when one is scrolled to', async () => {
+  it('has six questions as headings with links, and is fetched when the reader scrolls to one', async () => {
     const { root, all } = room({ shown }, both());
     expect(all('h2').map((one) => one.textContent!.replace(/\s+/g, ' ').trim())).toEqual([
       '1 First, is it only this head?',
@@ -342,11 +342,11 @@ describe('the story', () => {
     expect(root.querySelectorAll('.step.unread')).toHaveLength(4);
   });
 
-  it('asks for what its steps want beside the first screen, of the exact weights from the second step on', async () => {
+  it('requests what its steps need besides the first screen, in exact weights from the second step on', async () => {
     const { ask } = room({ shown }, both());
     const study = { subject: 'softmax', question: {}, measures: ['loss_mean'] };
     const pins = { 'softmax@0': { layer: 1, head: 0 } };
-    story.wants.mockReturnValue({
+    story.needs.mockReturnValue({
       ...{ views: [{ reads: ['att'], headReads: ['qk_cos'] }], more: ['value_ratio'] },
       ...{ subjects: ['softmax@0'], heads: pins, studies: [study] },
     });
@@ -366,7 +366,7 @@ describe('the story', () => {
     expect(ask.mock.lastCall![0]).toMatchObject({ isPreview: false, studies: [study] });
   });
 
-  it('is scrolled to by “Why?”, and by a link that names a step', async () => {
+  it('scrolls into view on “Why?”, and by a link that names a step', async () => {
     const scrolled: [string | undefined, object][] = [];
     vi.spyOn(HTMLElement.prototype, 'scrollIntoView').mockImplementation(function (
       this: HTMLElement,

@@ -39,7 +39,7 @@ const keyed = (cos = cosines(0.5, -0.25, -0.75), norms: number[] = [1, 4, 4]) =>
   );
 
 describe('queries and keys as arrows', () => {
-  it('say how the first key does against the others, and claim no more', () => {
+  it('compare the first key with the others, and claim no more', () => {
     const words = (...given: Parameters<typeof keyed>) => answerOf(contestOf(keyed(...given), at)!);
     expect(contestOf(keyed(), at)).toEqual({
       ...{ rows: 2, wins: 2, aligned: 2, first: 0.5, ratio: 0.25 },
@@ -102,7 +102,7 @@ describe('queries and keys as arrows', () => {
     expect(arrows.says(frameOf(), at)).toBe('');
   });
 
-  it('draw each key at its angle and with its length, for the query that is chosen', () => {
+  it('show each key at its angle and with its length, for the chosen query', () => {
     const view = drawn(arrows, keyed());
     expect(view.text('.caption')).toMatch(
       /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in 2 of 2 rows\. It wins although it is short: .* scores below zero, however long it is\.$/,
@@ -258,7 +258,7 @@ const rowed = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -
 };
 
 describe('one row, worked out', () => {
-  it('has of each token its score, weight, value and what that adds', () => {
+  it('gives score, weight, value and contribution of each token', () => {
     const worked = workedRow(rowed(), 2)!;
     const [e3, e1, e] = [3, 1, -1].map(Math.exp) as [number, number, number];
     const sum = e3 + e1 + e;
@@ -294,7 +294,7 @@ describe('one row, worked out', () => {
     expect(workedRow(grouped, 2)!.named.map(({ value }) => value)).toEqual([1, 1, 1]);
   });
 
-  it('gives a line to the first token and the three largest others, and one to all that are left', () => {
+  it('has a line for the first token and for the three largest others, and one for all remaining', () => {
     const many = (T: number) => {
       const cells = Array.from({ length: T * T }, (_, i) => (i % T === 0 ? 0.5 : 0.01 * (i % T)));
       return {
@@ -331,7 +331,7 @@ describe('one row, worked out', () => {
     expect(view.all('tbody .bar')[1]!.style.getPropertyValue('--share').trim()).toBe('1');
   });
 
-  it('says what the row supports', () => {
+  it('states what the row supports', () => {
     const words = (scores: number[], change: Partial<Frame> = {}) =>
       rowAnswer(workedRow(rowed(change, scores), 2)!, rowed(change, scores));
     const top = 'The first token has the highest score';
@@ -407,24 +407,24 @@ describe('the story', () => {
       story = new Story(places, end, reached, { context, scope, shown });
       reached.value = new Set([step - 1]);
     }, page);
-    return { ...made, wants: () => story.wants(frames[0], page.state.value) };
+    return { ...made, needs: () => story.needs(frames[0], page.state.value) };
   }
   const settle = () => new Promise((done) => setTimeout(done));
-  it('builds and asks for nothing of a step that is not reached', async () => {
-    const { all, wants } = storyOf(2, [keyed()]);
+  it('builds and requests nothing for a step that is not reached', async () => {
+    const { all, needs } = storyOf(2, [keyed()]);
     await settle();
     expect(all('div:has(> .step-words)')).toHaveLength(0);
     expect(all('[data-recorded-texts]')).toHaveLength(1);
-    expect(wants()).toMatchObject({ views: [], subjects: [], heads: {} });
+    expect(needs()).toMatchObject({ views: [], subjects: [], heads: {} });
     // What hiding the first token costs is measured, with nothing else.
-    expect(wants().studies.map(({ subject }) => subject)).toEqual([
+    expect(needs().studies.map(({ subject }) => subject)).toEqual([
       'softmax',
       'softmax~hide_key(0)',
     ]);
     expect(labs).not.toHaveBeenCalled();
   });
 
-  it('1: counts the heads that do it, and names the selected one in full', async () => {
+  it('1: counts the heads with a sink, and names the selected one in full', async () => {
     const long = (ratio: number) =>
       ({
         ...keyed(),
@@ -447,15 +447,15 @@ describe('the story', () => {
     expect((await words(0.5))[0]).toBe('Several heads do it, most do not.');
     expect((await words(0.25))[0]).toBe('Only one head does it.');
     expect((await words(0))[0]).toBe('No head does it on this text.');
-    const { texts, wants } = storyOf(1, [long(0.5)]);
+    const { texts, needs } = storyOf(1, [long(0.5)]);
     await settle();
     expect(texts('.step-words p')[2]).toBe(
       'Select one. Shown: L1H0 (layer 1, head 0, counted from 0), 90%.',
     );
-    expect(wants().views.map(({ name }) => name)).toEqual(['heads']);
+    expect(needs().views.map(({ name }) => name)).toEqual(['heads']);
   });
 
-  it('2: shows what was recorded, and tries the reader’s text on request', async () => {
+  it('2: shows the recorded model, and the reader’s text on request', async () => {
     const { text, button, all } = storyOf(2, [keyed()]);
     await settle();
     expect(text('.answer')).toBe('Without the first token the model repeats itself.');
@@ -470,7 +470,7 @@ describe('the story', () => {
     );
   });
 
-  it('2: says what hiding the first token costs the real model, and the shown one on the reader’s text', async () => {
+  it('2: gives the cost of hiding the first token for the real model, and for the shown one on the reader’s text', async () => {
     const costs = async (...losses: number[]) => {
       const { texts } = storyOf(2, [keyed()], { losses });
       await settle();
@@ -478,8 +478,8 @@ describe('the story', () => {
     };
     const { kept: before, deleted: after } = recorded.losses;
     expect(await costs(2, 2.3)).toEqual([
-      `${recorded.model}, on the text that this page opens with: from ${before.toFixed(2)} to ${after.toFixed(2)}, the model is as unsure as with ${Math.exp(after - before).toFixed(2)} times as many choices for each token.`,
-      'Softmax model, on your text: from 2.00 to 2.30, the model is as unsure as with 1.35 times as many choices for each token.',
+      `${recorded.model}, on the text that this page opens with: from ${before.toFixed(2)} to ${after.toFixed(2)}, as unsure as with ${Math.exp(after - before).toFixed(2)} times as many choices for each token.`,
+      'Softmax model, on your text: from 2.00 to 2.30, as unsure as with 1.35 times as many choices for each token.',
     ]);
     const own = async (...losses: number[]) => (await costs(...losses))[1];
     expect(await own(2, 1.9)).toMatch(/from 2\.00 to 1\.90, .* as with 0\.90 times/);
@@ -489,8 +489,8 @@ describe('the story', () => {
     expect(await own(2, NaN)).toBeUndefined();
   });
 
-  it('3: works out one row of each model, and has the arrows behind a door', async () => {
-    const { texts, text, wants, all, state } = storyOf(3, [rowed(), sigmoid(rowed())]);
+  it('3: works out one row of each model, and has the arrows in a closed section', async () => {
+    const { texts, text, needs, all, state } = storyOf(3, [rowed(), sigmoid(rowed())]);
     await settle();
     expect(text('.answer')).toBe(
       'The first token has the highest score, so most of the attention goes to it, but its small value adds little.',
@@ -502,7 +502,7 @@ describe('the story', () => {
     expect(texts('details > p')[0]).toMatch(
       /^Every later token’s query points .* the cosine of query and key is \+0\.50/,
     );
-    expect(wants().views.map(({ name }) => name)).toEqual(['row', 'arrows']);
+    expect(needs().views.map(({ name }) => name)).toEqual(['row', 'arrows']);
     // The slider selects the row, as a click on a map does.
     expect(text('.query-range')).toBe('Row of token 1: “a”');
     const input = all('.query-range input')[0] as HTMLInputElement;
@@ -514,7 +514,7 @@ describe('the story', () => {
     expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');
   });
 
-  it('4: says of heads with a sink what they write, and that some write much', () => {
+  it('4: describes what heads with a sink write, and that some write much', () => {
     const words = (sinks: number, rest: number, most: number) =>
       groupsWords({ sinks, rest, most } as Written);
     expect([words(0.3, 0.6, 0.7), words(0.3, 0.6, 0.6), words(0.7, 0.6, 0.8)]).toEqual([
@@ -525,7 +525,7 @@ describe('the story', () => {
     expect([words(NaN, 1, 1), words(1, NaN, 1)]).toEqual(['', '']);
   });
 
-  it('4: says what the head writes, what that is for, and whether the model needs it', async () => {
+  it('4: names what the head writes, its purpose, and whether the model needs it', async () => {
     const more = writes(2, 1, 0.5, 4.5).tensors;
     const frame = () => ({ ...keyed(), tensors: { ...keyed().tensors, ...more } }) as Frame;
     const words = async (
@@ -555,24 +555,24 @@ describe('the story', () => {
       /barely uses .* Hiding the first token \(step 2\) costs more/,
     );
     expect(await late(2, 2.2, 2.3)).not.toMatch(/Hiding/);
-    const { wants } = storyOf(4, [own]);
+    const { needs } = storyOf(4, [own]);
     await settle();
-    expect(wants().views).toEqual([outputs]);
-    expect(wants().studies.map(({ subject }) => subject)).toEqual([
+    expect(needs().views).toEqual([outputs]);
+    expect(needs().studies.map(({ subject }) => subject)).toEqual([
       'softmax',
       'softmax~silence(1,0)',
     ]);
   });
 
-  it('5: walks through the training of its own model, and leaves the first screen as it is', async () => {
-    const { state, know, texts, text, wants, click, entries } = storyOf(5, [
+  it('5: plays the training of its own model, and leaves the first screen unchanged', async () => {
+    const { state, know, texts, text, needs, click, entries } = storyOf(5, [
       keyed(),
       sigmoid(keyed()),
     ]);
     await settle();
     await settle();
     // The head is that of the trained model, whatever another step has.
-    expect(wants()).toMatchObject({ subjects: ['softmax@0'], heads: { 'softmax@0': at } });
+    expect(needs()).toMatchObject({ subjects: ['softmax@0'], heads: { 'softmax@0': at } });
     expect(state.value.shown).toEqual(['softmax', 'sigmoid']);
     const early = {
       ...keyed(),
@@ -587,14 +587,14 @@ describe('the story', () => {
     ]);
     expect(text('.range')).toMatch(/step 0 of 4,000/);
     click('Next checkpoint');
-    expect(wants().subjects).toEqual(['softmax@1000']);
+    expect(needs().subjects).toEqual(['softmax@1000']);
     // Nothing is said of a step before its maps are drawn.
     expect(texts('.step-words p')[1]).toMatch(/^Step 0/);
     state.value = { ...state.value, shown: ['gated', 'sigmoid'] };
-    expect(wants().subjects).toEqual(['gated']);
+    expect(needs().subjects).toEqual(['gated']);
   });
 
-  it('5: says how much the sink depends on the seed, of the twin where it has several', async () => {
+  it('5: compares the seeds, of the twin where it has several', async () => {
     const seeds = (id: string, sinks: readonly number[]) => ({
       ...card(id, 3.4),
       further_seeds: sinks.map((sink_1, i) => ({ seed: i + 2, sink_1 })),
@@ -637,7 +637,7 @@ describe('the story', () => {
     expect(all('.links a')[0]!.getAttribute('href')).toContain('"room":"lab"');
   });
 
-  it('ends with what to remember; of the twins with what the model without a sink loses', () => {
+  it('ends with a summary, and for twins with the loss of the model without a sink', () => {
     const end = (frames: readonly Frame[], cards?: readonly object[]) => {
       const { text, texts } = storyOf(2, frames, cards ? { cards } : {});
       return [text('footer .answer'), ...texts('footer dd')];
@@ -662,7 +662,7 @@ describe('the story', () => {
     expect(end(twins, [])).toHaveLength(3);
   });
 
-  it('leads on to the first lesson and to every other room', () => {
+  it('links to the first lesson and to every other room', () => {
     const { text, texts, all } = storyOf(2, [keyed()], { ...defaults, shown: ['softmax@40'] });
     expect(text('footer .button')).toMatch(/^Lesson 1: /);
     expect(texts('footer li a')).toEqual([

@@ -54,8 +54,9 @@ export async function idOfFiles(plan: Plan): Promise<string> {
       return `${name} ${bytes} ${(await sha256(new Uint8Array(read))) ?? ''}`;
     }),
   );
-  const all = parts.join('\n');
-  const hash = (await sha256(all)) ?? Array.from(all, (c) => c.charCodeAt(0).toString(16)).join('');
+  const joined = parts.join('\n');
+  const hash =
+    (await sha256(joined)) ?? Array.from(joined, (c) => c.charCodeAt(0).toString(16)).join('');
   const name = titleOfFiles(plan).replace(/[^\w.-]+/g, '-');
   return `${DISK}${hash.padEnd(16, '0').slice(0, 16)}/${name.slice(0, 80) || 'model'}`;
 }

@@ -84,10 +84,10 @@ function together(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Ar
     return { begin: begin + entry.data_offsets[0], steps };
   });
   const count = matrices.reduce((sum, { steps }) => sum + steps.length, 0);
-  const others = [...tensors].filter(([name]) => header.tensors.get(name)?.dtype !== 'I8');
+  const unquantized = [...tensors].filter(([name]) => header.tensors.get(name)?.dtype !== 'I8');
   const high = begin + 2 * SIZES * matrices.length;
   const low = high + count;
-  const expectedSize = others.reduce((sum, [, entry]) => sum + lengthOf(entry), low + count);
+  const expectedSize = unquantized.reduce((sum, [, entry]) => sum + lengthOf(entry), low + count);
   if (rest.length !== expectedSize)
     throw damaged(where, `expected ${expectedSize} bytes, found ${rest.length}`);
 
@@ -116,7 +116,7 @@ function together(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Ar
     }
   });
   let offset = low + count;
-  for (const [, entry] of others) {
+  for (const [, entry] of unquantized) {
     file.set(rest.subarray(offset, offset + lengthOf(entry)), begin + entry.data_offsets[0]);
     offset += lengthOf(entry);
   }

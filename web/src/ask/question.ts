@@ -74,7 +74,7 @@ function drawId(size: number, special: ReadonlySet<number>, draw: () => number):
   return 0;
 }
 
-function drawn(
+function drawSequences(
   tokenizer: Tokenizer,
   { input, T, again }: Question,
   { before, after }: Affixes,
@@ -221,9 +221,9 @@ async function promptsOfGroups(
   const ids: number[][] = [];
   const labels: string[] = [];
   for (const { label, texts } of selection) {
-    const cut = await cutText(tokenizer, texts, { tokens, sequences: texts.length, special });
-    ids.push(...cut);
-    labels.push(...cut.map(() => label));
+    const pieces = await cutText(tokenizer, texts, { tokens, sequences: texts.length, special });
+    ids.push(...pieces);
+    labels.push(...pieces.map(() => label));
   }
   const first = tokensOf(tokenizer, ids[0]!, await affixesOfText(tokenizer, special));
   return { tokens: first, dropped: 0, ids, groups: labels };
@@ -279,7 +279,7 @@ export async function promptsOf(
   const affixes = await affixesOfText(tokenizer, special);
   if (question.input === 'random' || question.input === 'repeat') {
     const all = Array.from({ length: question.n }, (_, i) =>
-      drawn(tokenizer, limited, affixes, question.seed + i, vocabulary),
+      drawSequences(tokenizer, limited, affixes, question.seed + i, vocabulary),
     );
     return { tokens: all[0]!, dropped: 0, ids: all.map((one) => one.map(({ id }) => id)) };
   }
@@ -310,9 +310,9 @@ const FILE_MAX = 20_000_000;
 
 /** Returns the prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
 export function promptsOfFile(text: string, splitting: Splitting): string[] {
-  const plain = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
+  const lines = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
   const ends = { lines: /\n/, blocks: /\n[^\S\n]*(?:\n[^\S\n]*)+/, whole: /$/ };
-  const parts = plain.split(ends[splitting]);
+  const parts = lines.split(ends[splitting]);
   return parts.map((part) => part.trim()).filter((part) => part !== '');
 }
 

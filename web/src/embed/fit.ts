@@ -172,7 +172,7 @@ export function fitting(
 ): { readonly look: () => void; readonly end: () => void } {
   let fitted = '';
   let place = 0;
-  let chosen = 0;
+  let layoutIndex = 0;
   let last: HTMLElement | undefined;
   let isDue = false;
   let isOver = false;
@@ -187,8 +187,8 @@ export function fitting(
     if (room !== last) room.addEventListener('click', toggle);
     last = room;
     if (room.classList.contains('open')) return;
-    drawSwitch(room, chosen, (i) => {
-      chosen = i;
+    drawSwitch(room, layoutIndex, (i) => {
+      layoutIndex = i;
       fitted = '';
       look();
     });

@@ -110,13 +110,13 @@ function frame(state: State, base: URL, size: Size, source = 'src', more = ''): 
   );
 }
 
-const both = (state: State, base: URL, size = FULL) =>
+const codesOf = (state: State, base: URL, size = FULL) =>
   [script(base), element(state, base, size), warning(base)].join('\n');
 const sized = (state: State, base: URL, size = FULL) =>
   `${frame(state, base, size)}\n${script(base)}`;
 
 export const snippets: readonly Snippet[] = [
-  { label: 'HTML element, MkDocs, Observable Framework', make: both, needsScript: true },
+  { label: 'HTML element, MkDocs, Observable Framework', make: codesOf, needsScript: true },
   { label: 'iframe with automatic height', make: sized, needsScript: true },
   {
     label: 'iframe only (no script), Moodle, Canvas',
@@ -131,7 +131,7 @@ export const snippets: readonly Snippet[] = [
   {
     // The element follows the theme of the book, which a frame cannot see.
     label: 'Jupyter Book 1 (Sphinx)',
-    make: (state, base, size) => `\`\`\`{raw} html\n${both(state, base, size)}\n\`\`\``,
+    make: (state, base, size) => `\`\`\`{raw} html\n${codesOf(state, base, size)}\n\`\`\``,
     needsScript: true,
   },
   {

@@ -63,12 +63,13 @@ export function watchTheme(element: Element, look: () => void): () => void {
     subtree: true,
   });
   // During a transition, colors are between those of the two themes.
-  const ended = ({ propertyName }: TransitionEvent) => propertyName.includes('color') && look();
+  const onTransition = ({ propertyName }: TransitionEvent) =>
+    propertyName.includes('color') && look();
   const job = new AbortController();
   const { signal } = job;
   const system = matchMedia('(prefers-color-scheme: dark)');
   system.addEventListener('change', look, { signal });
-  document.addEventListener('transitionend', ended, { signal });
+  document.addEventListener('transitionend', onTransition, { signal });
   document.head.addEventListener('load', look, { signal, capture: true });
   return () => {
     watcher.disconnect();

@@ -23,7 +23,7 @@ const OTHERS = 5;
 const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
 
 /** Draws distinct indices below n, except `not`; a seed gives the same ones. */
-function others(n: number, not: number, seed: number): number[] {
+function drawOthers(n: number, not: number, seed: number): number[] {
   const draw = draws(seed);
   const places = new Set<number>();
   for (let tries = 0; tries < 1000 && places.size < Math.min(OTHERS, n - 1); tries++) {
@@ -51,7 +51,7 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
       settingOf(''),
       settingOf(`~clamp_channel(${channel})`),
       ...(token === 0 ? alone.map(settingOf) : []),
-      ...others(D, channel, state.seed).map((one) => settingOf(`~clamp_channel(${one})`)),
+      ...drawOthers(D, channel, state.seed).map((one) => settingOf(`~clamp_channel(${one})`)),
     ];
   }
   if (state.perturbation === 'tag') {
@@ -64,8 +64,8 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
   if (!candidate) return [settingOf('')];
   const { layer, row, column } = candidate;
   const at = (r: number, c: number) => settingOf(`~scale_weight(down,${layer},${r},${c},0)`);
-  const rows = others(D, row, state.seed);
-  const columns = others(F, column, state.seed + 1);
+  const rows = drawOthers(D, row, state.seed);
+  const columns = drawOthers(F, column, state.seed + 1);
   // A narrow feed-forward layer may have fewer other columns than there are rows.
   const pairs = rows.slice(0, columns.length).map((r, i) => at(r, columns[i]!));
   return [settingOf(''), at(row, column), ...pairs];

@@ -31,9 +31,10 @@ export interface Row {
 
 type More = Partial<Omit<Row, 'name' | 'label'>>;
 
-const same = (...values: Value[]): Words => values.map((value) => [value, String(value)] as const);
+const labelsOf = (...values: Value[]): Words =>
+  values.map((value) => [value, String(value)] as const);
 
-function chosen(name: string, label: string, words: Words, more: More = {}): Row {
+function choiceRow(name: string, label: string, words: Words, more: More = {}): Row {
   return { name, label, words, ...more };
 }
 
@@ -55,7 +56,7 @@ function real(name: string, label: string, [low, high]: Range, more: More = {}):
   return { name, label, low, high, step: 'any', ...more };
 }
 
-const OPTIMISER = chosen('optimiser', 'optimizer', [
+const OPTIMISER = choiceRow('optimiser', 'optimizer', [
   ['adamw', 'AdamW'],
   ['sgd', 'SGD, momentum .9'],
 ]);
@@ -79,7 +80,7 @@ const COMMON: readonly Row[] = [
     isDrawn: true,
     hint: 'counted through the layers from 0; −1: the strongest',
   }),
-  chosen(
+  choiceRow(
     'speed',
     'speed',
     [
@@ -95,20 +96,20 @@ const COMMON: readonly Row[] = [
 export const FROM_SCRATCH: readonly Row[] = [
   // The operations are those of describe.
   ofModel('operation', 'operation', []),
-  ofModel('layers', 'layers', same(1, 2, 3)),
-  ofModel('heads', 'heads', same(1, 2, 4, 8)),
-  ofModel('width', 'width', same(16, 32, 64, 128)),
+  ofModel('layers', 'layers', labelsOf(1, 2, 3)),
+  ofModel('heads', 'heads', labelsOf(1, 2, 4, 8)),
+  ofModel('width', 'width', labelsOf(16, 32, 64, 128)),
   ofModel(
     'positions',
     'positions',
-    same('learned', 'none', 'sinusoid', 'rotary', 'alibi', 'relative'),
+    labelsOf('learned', 'none', 'sinusoid', 'rotary', 'alibi', 'relative'),
   ),
   ofModel('norm', 'norm', [
     ['layer', 'LayerNorm'],
     ['rms', 'RMSNorm'],
   ]),
-  ofModel('norm_place', 'norm placement', same('pre', 'post')),
-  ofModel('feed_forward', 'feed-forward', same('plain', 'gated')),
+  ofModel('norm_place', 'norm placement', labelsOf('pre', 'post')),
+  ofModel('feed_forward', 'feed-forward', labelsOf('plain', 'gated')),
   ofModel('activation', 'activation', [
     ['gelu_new', 'GELU'],
     ['relu', 'ReLU'],
@@ -142,12 +143,12 @@ export const FROM_SCRATCH: readonly Row[] = [
   real('deviation', 'matrix deviation', [0, 100], {
     hint: 'standard deviation of the initial matrices; 0: 1/√(3 inputs), PyTorch’s default',
   }),
-  chosen('task', 'task', [
+  choiceRow('task', 'task', [
     ['backcopy', 'copy back at triggers, bigrams elsewhere'],
     ['conditional', 'mean of the past at triggers, nothing elsewhere'],
   ]),
   wholeRow('triggers', 'triggers', [1, 20]),
-  chosen(
+  choiceRow(
     'first',
     'first token',
     [
@@ -177,18 +178,18 @@ const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).reci
 /** Settings of a model of the zoo that is fine-tuned on a text. */
 export const FINE_TUNE: readonly Row[] = [
   // The models are those of the zoo; the link always says which one.
-  chosen('from', 'model', [], { default: '' }),
-  chosen('operation', 'operation', OWN),
-  chosen('bias_key', 'key bias', [...OWN, ['head', 'one per head'], ['shared', 'shared']], {
+  choiceRow('from', 'model', [], { default: '' }),
+  choiceRow('operation', 'operation', OWN),
+  choiceRow('bias_key', 'key bias', [...OWN, ['head', 'one per head'], ['shared', 'shared']], {
     hint: KEY_BIAS,
   }),
-  chosen('gate', 'gate', [...OWN, ...OUTPUT_GATES]),
+  choiceRow('gate', 'gate', [...OWN, ...OUTPUT_GATES]),
   {
     ...wholeRow('at', 'from step', [0, TRAINED], { default: TRAINED }),
     step: 'any',
     hint: 'training step of the checkpoint to start from; the nearest stored one is used',
   },
-  chosen('first', 'first token', [...OWN, ['fixed', 'start token'], ['any', 'none']], {
+  choiceRow('first', 'first token', [...OWN, ['fixed', 'start token'], ['any', 'none']], {
     default: 'own',
   }),
   OPTIMISER,
@@ -196,7 +197,7 @@ export const FINE_TUNE: readonly Row[] = [
   { ...DECAY, default: weight_decay! },
   { ...LENGTH, default: length! },
   { ...BATCH, default: batch! },
-  chosen(
+  choiceRow(
     'text',
     'text',
     [

@@ -54,13 +54,13 @@ interface HeadSeen {
 export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefined {
   if (!picture) return undefined;
   const [L, H, T] = picture.shape as [number, number, number, number];
-  const chosen = Number(settings.head ?? -1);
+  const headIndex = Number(settings.head ?? -1);
   const elsewhere = sample.flatMap((id, t) =>
     t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : [],
   );
   let best: HeadSeen | undefined;
   for (let i = 0; i < L * H; i++) {
-    if (chosen >= 0 && i !== Math.min(chosen, L * H - 1)) continue;
+    if (headIndex >= 0 && i !== Math.min(headIndex, L * H - 1)) continue;
     const weights = picture.data.slice(i * T * T, (i + 1) * T * T);
     const shares = new Float32Array(T * T).fill(NaN);
     for (let t = 0; t < T; t++) {

@@ -152,17 +152,17 @@ export const fixed = (value: number) => value.toFixed(2).replace('-', '−');
 /** Names another form with the same settings, if any. */
 function sameAs(row: Row): string | undefined {
   const result = attend(row);
-  const is = (set: Partial<Row>) => isSame(result, attend({ ...row, ...set }));
+  const isUnchanged = (set: Partial<Row>) => isSame(result, attend({ ...row, ...set }));
   if (row.normalizer !== 'softmax')
     return row.bias === 'logit'
       ? 'A sink logit is a term of softmax’s sum. Without that sum it changes nothing.'
       : undefined;
   const { gate } = row;
-  if (row.bias === 'key' && is({ ...forms.softmax1!.set, gate }))
+  if (row.bias === 'key' && isUnchanged({ ...forms.softmax1!.set, gate }))
     return 'These are the weights and the output of softmax₁: softmax₁ is a key bias with k = 0 and v = 0.';
-  if (row.bias === 'key' && is({ bias: 'logit', s: row.k }))
+  if (row.bias === 'key' && isUnchanged({ bias: 'logit', s: row.k }))
     return 'These are the weights and the output of a sink logit s = k: a sink logit is a key bias with v = 0.';
-  if (row.bias === 'logit' && is({ ...forms.softmax1!.set, gate }))
+  if (row.bias === 'logit' && isUnchanged({ ...forms.softmax1!.set, gate }))
     return 'These are the weights and the output of softmax₁: softmax₁ is a sink logit of 0.';
   return undefined;
 }
@@ -177,6 +177,6 @@ export function saysOf(row: Row, beside: readonly string[]): string {
   });
   const nowhere = result.nowhere ? `, ${percent(result.nowhere)} goes to no token` : '';
   const numbers = `The three weights sum to ${percent(sum(result.weights))}${nowhere}, and the head writes ${fixed(result.output)} (${others.join('; ')}).`;
-  const same = sameAs(row);
-  return same ? `${same} ${numbers}` : numbers;
+  const equalForms = sameAs(row);
+  return equalForms ? `${equalForms} ${numbers}` : numbers;
 }

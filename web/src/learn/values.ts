@@ -108,8 +108,8 @@ function outputsOf(result: Result | undefined): { own: number; others: number } 
   if (!norms || !alphas) return undefined;
   const shares = Array.from(alphas.data);
   const at = shares.indexOf(Math.max(...shares));
-  const others = Array.from(norms.data).filter((_, i) => i !== at);
-  return { own: norms.data[at]!, others: mean(others) };
+  const otherNorms = Array.from(norms.data).filter((_, i) => i !== at);
+  return { own: norms.data[at]!, others: mean(otherNorms) };
 }
 
 /** The first token's norm over the others' mean, for each row [T] of a quantity. */

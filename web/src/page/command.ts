@@ -35,10 +35,10 @@ const pathWord = (name: string) => (name.startsWith('-') ? `./${name}` : name);
 
 function editWords({ kind, ...given }: Edit): string {
   const { parameters = {}, ...own } = given as Record<string, unknown>;
-  const all = Object.entries({ ...own, ...(parameters as object) }).filter(
+  const entries = Object.entries({ ...own, ...(parameters as object) }).filter(
     ([, value]) => value !== undefined,
   );
-  return `${kind}:${all.map(([name, value]) => `${name}=${value}`).join(',')}`;
+  return `${kind}:${entries.map(([name, value]) => `${name}=${value}`).join(',')}`;
 }
 
 function modelWords({ model, subject }: Frame): string {

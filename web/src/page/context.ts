@@ -187,11 +187,11 @@ const BARE_MS = 3000;
 export function appearsWhole(root: HTMLElement, scope: Scope, shown: () => Shown[]): void {
   root.classList.add('awaited');
   const appear = () => root.classList.remove('awaited', 'late');
-  const late = setTimeout(() => root.classList.add('late'), BARE_MS);
-  scope.onEnd(() => clearTimeout(late));
+  const timer = setTimeout(() => root.classList.add('late'), BARE_MS);
+  scope.onEnd(() => clearTimeout(timer));
   scope.effect(() => {
     if (!shown().every(({ frame, error }) => frame ?? error)) return;
-    clearTimeout(late);
+    clearTimeout(timer);
     requestAnimationFrame(appear);
   });
 }

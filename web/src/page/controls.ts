@@ -157,13 +157,13 @@ export function subjectList(
   return html`<div class="subject-list" role="group" aria-label=${label}>
     ${shown.map((one, i) => {
       const name = nameOf(one, context);
-      const others = shown.filter((other) => other !== one);
+      const rest = shown.filter((other) => other !== one);
       return html`<span class="subject"
         >${named(name, i)}<button
           type="button"
           aria-label="Remove ${name}"
-          ?disabled=${!others.length}
-          @click=${() => show(others.map(({ subject }) => subject))}
+          ?disabled=${!rest.length}
+          @click=${() => show(rest.map(({ subject }) => subject))}
         >
           ✕
         </button></span
@@ -397,7 +397,7 @@ export function askBar(
   const [hasText, hasNumbers] = [allows(state, 'text'), allows(state, 'numbers')];
   const settings = html`${hasText ? html`${sourceField(context)} ${startToken(context, frames)}` : nothing}
   ${hasNumbers ? html`${sizeFields(context, frames)} ${rareFields(context, frames)}` : nothing}`;
-  const others = state.input === 'text' || state.input === 'file' ? '' : INPUTS[state.input];
+  const inputName = state.input === 'text' || state.input === 'file' ? '' : INPUTS[state.input];
   return html`<div class="ask-bar">
     ${subjects}
     <div class="asked">
@@ -405,7 +405,7 @@ export function askBar(
         isRecorded(frames)
           ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
           : hasText
-            ? html`${promptField(context, 2)}${others}
+            ? html`${promptField(context, 2)}${inputName}
                 <p class="on-paper">${state.input === 'text' ? frame?.question.prompt : ''}</p>`
             : nothing
       }
@@ -446,9 +446,9 @@ export function chips(
     };
     const step = steps[event.key];
     if (step === undefined) return;
-    const all = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.chip')];
-    const at = all.indexOf(event.target as HTMLElement);
-    all[at + step]?.focus();
+    const chips = [...(event.currentTarget as Element).querySelectorAll<HTMLElement>('.chip')];
+    const at = chips.indexOf(event.target as HTMLElement);
+    chips[at + step]?.focus();
     event.preventDefault();
   };
   const chip = (t: number) => {
@@ -515,9 +515,9 @@ export function lightsChips(
     const { side, block } = maps;
     const place = (t: number) => Math.floor(t / block);
     const row = query >= 0 ? maps.shares.subarray(place(query) * side).subarray(0, side) : [];
-    const all = root.querySelectorAll<HTMLElement>('.chip');
-    reveal(all[query >= 0 ? query : key]);
-    all.forEach((chip, t) => {
+    const chips = root.querySelectorAll<HTMLElement>('.chip');
+    reveal(chips[query >= 0 ? query : key]);
+    chips.forEach((chip, t) => {
       chip.classList.toggle('query', place(t) === place(query));
       chip.classList.toggle('key', place(t) === place(key));
       const share = row[place(t)] ?? 0;

@@ -25,9 +25,9 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
   let inside: { readonly name: string; readonly scope: Scope } | undefined;
   let standing: { readonly name: string; readonly scope: Scope } | undefined;
   const built = new Map<string, Build>();
-  const chosen = computed(() => rooms.find(({ name }) => name === state.value.room) ?? rooms[0]!);
+  const entry = computed(() => rooms.find(({ name }) => name === state.value.room) ?? rooms[0]!);
   effect(() => {
-    const room = chosen.value;
+    const room = entry.value;
     const target = room.name;
     if (inside?.name === target) return;
     const scope = new Scope();

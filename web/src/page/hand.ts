@@ -107,8 +107,8 @@ const isSame = (a: SubjectEdit, b: SubjectEdit) =>
 /** Returns the subject with the edit added, or without it if the subject has it. */
 export function moved(subject: string, wanted: SubjectEdit): string {
   const parsed = parseSubject(subject)!;
-  const others = parsed.edits.filter((one) => !isSame(one, wanted));
-  const edits = others.length < parsed.edits.length ? others : [...others, wanted];
+  const otherEdits = parsed.edits.filter((one) => !isSame(one, wanted));
+  const edits = otherEdits.length < parsed.edits.length ? otherEdits : [...otherEdits, wanted];
   return printSubject({ ...parsed, edits });
 }
 

@@ -28,8 +28,8 @@ function move(event: KeyboardEvent): void {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   const word = event.currentTarget as HTMLElement;
   if (!step) return;
-  const all = [...word.parentElement!.querySelectorAll<HTMLElement>('.term')];
-  all[all.indexOf(word) + step]?.focus();
+  const terms = [...word.parentElement!.querySelectorAll<HTMLElement>('.term')];
+  terms[terms.indexOf(word) + step]?.focus();
   event.preventDefault();
 }
 

@@ -87,10 +87,10 @@ export function paint(
 function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: number): void {
   frame.hidden = !cell || (cell.row < 0 && cell.col < 0) || cell.row >= rows || cell.col >= cols;
   if (!cell) return;
-  const wide = cell.col < 0;
+  const isRow = cell.col < 0;
   const tall = cell.row < 0;
-  frame.style.left = `${wide ? 0 : (100 * cell.col) / cols}%`;
-  frame.style.width = `${wide ? 100 : 100 / cols}%`;
+  frame.style.left = `${isRow ? 0 : (100 * cell.col) / cols}%`;
+  frame.style.width = `${isRow ? 100 : 100 / cols}%`;
   frame.style.top = `${tall ? 0 : (100 * cell.row) / rows}%`;
   frame.style.height = `${tall ? 100 : 100 / rows}%`;
 }

@@ -23,8 +23,10 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
   const suffix = isBidirectional(frame) ? ' at masked positions' : '';
   const bias = sink_bias === undefined ? '' : `, on the bias key ${show(Number(sink_bias), 1)}%`;
   const { own, all } = seedsOf(card);
-  const others = all.slice(1).map((one) => `seed ${one.seed}: ${show(one.sink_1, 1)}%`);
-  const seeds = others.length ? `seed ${own}; ${others.join(', ')}` : `seed ${own}, the only one`;
+  const seedWords = all.slice(1).map((one) => `seed ${one.seed}: ${show(one.sink_1, 1)}%`);
+  const seeds = seedWords.length
+    ? `seed ${own}; ${seedWords.join(', ')}`
+    : `seed ${own}, the only one`;
   return html`<p>${card.what}</p>
     <p>
       Over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, ${starts}): Sink₁

@@ -250,7 +250,7 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
 /** Returns the columns: those above, and the other summaries of describe that need no baseline. */
 export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableMetric[] {
   const covered = OWN.flatMap(({ reads }) => reads);
-  const others = metrics.filter(
+  const otherMetrics = metrics.filter(
     ({ name, summary, averaged, arguments: needs }) =>
       summary && averaged && !needs.includes('base') && !covered.includes(name),
   );
@@ -262,7 +262,7 @@ export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableM
     ...row,
     meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(row.reads[0])),
   }));
-  return [...columns, ...others.map(summaryColumn)];
+  return [...columns, ...otherMetrics.map(summaryColumn)];
 }
 
 export function readsOf(table: readonly TableMetric[]): string[] {

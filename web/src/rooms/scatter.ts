@@ -140,7 +140,7 @@ const [EVEN, SPIKE] = [2, 5];
 const ENOUGH = 4;
 
 /** Counts the models with and without a property, and names them if they are few. */
-function counted(points: readonly Point[]): string {
+function countWords(points: readonly Point[]): string {
   const titles = points.length && points.length < ENOUGH ? points.map(({ title }) => title) : [];
   const names = titles.length ? ` (${titles.join(', ')})` : '';
   return `${points.length || 'none'}${names} ${points.length > 1 ? 'have' : 'has'}`;
@@ -154,38 +154,38 @@ export function scatterWords(
   against: Against,
   isOneVocabulary = true,
 ): string {
-  const all = drawable(points, against);
-  if (!all.length) return '';
+  const drawn = drawable(points, against);
+  if (!drawn.length) return '';
   const sentences: string[] = [];
   const isOther = against === 'loss' && !isOneVocabulary;
   if (isOther) sentences.push(OTHER_VOCABULARIES);
-  if (all.length >= ENOUGH && !isOther) {
+  if (drawn.length >= ENOUGH && !isOther) {
     const rho = rankCorrelation(
-      all.map((one) => one[against]),
-      all.map(({ alpha }) => alpha),
+      drawn.map((one) => one[against]),
+      drawn.map(({ alpha }) => alpha),
     );
     if (Number.isFinite(rho))
       sentences.push(
-        `Over ${all.length} points, the rank correlation of α₁ and ${AXES[against].title} is ${fixed(rho)}.`,
+        `Over ${drawn.length} points, the rank correlation of α₁ and ${AXES[against].title} is ${fixed(rho)}.`,
       );
   }
-  if (against === 'ratio' && all.length >= ENOUGH) {
-    const sinks = all.filter(({ alpha }) => alpha >= SINK);
+  if (against === 'ratio' && drawn.length >= ENOUGH) {
+    const sinks = drawn.filter(({ alpha }) => alpha >= SINK);
     const without = sinks.filter(({ ratio }) => ratio < EVEN);
-    const spikes = all.filter(({ ratio }) => ratio >= SPIKE);
+    const spikes = drawn.filter(({ ratio }) => ratio >= SPIKE);
     const alone = spikes.filter(({ alpha }) => alpha < SINK);
     const sink = `(α₁ at least ${SINK} above uniform attention)`;
-    const ofSinks = `Of ${sinks.length} with a sink ${sink}, ${counted(without)} a hidden ratio below ${EVEN}`;
-    const end = alone.length ? `${counted(alone)} no sink` : 'each has a sink';
+    const ofSinks = `Of ${sinks.length} with a sink ${sink}, ${countWords(without)} a hidden ratio below ${EVEN}`;
+    const end = alone.length ? `${countWords(alone)} no sink` : 'each has a sink';
     const ofSpikes = `of ${spikes.length} with a hidden ratio of ${SPIKE} or more, ${end}`;
     sentences.push(
       `${sinks.length ? ofSinks : `None has a sink ${sink}`}; ` +
         `${spikes.length ? ofSpikes : `none has a hidden ratio of ${SPIKE} or more`}.`,
     );
   }
-  if (all.length < ENOUGH)
+  if (drawn.length < ENOUGH)
     sentences.push(
-      `${all.map((one) => `${one.title}: α₁ ${fixed(one.alpha)} above uniform attention at ${AXES[against].title} ${show(one[against])}`).join('; ')}.`,
+      `${drawn.map((one) => `${one.title}: α₁ ${fixed(one.alpha)} above uniform attention at ${AXES[against].title} ${show(one[against])}`).join('; ')}.`,
     );
   return sentences.join(' ');
 }
@@ -206,16 +206,16 @@ export function drawScatter(
 ): void {
   const axis = AXES[against];
   const [front, back] = [drawable(shown, against), drawable(checkpoints, against)];
-  const all = [...front, ...back];
-  if (!all.length) return void render(nothing, root);
-  const xs = all.map((one) => one[against]);
+  const points = [...front, ...back];
+  if (!points.length) return void render(nothing, root);
+  const xs = points.map((one) => one[against]);
   const [low, high] = [Math.min(...xs), Math.max(...xs)];
   const isOne = low === high;
   const domain = isOne ? [low / 2, low * 2] : [low, high];
   const x = (axis.isLog ? scaleLog() : scaleLinear())
     .domain(domain)
     .range([LEFT + 8, width - RIGHT - 8]);
-  const alphas = all.map(({ alpha }) => alpha);
+  const alphas = points.map(({ alpha }) => alpha);
   const y = scaleLinear()
     .domain([Math.min(0, ...alphas), Math.max(SINK, ...alphas)])
     .range([HEIGHT - BOTTOM, TOP])
@@ -232,7 +232,7 @@ export function drawScatter(
         style="max-width: ${MOST_WIDTH}px"
         viewBox="0 0 ${width} ${HEIGHT}"
         role="img"
-        aria-label="α₁ above uniform attention against ${axis.title}. ${scatterWords(all, against)}"
+        aria-label="α₁ above uniform attention against ${axis.title}. ${scatterWords(points, against)}"
       >
         ${y.ticks(5).map(
           (tick) =>

@@ -74,11 +74,11 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
 function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
   const hasZero = lines.some(({ isDifference }) => isDifference);
   return OUTCOMES.map(({ within }, i): readonly [number, number] => {
-    const all = lines.flatMap(({ strips }) => {
+    const values = lines.flatMap(({ strips }) => {
       const strip = strips[i];
       return strip ? [...strip.dots, strip.mean, strip.low, strip.high] : [];
     });
-    const ends = [...all, ...(hasZero ? [0] : [])].filter(Number.isFinite);
+    const ends = [...values, ...(hasZero ? [0] : [])].filter(Number.isFinite);
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
     return hasZero ? [low, high] : [Math.max(low, within[0]), Math.min(high, within[1])];
   });
@@ -201,18 +201,18 @@ function linesOf(rows: readonly Row[]): Line[][] {
 function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
   const lines = kinds.flat();
   const isLong = kinds.length > 1;
-  const has = (enough: number) =>
+  const hasSeeds = (enough: number) =>
     lines.some(({ strips }) => strips.some((strip) => strip && strip.dots.length >= enough));
   const { sequences, T, eps } = MEASURED_ON;
   return html`<p class="hint">
     Over ${sequences} held-out sequences, T = ${T}, ε =
-    ${eps}.${has(2) ? ' A dot for each seed, a ring for the one whose weights are shown; the range is min-max.' : ''}
-    ${has(4) || isLong ? 'Bars and ± are 95% intervals of the mean, by Student’s t; they are left out for three seeds or fewer, and where they leave the scale.' : ''}
+    ${eps}.${hasSeeds(2) ? ' A dot for each seed, a ring for the one whose weights are shown; the range is min-max.' : ''}
+    ${hasSeeds(4) || isLong ? 'Bars and ± are 95% intervals of the mean, by Student’s t; they are left out for three seeds or fewer, and where they leave the scale.' : ''}
     ${isLong ? `${OTHER_RUNS} Nats lost: over 40 sequences of 120 tokens, with the last 24 keys.` : ''}
   </p>`;
 }
 
-function wide(kinds: readonly (readonly Line[])[]): TemplateResult {
+function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
   const cells = cellsOf(kinds.flat());
   let next = 0;
   return tablePlace(
@@ -244,7 +244,7 @@ function wide(kinds: readonly (readonly Line[])[]): TemplateResult {
 }
 
 /** The narrow layout: a table for each line, an outcome a row. */
-function narrow(kinds: readonly (readonly Line[])[]): TemplateResult {
+function narrowTable(kinds: readonly (readonly Line[])[]): TemplateResult {
   const lines = kinds.flat();
   return html`${cellsOf(lines).map(
     (cells, i) =>
@@ -284,7 +284,7 @@ export function seedsTable(cards: readonly Card[], isNarrow = false): unknown {
         const spreads = runs.map((one) => spreadOf(one, OUTCOMES, last));
         const kinds = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));
         if (!kinds.length) return nothing;
-        return html`${isNarrow ? narrow(kinds) : wide(kinds)}${hint(kinds)}`;
+        return html`${isNarrow ? narrowTable(kinds) : wideTable(kinds)}${hint(kinds)}`;
       },
       // Without a network the logs are missing, and the rest of the room works.
       () => nothing,

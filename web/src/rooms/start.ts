@@ -257,16 +257,16 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   asks(context, scope, (state, { queue }) => {
     const [first, ...rest] = sides(state);
     const { frame } = queue.entries.value.get(first!) ?? {};
-    const wants = story.value?.wants(frame, state);
+    const needs = story.value?.needs(frame, state);
     // The first picture does not wait for the second.
     const subjects = frame ? [first!, ...rest] : [first!];
     return {
       isPreview: !isExact.value,
-      subjects: [...subjects, ...(frame && wants ? wants.subjects : [])],
-      heads: wants?.heads ?? {},
-      views: [attention, ...(wants?.views ?? [])],
-      more: wants?.more ?? [],
-      studies: isExact.value && wants ? wants.studies : [],
+      subjects: [...subjects, ...(frame && needs ? needs.subjects : [])],
+      heads: needs?.heads ?? {},
+      views: [attention, ...(needs?.views ?? [])],
+      more: needs?.more ?? [],
+      studies: isExact.value && needs ? needs.studies : [],
     };
   });
 

@@ -55,7 +55,7 @@ import './story.css';
 const REAL = 'smollm2-135m-instruct.safetensors';
 
 /** What the steps that the reader has reached ask of the queue, beside the first screen. */
-export interface Wants {
+export interface Needs {
   readonly views: readonly View[];
   readonly more: readonly string[];
   readonly subjects: readonly string[];
@@ -72,7 +72,7 @@ export interface Given {
 
 /** A step in its place. */
 interface Step {
-  readonly wants?: (frame: Frame | undefined, state: State) => Partial<Wants>;
+  readonly needs?: (frame: Frame | undefined, state: State) => Partial<Needs>;
   readonly draw: (shown: readonly Shown[]) => void;
 }
 
@@ -143,7 +143,7 @@ const everyHead: Build = (place, { context, scope }) => {
   map.root.ariaLabel = 'Attention map of the selected head';
   const thumbs = new Figure(picture, allHeads, context, scope, { isBare: true });
   return {
-    wants: () => ({ views: [allHeads] }),
+    needs: () => ({ views: [allHeads] }),
     draw: (shown) => {
       const [first] = framesOf(shown);
       if (first) {
@@ -193,7 +193,7 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
     written = now;
   });
   return {
-    wants: (frame) => ({
+    needs: (frame) => ({
       more: ['loss_mean'],
       studies: isChangeable(frame) ? lossStudies(frame, [WITHOUT_FIRST]) : [],
     }),
@@ -251,7 +251,7 @@ const oneRow: Build = (place, { context, scope }) => {
     extra: () => ({ isPlain: true }),
   });
   return {
-    wants: () => ({ views: [row, arrows] }),
+    needs: () => ({ views: [row, arrows] }),
     draw: (shown) => {
       const frames = framesOf(shown);
       const [first] = frames;
@@ -303,7 +303,7 @@ const output: Build = (place, { context, scope }) => {
     extra: () => ({ isPlain: true }),
   });
   return {
-    wants: (frame, state) => ({
+    needs: (frame, state) => ({
       views: [outputs],
       studies: isChangeable(frame)
         ? lossStudies(frame, [ablation(numbered(frame, selectedHead(frame, state)))])
@@ -372,7 +372,7 @@ const training: Build = (place, { context, scope }) => {
   figure.root.ariaLabel = 'Attention map through training';
   new Walk(slider, inner, scope, () => pinned() !== undefined);
   return {
-    wants: () => {
+    needs: () => {
       const at = pinned();
       const { shown } = own.value;
       return { views: [], subjects: shown, heads: at ? { [shown[0]!]: at } : {} };
@@ -523,13 +523,13 @@ export class Story {
   }
 
   /** What the queue is to be asked for. */
-  wants(frame: Frame | undefined, state: State): Wants {
-    const all = [...this.#steps.value.values()].map((step) => step.wants?.(frame, state) ?? {});
+  needs(frame: Frame | undefined, state: State): Needs {
+    const all = [...this.#steps.value.values()].map((step) => step.needs?.(frame, state) ?? {});
     return {
       views: all.flatMap(({ views = [] }) => views),
       more: all.flatMap(({ more = [] }) => more),
       subjects: all.flatMap(({ subjects = [] }) => subjects),
-      heads: Object.assign({}, ...all.map(({ heads = {} }) => heads)) as Wants['heads'],
+      heads: Object.assign({}, ...all.map(({ heads = {} }) => heads)) as Needs['heads'],
       studies: all.flatMap(({ studies = [] }) => studies),
     };
   }

@@ -17,9 +17,9 @@ import './training.css';
 
 /** States whether training creates the sink, for the loaded courses. */
 function emergenceSentence(frames: readonly Frame[]): string {
-  const all = frames.flatMap((frame) => emergence(frame) ?? []);
-  const forms = all.filter(({ isNone, from }) => !isNone && from === 0);
-  if (!all.length || forms.length < all.filter(({ isNone }) => !isNone).length) return '';
+  const steps = frames.flatMap((frame) => emergence(frame) ?? []);
+  const forms = steps.filter(({ isNone, from }) => !isNone && from === 0);
+  if (!steps.length || forms.length < steps.filter(({ isNone }) => !isNone).length) return '';
   if (!forms.length) return 'No sink appears in these trainings.';
   return 'The sink is not there at first: it appears during training.';
 }
@@ -28,17 +28,19 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const head = part(root, 'room-head');
   const walk = new Walk(part(root, 'walk-place'), context, scope);
   const grid = part(root, 'training-grid');
-  const left = part(grid, 'middle');
-  const right = part(grid, 'inspector');
+  const middle = part(grid, 'middle');
+  const inspector = part(grid, 'inspector');
   // Conditions that all models share appear once, under the maps.
   let stated: readonly string[] = [];
   const look = { stated: () => stated };
-  const map = new Figure(left, attention, context, scope, { isMain: true, ...look });
-  const shared = part(left, 'stamp', 'p');
-  const course = new Figure(right, training, context, scope);
-  const text = part(left, 'question');
-  const sinkMap = new Figure(left, sinks, context, scope, look);
-  right.addEventListener('choose-step', (event) => walk.go((event as CustomEvent<number>).detail));
+  const map = new Figure(middle, attention, context, scope, { isMain: true, ...look });
+  const shared = part(middle, 'stamp', 'p');
+  const course = new Figure(inspector, training, context, scope);
+  const text = part(middle, 'question');
+  const sinkMap = new Figure(middle, sinks, context, scope, look);
+  inspector.addEventListener('choose-step', (event) =>
+    walk.go((event as CustomEvent<number>).detail),
+  );
   const shown = () => shownOf(context, context.state.value.shown);
 
   asks(context, scope, () => ({ views: [attention, sinks, training] }));
@@ -53,9 +55,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       const verdict = judged(frame);
       // Lower case, since it is a clause here, and a sentence elsewhere.
       if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps).slice(0, -1);
-      const counted = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
-      if (i && judged(current[0]!).conclusive) return counted;
-      return `${counted} give the first token more than ${percent(frame.eps, 0)} of their attention`;
+      const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
+      if (i && judged(current[0]!).conclusive) return summary;
+      return `${summary} give the first token more than ${percent(frame.eps, 0)} of their attention`;
     });
     const isFailed = all.some(({ error }) => error);
     const evens = current

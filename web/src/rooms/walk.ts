@@ -19,11 +19,11 @@ function isOfZoo(models: Models, { id }: Subject): boolean {
 
 /** Returns the steps at which any subject has a checkpoint, in rising order; empty if none has any. */
 async function stepsOf(models: Models, shown: readonly string[]): Promise<number[]> {
-  const all = shown.flatMap((text) => parseSubject(text) ?? []);
-  const zooSubjects = all.filter((subject) => isOfZoo(models, subject));
+  const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
+  const zooSubjects = subjects.filter((subject) => isOfZoo(models, subject));
   const timelines = zooSubjects.length ? await models.timelines() : undefined;
   const stored = await Promise.all(zooSubjects.map(({ id }) => timelines!.steps(id)));
-  const hub = all.some(({ id }) => checkpointOf(id)) ? PYTHIA_STEPS : [];
+  const hub = subjects.some(({ id }) => checkpointOf(id)) ? PYTHIA_STEPS : [];
   return [...new Set([...stored.flat(), ...hub])].sort((a, b) => a - b);
 }
 
@@ -55,9 +55,9 @@ export function trained(shown: readonly string[]): string[] {
 
 /** Returns the shown step; undefined: the trained weights. */
 function stepOfShown(shown: readonly string[]): number | undefined {
-  const all = shown.flatMap((text) => parseSubject(text) ?? []);
-  const hub = all.map(({ id }) => checkpointOf(id)).find((one) => one);
-  return all.find(({ step }) => step !== undefined)?.step ?? hub?.step;
+  const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
+  const hub = subjects.map(({ id }) => checkpointOf(id)).find((one) => one);
+  return subjects.find(({ step }) => step !== undefined)?.step ?? hub?.step;
 }
 
 export class Walk {
@@ -181,8 +181,9 @@ export class Walk {
     const index = this.#index();
     const last = steps.length - 1;
     const step = steps[index]!;
-    const all = steps[last]!.toLocaleString('en');
-    const label = index === last ? `trained: all ${all} steps` : stepWords(step, steps[last]!);
+    const stepCount = steps[last]!.toLocaleString('en');
+    const label =
+      index === last ? `trained: all ${stepCount} steps` : stepWords(step, steps[last]!);
     const move = (event: Event) =>
       this.go(steps[Number((event.target as HTMLInputElement).value)]!);
     const button = (name: string, to: number, sign: string) =>

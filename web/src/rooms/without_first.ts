@@ -34,8 +34,8 @@ function difference(
   [more, less]: readonly [Name, Name],
   of: keyof Measures,
 ): { readonly mean: number; readonly isAbove: boolean } {
-  const all = trials.map((one) => one[more][of] - one[less][of]);
-  return { mean: mean(all), isAbove: mean(all) - halfOf(all, ANY) > 0 };
+  const differences = trials.map((one) => one[more][of] - one[less][of]);
+  return { mean: mean(differences), isAbove: mean(differences) - halfOf(differences, ANY) > 0 };
 }
 
 export interface Verdict {

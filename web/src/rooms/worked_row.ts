@@ -85,7 +85,7 @@ export function workedRow(frame: Frame, given: number): Worked | undefined {
     .sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
   // Where one token would be left it has a line of its own.
   const count = rest.length === NAMED + 1 ? NAMED + 1 : NAMED;
-  const others = rest.slice(count);
+  const remaining = rest.slice(count);
   const keysOf = (entries: readonly Entry[]) => entries.map(({ key }) => key);
   const highest = Math.max(...rest.map(({ score }) => score));
   const power = ({ score }: Entry) => Math.exp(score - highest);
@@ -95,8 +95,8 @@ export function workedRow(frame: Frame, given: number): Worked | undefined {
   return {
     query,
     named: [...all.filter(({ key }) => key === first), ...rest.slice(0, count)],
-    others,
-    othersAdd: lengthOf(keysOf(others), weight),
+    others: remaining,
+    othersAdd: lengthOf(keysOf(remaining), weight),
     sum: all.reduce((sum, one) => sum + one.weight, 0),
     output: lengthOf(keysOf(all), weight),
     least: { query: sums.indexOf(least), sum: least },
@@ -129,7 +129,7 @@ export function sharesWords(worked: Worked, frame: Frame): string {
   const { name, normalises } = frame.operation;
   const { sum, output, without, least } = worked;
   const count = restOf(worked).length;
-  const others = count === 1 ? 'the other token' : `the other ${count} tokens`;
+  const othersWords = count === 1 ? 'the other token' : `the other ${count} tokens`;
   if (name === 'sigmoid') {
     const [own, low] = [sumWords(sum), sumWords(least.sum)];
     const other = low === own ? '' : `, that of ${quote(frame, least.query)} to ${low}`;
@@ -143,7 +143,7 @@ export function sharesWords(worked: Worked, frame: Frame): string {
     without > 1.25 * output
       ? ` Without it they would share all 100%, and the head would write ${length(without)} instead of ${length(output)}.`
       : '';
-  return `${must}${others} ${count === 1 ? 'takes' : 'take'}.${more}`;
+  return `${must}${othersWords} ${count === 1 ? 'takes' : 'take'}.${more}`;
 }
 
 /** A length; one that rounding would make nothing is given as a bound. */
@@ -237,12 +237,12 @@ export const row: View = {
   },
   draw(root) {
     const place = part(root, 'row-table');
-    const why = part(root, '', 'p');
+    const reason = part(root, '', 'p');
     return (frame, { at, state }) => {
       const worked = workedRow(frame, state.query);
       root.hidden = !worked;
       if (!worked) return;
-      say(why, sharesWords(worked, frame));
+      say(reason, sharesWords(worked, frame));
       render(tableOf(worked, frame, at), place);
     };
   },

@@ -118,11 +118,12 @@ const reach: Measurement = {
       const change = exchange && (await apart(replica, one, exchange, options));
       const { at, token } = exchange ?? { at: 0, token: 0 };
       const rest = { at: at - firsts, token };
-      const bare = change && firsts && (await apart(replica, one.slice(firsts), rest, options));
+      const restChange =
+        change && firsts && (await apart(replica, one.slice(firsts), rest, options));
       onProgress(++count, ids.length);
       return {
         ...(change ? { reach: change.reach! } : {}),
-        ...(bare ? { reach_bare: bare.reach!, mixing_bare: bare.mixing! } : {}),
+        ...(restChange ? { reach_bare: restChange.reach!, mixing_bare: restChange.mixing! } : {}),
       };
     };
     for await (const own of spread(model, ids, work, { signal }))

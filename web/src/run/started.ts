@@ -86,20 +86,20 @@ async function maskedLoss(
   { frame, opened: { model, tokenizer }, signal, baseline }: Given,
   { onShare }: { onShare: OnShare },
 ): Promise<MaskedLoss> {
-  const other = await baseline();
+  const baselineRun = await baseline();
   const ids = [...new Set(frame.ids.flat())];
   const isLike =
-    other?.model.architecture.mask.kind === 'causal' &&
-    ids.every((id) => other.tokenizer.piece(id) === tokenizer.piece(id));
+    baselineRun?.model.architecture.mask.kind === 'causal' &&
+    ids.every((id) => baselineRun.tokenizer.piece(id) === tokenizer.piece(id));
   const result = await measureUnmasking(model, frame.ids, {
     ...maskOf(frame),
     never: tokenizer.special,
     edits: frame.edits,
     signal,
     onProgress: ({ done, total }) => onShare(done / total),
-    ...(isLike ? { causal: other.model } : {}),
+    ...(isLike ? { causal: baselineRun.model } : {}),
   });
-  return { found: result, ...(isLike ? { causal: other.title } : {}) };
+  return { found: result, ...(isLike ? { causal: baselineRun.title } : {}) };
 }
 
 /** Searches for tokens that raise a score when inserted between two texts; neither text contains special tokens. */

@@ -72,8 +72,8 @@ export class Studies {
     const like = ({ subject, question, measures, turn }: Study) =>
       [modelIdOf(parseSubject(subject)!), keyOf(question), measures.join(), turn].join();
     const remaining = request.studies!.filter((one) => !this.isDone(one));
-    const same = remaining.filter((one) => parseSubject(one.subject) && like(one) === like(study));
-    return study.question.window ? same.slice(0, 1) : same;
+    const group = remaining.filter((one) => parseSubject(one.subject) && like(one) === like(study));
+    return study.question.window ? group.slice(0, 1) : group;
   }
 
   /** @param studies of one model and one question */

@@ -4,7 +4,7 @@
  */
 import { lossUnder, writeOn, type Condition, type Writer, type Written } from './writing.ts';
 
-const hidden = (prompt: number, count: number) =>
+const hiddenEdit = (prompt: number, count: number) =>
   Array.from({ length: count }, (_, i) => ({
     kind: 'hide_key' as const,
     key: 0,
@@ -17,10 +17,10 @@ const hidden = (prompt: number, count: number) =>
  */
 export const CONDITIONS = {
   kept: { title: 'With the first token', edits: () => [] },
-  deleted: { title: 'Without it', edits: hidden },
+  deleted: { title: 'Without it', edits: hiddenEdit },
   restored: {
     title: 'Without it, then put back',
-    edits: (prompt, count) => hidden(prompt, Math.floor(count / 2)),
+    edits: (prompt, count) => hiddenEdit(prompt, Math.floor(count / 2)),
   },
 } as const satisfies Readonly<Record<string, Condition>>;
 
@@ -53,11 +53,11 @@ export function repeatedIn(tokens: readonly number[], from: number): number {
 
 /** The three texts of one seed. */
 export async function tryOnce(writer: Writer, job: Parameters<typeof writeOn>[2]): Promise<Trial> {
-  const all: [Name, Measures & Written][] = [];
+  const results: [Name, Measures & Written][] = [];
   for (const name of NAMES) {
     const written = await writeOn(writer, CONDITIONS[name], job);
     const tokens = [...job.prompt, ...written.tokens];
-    all.push([
+    results.push([
       name,
       {
         ...written,
@@ -67,5 +67,5 @@ export async function tryOnce(writer: Writer, job: Parameters<typeof writeOn>[2]
       },
     ]);
   }
-  return Object.fromEntries(all) as unknown as Trial;
+  return Object.fromEntries(results) as unknown as Trial;
 }

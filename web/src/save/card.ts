@@ -82,13 +82,13 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
   write(stampWords(frame), 15, INK_2, 2);
   context.imageSmoothingEnabled = false;
   const map = mapOf(frame);
-  const left = WIDTH - MARGIN - MAP;
-  if (map) context.drawImage(map, left, MARGIN, MAP, MAP);
+  const mapLeft = WIDTH - MARGIN - MAP;
+  if (map) context.drawImage(map, mapLeft, MARGIN, MAP, MAP);
   context.font = `400 17px ${FONT}`;
   context.fillStyle = INK_2;
   context.fillText(
     `${frame.title}, head ${headName(at)}: rows attend to columns`,
-    left,
+    mapLeft,
     MARGIN + MAP + 10,
     MAP,
   );

@@ -125,9 +125,9 @@ function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: st
   ];
   const kind = (j: number) => (j === firstIndex ? 'first' : 'other');
   const first = tips.find(({ j }) => j === firstIndex);
-  const others = tips.filter(({ j }) => j !== firstIndex);
+  const laterTips = tips.filter(({ j }) => j !== firstIndex);
   // The label of the other keys is above the highest of them, inside the picture.
-  const top = others.length ? others.reduce((a, b) => (b.y < a.y ? b : a)) : undefined;
+  const top = laterTips.length ? laterTips.reduce((a, b) => (b.y < a.y ? b : a)) : undefined;
   const [topX, topY] = [
     Math.max(110 - radius, Math.min(top?.x ?? 0, radius - 110)),
     Math.min(top?.y ?? 0, -40) - 10,
@@ -138,7 +138,7 @@ function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: st
       ${order.map((one) => arrow(one.x, one.y, kind(one.j), `key of ${quote(frame, one.j)}`))}
       ${arrow(radius, 0, 'query', `query of ${quote(frame, query)}`)}
       <text class="query" x=${radius} y="-8" text-anchor="end">query of ${quote(frame, query)}</text>
-      ${top ? svg`<text x=${topX} y=${topY} text-anchor="middle">${others.length > 1 ? `${others.length} other keys` : `key of ${quote(frame, top.j)}`}</text>` : ''}
+      ${top ? svg`<text x=${topX} y=${topY} text-anchor="middle">${laterTips.length > 1 ? `${laterTips.length} other keys` : `key of ${quote(frame, top.j)}`}</text>` : ''}
       ${first ? svg`<text class="first" x=${first.x + 8} y=${first.y - 6}>key of ${quote(frame, firstIndex)}</text>` : ''}
     </g>
     <path class="axis" d=${`M${x - radius},${AXIS}H${x + radius}`}></path>

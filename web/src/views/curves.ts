@@ -14,10 +14,10 @@ const firsts = (frame: Frame): number[] => [...alphaOfKey(frame, firstKey(frame)
 
 /** Returns the share of heads whose α₁ exceeds each of 0, 0.01, ..., 1. */
 function byThreshold(frame: Frame): Float32Array {
-  const all = firsts(frame);
+  const weights = firsts(frame);
   return Float32Array.from(
     { length: STEPS + 1 },
-    (_, i) => all.filter((alpha) => alpha > i / STEPS).length / all.length,
+    (_, i) => weights.filter((alpha) => alpha > i / STEPS).length / weights.length,
   );
 }
 

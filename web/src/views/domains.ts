@@ -49,10 +49,10 @@ export const domains: View = {
       data: Float32Array.from(values),
     })),
   says: (frame) => {
-    const all = groupsIn(frame);
-    const sorted = all.toSorted((a, b) => b.mean - a.mean);
+    const groups = groupsIn(frame);
+    const sorted = groups.toSorted((a, b) => b.mean - a.mean);
     const [most, least] = [sorted[0], sorted.at(-1)];
-    if (!most || !least || all.some(({ mean: one }) => !Number.isFinite(one))) return '';
+    if (!most || !least || groups.some(({ mean: one }) => !Number.isFinite(one))) return '';
     if (percent(most.mean) === percent(least.mean))
       return `Sink₁ is ${percent(most.mean)} for every label; ± is the standard deviation over prompts.`;
     const spread = [most, least].some(spreadWords)

@@ -70,8 +70,8 @@ function changeWords(all: readonly Judged[], frame: Frame, { layer, head }: Head
 }
 
 function sentence(frame: Frame, at: Head): string {
-  const all = judgedHeads(frame);
-  return `${dormantWords(all)} ${changeWords(all, frame, at)}`;
+  const heads = judgedHeads(frame);
+  return `${dormantWords(heads)} ${changeWords(heads, frame, at)}`;
 }
 
 export const effects: View = {
@@ -115,9 +115,9 @@ export const effects: View = {
     table.setAttribute('role', 'region');
     table.setAttribute('aria-label', 'Heads by kind');
     return (frame, options) => {
-      const all = judgedHeads(frame);
-      const change = changeWords(all, frame, options.at);
-      const caption = `${dormantWords(all)} ${change}`;
+      const heads = judgedHeads(frame);
+      const change = changeWords(heads, frame, options.at);
+      const caption = `${dormantWords(heads)} ${change}`;
       const size = largest(
         options.frames.map(({ tensors }) => tensors.effect?.data ?? []),
         0.01,
@@ -131,12 +131,12 @@ export const effects: View = {
         print: signed,
         label: `Change of the loss with each head ablated, ${frame.title}. ${caption}`,
         outlined: {
-          cells: all
+          cells: heads
             .filter((one) => one.dormant)
             .map(({ layer, head }) => ({ row: layer, col: head })),
           name: 'dormant: a sink, and the model does as well without the head',
         },
-        more: ({ row, col }) => `, ${TITLES[kindOf(all[row * frame.architecture.H + col]!)]}`,
+        more: ({ row, col }) => `, ${TITLES[kindOf(heads[row * frame.architecture.H + col]!)]}`,
       });
       render(
         html`<table class="metrics settings">
@@ -150,7 +150,7 @@ export const effects: View = {
           </thead>
           <tbody>
             ${KINDS.map((kind) => {
-              const ofKind = all.filter((one) => kindOf(one) === kind);
+              const ofKind = heads.filter((one) => kindOf(one) === kind);
               return html`<tr>
                 <th scope="row">${TITLES[kind]}</th>
                 <td>${ofKind.length}</td>

@@ -54,12 +54,12 @@ export const firsts: View = {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
     return (frame, { group, frames }) => {
-      const all = group.length ? group : [frame];
-      const baseline = all.find(({ question }) => question.input !== 'repeat') ?? frame;
+      const members = group.length ? group : [frame];
+      const baseline = members.find(({ question }) => question.input !== 'repeat') ?? frame;
       const layer = layerOf(baseline);
       const name = (one: Frame) =>
         one.question.input === 'repeat' ? settingName(one) : 'ordinary text';
-      const text = all
+      const text = members
         .map((one) => `${name(one)}: ${firstsIn(one, layer)} of ${laterIn(one)} positions`)
         .join('; ');
       say(
@@ -78,7 +78,7 @@ export const firsts: View = {
         yLabel: `‖h‖ / ‖h${firstPlace(frame)}‖`,
         domain: [0, maximum],
         label: `Hidden norms over the first token’s, ${frame.model.title}. ${text}.`,
-        series: all.map((one, i) => ({
+        series: members.map((one, i) => ({
           name: name(one),
           color: ['--ink-3', '--query', '--sink'][one === baseline ? 0 : 2 - (i % 2)]!,
           values: likeness(one, layer),

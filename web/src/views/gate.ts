@@ -24,10 +24,10 @@ export const gate: View = {
   says: ({ tensors, T }, at) => {
     const gates = ofHead(tensors.gate!, at);
     const { data } = tensors.gate_mean!;
-    const others = T > 1 ? `, ${show(mean(gates, 1))} at the others` : '';
+    const othersWords = T > 1 ? `, ${show(mean(gates, 1))} at the others` : '';
     return (
       `Mean gate over all heads: ${show(mean(data))}, from ${show(Math.min(...data))} to ` +
-      `${show(Math.max(...data))}. ${headWords(at)}: ${show(gates[0]!)} at the first token${others}.`
+      `${show(Math.max(...data))}. ${headWords(at)}: ${show(gates[0]!)} at the first token${othersWords}.`
     );
   },
   draw: drawHeads(

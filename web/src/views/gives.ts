@@ -12,7 +12,7 @@ const READS = ['alpha', 'contribution_at', 'contribution_out_at'] as const;
 const isThere = ({ tensors }: Frame) => tensors.contribution_out_at !== undefined;
 
 /** The contribution in the cells of the map: to the residual stream, or before W_O if there are no weights. */
-const shown = (frame: Frame) => (isThere(frame) ? 'contribution_out_at' : 'contribution_at');
+const metricOf = (frame: Frame) => (isThere(frame) ? 'contribution_out_at' : 'contribution_at');
 
 const sharesOf = (frame: Frame, at: Head) =>
   READS.map((name) => frame.tensors[name] && ofHead(frame.tensors[name], at));
@@ -54,7 +54,7 @@ export const gives: View = {
     const caption = sentence(frame, at);
     return {
       heads: {
-        data: alphaOfKey(frame, firstKey(frame), shown(frame)),
+        data: alphaOfKey(frame, firstKey(frame), metricOf(frame)),
         scale: sequential(theme),
         symbol: 'contribution of the first token',
         label: `Contribution of the first token in every head of ${frame.title}. ${caption}`,

@@ -24,7 +24,7 @@ interface HeadNumbers {
   readonly more?: (cell: Cell) => string;
 }
 
-const counted = (n: number) => Array.from({ length: n }, (_, i) => String(i));
+const indexLabels = (n: number) => Array.from({ length: n }, (_, i) => String(i));
 
 export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) {
   const legend = part(root, 'legend-place');
@@ -59,8 +59,8 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       scale,
       rowTitle: 'layer',
       colTitle: 'head',
-      rowWords: counted(L).map((_, l) => String(layerNumber(frame, l))),
-      colWords: counted(H),
+      rowWords: indexLabels(L).map((_, l) => String(layerNumber(frame, l))),
+      colWords: indexLabels(H),
       cellShape: Math.max(1, Math.min(2, (1.2 * L) / H)),
       label,
       outlined: outlined?.cells,

@@ -46,11 +46,11 @@ export const heads: View = {
     grid.addEventListener('keydown', (event) => {
       const heads = Number(grid.style.getPropertyValue('--heads'));
       const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads };
-      const all = [...grid.children] as HTMLElement[];
-      const at = all.indexOf(event.target as HTMLElement);
+      const thumbnails = [...grid.children] as HTMLElement[];
+      const at = thumbnails.indexOf(event.target as HTMLElement);
       const step = steps[event.key as keyof typeof steps];
-      if (event.key === 'Enter' || event.key === ' ') all[at]?.click();
-      else if (step) all[at + step]?.focus();
+      if (event.key === 'Enter' || event.key === ' ') thumbnails[at]?.click();
+      else if (step) thumbnails[at + step]?.focus();
       else return;
       event.preventDefault();
     });

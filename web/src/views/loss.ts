@@ -69,11 +69,11 @@ export const loss: View = {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
     return (frame, { group, frames }) => {
-      const all = group.length ? group : [frame];
+      const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
       const ends = frames.flatMap((one) => running(one, span).values).filter(Number.isFinite);
-      const cursor = all.map(leaves).find(Number.isFinite);
-      const text = saidOf(all);
+      const cursor = members.map(leaves).find(Number.isFinite);
+      const text = saidOf(members);
       say(words, text);
       drawChart(place, {
         kind: 'lines',
@@ -83,7 +83,7 @@ export const loss: View = {
         label: `Loss by position of ${frame.model.title}. ${text}`,
         ...(ends.length ? { domain: [Math.min(...ends), Math.max(...ends)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
-        series: all.map((one, i) => {
+        series: members.map((one, i) => {
           const at = isUnedited(one) ? 0 : i || 1;
           const dash = DASHES[at % DASHES.length];
           return {

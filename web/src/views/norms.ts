@@ -71,11 +71,11 @@ export const norms: View = {
     const profiles = lastOf(profilesOf);
     return (frame, { frames, at }) => {
       say(words, norms.says(frame, at));
-      const all = frames.map((one) => (one === frame ? profiles(frame) : profilesOf(one)));
+      const profileList = frames.map((one) => (one === frame ? profiles(frame) : profilesOf(one)));
       charts.forEach(({ title, isStream, place }, i) => {
         const { first, others } = profiles(frame)[i]!;
         const places = first.map((_, l) => (isStream ? l - 1 : layerNumber(frame, l)));
-        const values = all
+        const values = profileList
           .flatMap((one) => [...one[i]!.first, ...one[i]!.others])
           .filter((x) => x > 0 && Number.isFinite(x));
         drawChart(place, {

@@ -24,9 +24,9 @@ export const ratios: View = {
     { ...quantity('hidden_ratio', ['layer'], tensors.hidden_ratio!), from: [-1] },
   ],
   says: (frame) => {
-    const all = ratiosOf(frame);
-    const largest = Math.max(...all);
-    return `${frame.title}: at most ${show(largest, 1)}×, ${stateWords(all.indexOf(largest))}.`;
+    const ratios = ratiosOf(frame);
+    const largest = Math.max(...ratios);
+    return `${frame.title}: at most ${show(largest, 1)}×, ${stateWords(ratios.indexOf(largest))}.`;
   },
   draw(root) {
     const place = part(root, 'chart');

@@ -25,10 +25,10 @@ interface Side {
 /** Pads a tensor so that a token has the same column in both maps. */
 function padded({ shape, data }: Tensor, T: number): Float32Array {
   const [rows, own] = shape as [number, number];
-  const all = new Float32Array(rows * T).fill(NaN);
+  const sums = new Float32Array(rows * T).fill(NaN);
   for (let l = 0; l < rows; l++)
-    all.set((data as Float32Array).subarray(l * own, (l + 1) * own), l * T + T - own);
-  return all;
+    sums.set((data as Float32Array).subarray(l * own, (l + 1) * own), l * T + T - own);
+  return sums;
 }
 
 /** Returns the text with and without its start token. */
@@ -56,11 +56,11 @@ function sentence(frame: Frame): string {
   const { tensors, architecture } = frame;
   const replacement = frame.tokens.find(({ id }) => id === change.token)!.text;
   const moved = sides.map((one) => `${percent(later(one, change.at))} of its norm ${one.words}`);
-  const bare = tensors.mixing_bare!.data[architecture.L];
+  const lastMixing = tensors.mixing_bare!.data[architecture.L];
   const difference =
-    bare === undefined
+    lastMixing === undefined
       ? ''
-      : ` The mean distance of a token from the mean over tokens is ${show(tensors.mixing!.data[architecture.L]!, 1)}, and ${show(bare, 1)} without the first token.`;
+      : ` The mean distance of a token from the mean over tokens is ${show(tensors.mixing!.data[architecture.L]!, 1)}, and ${show(lastMixing, 1)} without the first token.`;
   return (
     `Replacing token ${change.at}, ${quote(frame, change.at)}, by “${word(replacement)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
     `token changes on average by ${moved.join(', ')}.${difference}`

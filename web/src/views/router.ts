@@ -60,9 +60,11 @@ function sentence(frame: Frame, layer: number): string {
     chosenBy(frame, layer, token)
       .sort((a, b) => a - b)
       .join();
-  const others = Array.from({ length: frame.T - 1 }, (_, i) => set(i + 1));
-  const sameShare = others.filter((one) => one === set(0)).length / others.length;
-  const like = others.length ? `; ${percent(sameShare, 0)} of the other tokens use the same` : '';
+  const laterSets = Array.from({ length: frame.T - 1 }, (_, i) => set(i + 1));
+  const sameShare = laterSets.filter((one) => one === set(0)).length / laterSets.length;
+  const like = laterSets.length
+    ? `; ${percent(sameShare, 0)} of the other tokens use the same`
+    : '';
   const weights = weightsOf(frame, layer, 0);
   const experts = chosenBy(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
   const strongest = Math.max(...alphaOfKey(frame, 0));

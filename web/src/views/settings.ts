@@ -21,9 +21,9 @@ const WORDS: Readonly<Record<string, (given: Given, labels: Given) => string>> =
   },
   project: ({ direction = 'tag', from = 'stream', layer, head, seed = 1 }) => {
     const place = layer === undefined ? '' : ` of layer ${layer}`;
-    const whose = head === undefined ? place : `${place}, head ${head}`;
+    const target = head === undefined ? place : `${place}, head ${head}`;
     const removed = direction === 'random' ? `random directions ${seed}` : 'tag';
-    return `${removed}${whose} out of the ${from}`;
+    return `${removed}${target} out of the ${from}`;
   },
   scale_weight: ({ matrix, row, column, factor = 0 }) =>
     `${matrix} (${row}, ${column}) × ${factor}`,
@@ -49,8 +49,8 @@ export function settingName(frame: Frame): string {
     const format = Object.hasOwn(WORDS, edit.kind) && WORDS[edit.kind];
     return format ? format(edit as unknown as Given, frame.choices[i]!) : frame.labels[i]!;
   });
-  const all = [...edits, ...(window ? [`last ${window}, recomputed`] : [])];
-  if (all.length) return all.join(' and ');
+  const changes = [...edits, ...(window ? [`last ${window}, recomputed`] : [])];
+  if (changes.length) return changes.join(' and ');
   if (input !== 'repeat') return UNEDITED;
   const repeated = again ? frame.first.map((text) => `“${text}”`).join(' ') : 'a word';
   return `${repeated}, ${frame.T - frame.first.length} times`;

@@ -41,18 +41,19 @@ export function sentence({ goal, text, found }: Search): string {
   if (!found) return '';
   const { score, none, random, evaluated, shuffled } = found;
   const value = valueOf(goal);
-  const is = (score: number) => (goal === 'loss' ? value(score).toFixed(2) : percent(value(score)));
+  const valueWords = (score: number) =>
+    goal === 'loss' ? value(score).toFixed(2) : percent(value(score));
   const count = evaluated.toLocaleString('en');
-  const does = {
-    loss: `raises the loss of the second half from ${is(none ?? NaN)} to ${is(score)} nats`,
-    away: `changes the first key’s share of the second half’s attention from ${is(none ?? NaN)} to ${is(score)}`,
-    steal: `receives, at its strongest token, ${is(score)} of the second half’s attention`,
+  const effect = {
+    loss: `raises the loss of the second half from ${valueWords(none ?? NaN)} to ${valueWords(score)} nats`,
+    away: `changes the first key’s share of the second half’s attention from ${valueWords(none ?? NaN)} to ${valueWords(score)}`,
+    steal: `receives, at its strongest token, ${valueWords(score)} of the second half’s attention`,
   }[goal];
   return (
-    `“${text}” between the halves of the text ${does}. ` +
-    `100 random suffixes of ${found.suffix.length} tokens: ${is(random.mean)} on average; ` +
-    `the best of ${count}, as many as the search tried: ${is(random.best)}. ` +
-    `The found tokens in another order: ${is(shuffled)}.`
+    `“${text}” between the halves of the text ${effect}. ` +
+    `100 random suffixes of ${found.suffix.length} tokens: ${valueWords(random.mean)} on average; ` +
+    `the best of ${count}, as many as the search tried: ${valueWords(random.best)}. ` +
+    `The found tokens in another order: ${valueWords(shuffled)}.`
   );
 }
 

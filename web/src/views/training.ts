@@ -29,7 +29,7 @@ import { judged } from '../words';
 import { part, say, type View } from '../page/view';
 
 /** The courses that have loaded; numbers and rooms that repeat them follow this signal. */
-const read = signal<readonly Course[]>([]);
+const readCourses = signal<readonly Course[]>([]);
 /** Whether the courses have loaded or failed. */
 const isRead = signal(false);
 /** Counts the logs that have loaded or failed. */
@@ -77,13 +77,13 @@ function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
     const runs = long.get(id) ?? [];
     const points = bandOf(runs, quantity.inSeeds);
     if (!points.length) return [];
-    const course = read.peek().find((one) => one.id === id);
+    const course = readCourses.peek().find((one) => one.id === id);
     const { model } = frames.find((frame) => walkOf(frame).id === id)!;
     const steps = runs[0]!.training.steps.toLocaleString('en');
     return [
       {
         name: `${course?.title ?? model.title}, ${runs.length} seeds of ${steps} steps`,
-        color: (course?.style ?? styleOf(read.peek().length + i)).color,
+        color: (course?.style ?? styleOf(readCourses.peek().length + i)).color,
         dash: '1,3',
         places: points.map(({ step }) => step),
         values: points.map(({ mean }) => mean),
@@ -95,7 +95,7 @@ function bands(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]):
 
 function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number]): Series[] {
   const shown = new Set(frames.map((frame) => walkOf(frame).id));
-  const zooLines = read.peek().map((course): Series => {
+  const zooLines = readCourses.peek().map((course): Series => {
     const points = lineOf(course, quantity);
     const { color, dash } = course.style;
     return {
@@ -117,7 +117,7 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
           return [
             {
               name: `${points.repository}, visited steps`,
-              color: styleOf(read.peek().length + i).color,
+              color: styleOf(readCourses.peek().length + i).color,
               places: [...points.visits.keys()],
               values,
             },
@@ -141,7 +141,7 @@ export function emergence(frame: Frame):
       readonly last: number;
     }
   | undefined {
-  const course = read.value.find(({ id }) => id === walkOf(frame).id);
+  const course = readCourses.value.find(({ id }) => id === walkOf(frame).id);
   const sink = QUANTITIES.find(({ name }) => name === 'sink_1')!;
   const points = course ? lineOf(course, sink) : [];
   if (!points.length) return undefined;
@@ -154,7 +154,7 @@ export function emergence(frame: Frame):
 /** Returns sentences about the checkpoint of the weights, and about other seeds. @param outcomes all, if absent */
 function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const { id, step } = walkOf(frame);
-  const course = read.peek().find((one) => one.id === id);
+  const course = readCourses.peek().find((one) => one.id === id);
   const seedStats = seedRunsOf(frame, outcomes);
   if (!course) return seedStats;
   const { checkpoints, seed } = course.timeline;
@@ -196,7 +196,7 @@ export const training: View = {
   fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
   numbers: (frame) => {
     const { id } = walkOf(frame);
-    const course = read.peek().find((one) => one.id === id);
+    const course = readCourses.peek().find((one) => one.id === id);
     return QUANTITIES.flatMap((quantity) => {
       const seedBand = bandOf(long.get(id) ?? [], quantity.inSeeds);
       const ofRun: (readonly [string, readonly Point[]])[] = course
@@ -227,7 +227,7 @@ export const training: View = {
   },
   says: (frame) => {
     // The sentence depends on them, and rooms that repeat it follow.
-    void [read.value, logs.value];
+    void [readCourses.value, logs.value];
     return [...sentences(frame), ...(seedRunsOf(frame).length ? [OTHER_RUNS] : [])].join('\n');
   },
   draw(root, { set, timelines, fail }) {
@@ -242,7 +242,7 @@ export const training: View = {
     timelines()
       .then(coursesOf)
       .then((found) => {
-        read.value = found;
+        readCourses.value = found;
         redraw();
       }, fail)
       .finally(() => (isRead.value = true));
@@ -296,10 +296,10 @@ export const training: View = {
           .join('\n');
         say(words, captions);
         // The chosen models, including this one's twin.
-        const chosen = read.peek().filter(({ id }) => state.shown.includes(id));
+        const chosen = readCourses.peek().filter(({ id }) => state.shown.includes(id));
         const titles = new Set(chosen.map(({ title }) => title));
         const { step } = walkOf(frame);
-        const of = frame.model.step?.of ?? read.peek()[0]?.timeline.checkpoints.at(-1)?.step;
+        const of = frame.model.step?.of ?? readCourses.peek()[0]?.timeline.checkpoints.at(-1)?.step;
         drawChart(chart, {
           kind: 'lines',
           steps: true,

@@ -110,16 +110,16 @@ function attended(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
   const [least, most] = [Math.min(...alphas), Math.max(...alphas)].map((alpha) => show(alpha, 3));
   const range = least === most ? least : `${least} to ${most}`;
   const uniformShare = show(1 / course.tokens.length, 3);
-  const all = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
+  const stepCount = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
   const share = `It receives ${range} of all attention; uniform attention would give each token ${uniformShare}.`;
   const [first, last] = [0, steps.length - 1].map((s) =>
     named(course, s, steps[s]!.sink.place, tokenizer),
   );
   const moves = movesOf(steps);
-  if (!moves) return `The most attended token is ${first} in ${all}. ${share}`;
+  if (!moves) return `The most attended token is ${first} in ${stepCount}. ${share}`;
   const places = new Set(steps.map(({ sink }) => sink.place)).size;
   return (
-    `The most attended token changes ${moves === 1 ? 'once' : `${moves} times`} in ${all}, among ${places} ` +
+    `The most attended token changes ${moves === 1 ? 'once' : `${moves} times`} in ${stepCount}, among ${places} ` +
     `positions: from ${first} in the first step to ${last} in the last. ${share}`
   );
 }
