@@ -449,7 +449,7 @@ export function groupOf(
   return Math.floor(head / (H / (sizes?.[layer]?.G ?? G)));
 }
 
-/** The numbers of a quantity of key/value heads; NaN stands for one that a layer lacks. */
+/** The numbers of a quantity of key/value heads; NaN marks a head that a layer lacks. */
 export const present = (values: ArrayLike<number>): number[] =>
   Array.from(values).filter((value) => !Number.isNaN(value));
 
