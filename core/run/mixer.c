@@ -139,7 +139,7 @@ static void scan_head(const void *job, size_t h, size_t worker) {
         }
         for (size_t i = 0; i < N; i++) {
             float factor = is_delta ? k[i] : k[i] * step;
-            for (size_t j = 0; j < P; j++) state[i * P + j] += factor * v[j];
+            ss_times_columns(state + i * P, &factor, v, 0, P, 1);
         }
         if (is_delta)
             ss_clear(v, P);

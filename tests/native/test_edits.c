@@ -989,6 +989,47 @@ static void first_key_kept_so_far(void) {
     close_model(&model);
 }
 
+/* The attention output of layer a for token t, from recorded head outputs without their component
+ * along the first value of the head, number d. */
+static double without_tag(const ss_trace *trace, int a, int t, size_t d) {
+    const ss_arch *arch = &trace->model->arch;
+    size_t U = (size_t)ss_arch_sizes(arch, a).U;
+    float row[512];
+    double sum = 0.0;
+    ss_matrix_output(row, &trace->model->layers[arch->layers[a]].o.w, d);
+    for (int h = 0; h < arch->H; h++) {
+        int head = a * arch->H + h;
+        const float *v = ss_row(trace, SS_FIELD_V, ss_arch_group_row(arch, head), 0);
+        const float *out = ss_row(trace, SS_FIELD_MIXED, head, t);
+        double along = 0.0, square = 0.0;
+        for (size_t i = 0; i < U; i++) {
+            along += (double)out[i] * (double)v[i];
+            square += (double)v[i] * (double)v[i];
+        }
+        for (size_t i = 0; i < U; i++)
+            sum +=
+                (double)row[(size_t)h * U + i] * ((double)out[i] - along / square * (double)v[i]);
+    }
+    return sum;
+}
+
+static void tags_of_any_width(void) {
+    CASE("project takes out the first value's direction, whatever the width of values");
+    static const char *const wide[] = {LLAMA, DEEPSEEK, MIMO};
+    for (size_t f = 0; f < sizeof wide / sizeof *wide; f++) {
+        opened_model model = open_model(wide[f]);
+        opened_run run = run_edit(&model, "project:key=0,from=heads");
+        const ss_arch *arch = &model.model.arch;
+        for (int a = 0; a < arch->L; a++)
+            for (int t = 1; t < T_MAX; t++)
+                for (size_t d = 0; d < (size_t)arch->D; d++)
+                    CHECK_NEAR(ss_row(&run.run.trace, SS_FIELD_ATT_OUT, a, t)[d],
+                               without_tag(&run.run.trace, a, t, d), 2e-5);
+        close_run(&run);
+        close_model(&model);
+    }
+}
+
 int main(void) {
     all_rows();
     without_effect();
@@ -999,6 +1040,7 @@ int main(void) {
     positions_beside_a_mask("tests/golden/var-alibi");
     positions_beside_a_mask("tests/golden/var-relative");
     first_key_kept_so_far();
+    tags_of_any_width();
     budgets();
     window_is_a_mask();
     cache_positions(LLAMA);

@@ -297,3 +297,13 @@ def test_a_log_from_before_an_option_has_its_default(tmp_path: Path) -> None:
     other = dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, optimizer="sgd"))
     with pytest.raises(ValueError, match="training is"):
         protocol.read(other, 1, tmp_path)
+
+
+def test_every_log_of_the_baseline_counts_and_a_second_look_counts_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_until(count: int) -> None:
+        monkeypatch.setattr(protocol, "read", lambda recipe, seed: made(recipe, seed, 0.2, 0 if seed > count else
+                                                                        protocol.B_STEPS))
+
+    for count, first_look in ((3, 3), (4, 3), (5, 5)):
+        read_until(count)
+        assert [len(decide.logs_of(recipe)) for recipe in (BASE, RECIPE)] == [count, first_look]

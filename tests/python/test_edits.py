@@ -80,3 +80,11 @@ def test_a_mask_is_that_of_a_model_with_this_window() -> None:
     assert torch.equal(one["att"][0], plain["att"][0])
     assert torch.equal(one["att"][1, 0], plain["att"][1, 0])
     assert one["seen"][1, 1].tolist() == [1.0] + [2.0] * (T - 1)
+
+
+@pytest.mark.parametrize("policy", ["tova", "h2o", "vatp", "random"])
+def test_a_cache_keeps_its_first_keys_and_its_budget_whatever_recent_says(policy: str) -> None:
+    model, tokens = made(T, 1)
+    found = edited(model, tokens, [parse(f"evict:policy={policy},budget=5,first=2,recent=5")])
+    seen = found["att"][0, 0, -1] > 0
+    assert seen[:2].all() and seen[-3:].all() and seen.sum() == 5

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -442,3 +443,12 @@ def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_pa
     found = {name: str(out / Path(address).name) for name, address in expected.items()}
     same_recordings(found, expected)
     assert json.loads((out / "study.json").read_text())["block"] == block
+
+
+@pytest.mark.parametrize(("models", "workers", "tasks"), [(1, 1, 1), (3, 1, 3), (2, 2, 6), (7, 2, 21), (8, 2, 8)])
+def test_blocks_stay_together_for_one_worker_or_with_four_models_each(models: int, workers: int, tasks: int) -> None:
+    job = SimpleNamespace(models={str(i): None for i in range(models)}, blocks=3)
+    split = studies.tasks_of(job, workers)  # type: ignore[arg-type]
+    assert len(split) == tasks
+    assert sorted((task.name, b) for task in split for b in task.blocks) == sorted(
+        (name, b) for name in job.models for b in range(3))

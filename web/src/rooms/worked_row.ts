@@ -41,7 +41,7 @@ export interface Worked {
 const NAMED = 3;
 
 /** The number that the model's sigmoid adds to each score. */
-export function biasOf({ operation, architecture: { attention } }: Frame): number {
+function biasOf({ operation, architecture: { attention } }: Frame): number {
   const isOwn = operation.name === 'sigmoid' && attention.operation === 'sigmoid';
   const bias = Number(isOwn && attention.parameters?.bias);
   return Number.isFinite(bias) ? bias : 0;
@@ -162,7 +162,7 @@ function tableOf({ query, named, others, othersAdd, sum, output }: Worked, frame
   const weight = sumOf(others.map((one) => one.weight));
   const value = mean(others.map((one) => one.value));
   const bias = biasOf(frame);
-  return html`<table class="metrics">
+  return html`<table class="worked">
     <caption>
       ${frame.title}, head ${headName(frame.head ?? at, frame)}, row of ${quote(frame, query)}
     </caption>
