@@ -463,8 +463,8 @@ export function mean(values: ArrayLike<number>, from = 0): number {
 export function deviation(values: readonly number[]): number {
   const n = values.length;
   if (n < 2) return NaN;
-  const middle = mean(values);
-  return Math.sqrt(values.reduce((sum, x) => sum + (x - middle) ** 2, 0) / (n - 1));
+  const average = mean(values);
+  return Math.sqrt(values.reduce((sum, x) => sum + (x - average) ** 2, 0) / (n - 1));
 }
 
 /** Mean and standard deviation over the prompts. */
