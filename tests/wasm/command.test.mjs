@@ -360,7 +360,7 @@ test('a summary shows each metric as its shape allows', () => {
     'first             1.000',
     'one               1.500 (deviation 0.250)',
     'layers            1.000 - 2.000',
-    'heads             mean 37.50%, largest 75.00% (L1H1)',
+    'heads             mean 50.00%, largest 75.00% (L1H1)',
     'none              -',
   ];
   const shown = (more) => summary({ ...found, ...more }, describe).split('\n');
