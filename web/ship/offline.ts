@@ -12,10 +12,10 @@ const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards|plates)\/.*)$/;
 
 /**
  * Cached when first used: engines that train, multiply in eight bits or in relaxed floats, or do without SIMD; recordings;
- * the course's pictures; the table of production models.
+ * the course's pictures; the table of production models; the lab, whose engine is among them.
  */
 const ON_DEMAND =
-  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/([^/]*\.svg|remedies-[^/]*\.js))$/;
+  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/([^/]*\.svg|(remedies|lab|pair|trainer)-[^/]*\.(js|css)))$/;
 
 /** @param out the built page @param zoo the folder of its models, below `out`; only `first` of these are precached */
 export async function buildServiceWorker(

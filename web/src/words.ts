@@ -43,8 +43,8 @@ export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0
 export function choiceWords(change: number): string {
   if (!Number.isFinite(change)) return '';
   const times = Math.exp(change);
-  if (Math.abs(times - 1) < 0.005) return 'the model is as unsure of each next token as before';
-  return `the model is as unsure as with ${times.toFixed(times < 9.95 ? 2 : 0)} times as many choices for each token`;
+  if (Math.abs(times - 1) < 0.005) return 'as unsure of each next token as before';
+  return `as unsure as with ${times.toFixed(times < 9.95 ? 2 : 0)} times as many choices for each token`;
 }
 
 /** A loss before and after a change. @param whose loss, and on what text */

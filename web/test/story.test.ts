@@ -478,8 +478,8 @@ describe('the story', () => {
     };
     const { kept: before, deleted: after } = recorded.losses;
     expect(await costs(2, 2.3)).toEqual([
-      `${recorded.model}, on the text that this page opens with: from ${before.toFixed(2)} to ${after.toFixed(2)}, the model is as unsure as with ${Math.exp(after - before).toFixed(2)} times as many choices for each token.`,
-      'Softmax model, on your text: from 2.00 to 2.30, the model is as unsure as with 1.35 times as many choices for each token.',
+      `${recorded.model}, on the text that this page opens with: from ${before.toFixed(2)} to ${after.toFixed(2)}, as unsure as with ${Math.exp(after - before).toFixed(2)} times as many choices for each token.`,
+      'Softmax model, on your text: from 2.00 to 2.30, as unsure as with 1.35 times as many choices for each token.',
     ]);
     const own = async (...losses: number[]) => (await costs(...losses))[1];
     expect(await own(2, 1.9)).toMatch(/from 2\.00 to 1\.90, .* as with 0\.90 times/);

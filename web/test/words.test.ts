@@ -28,10 +28,10 @@ const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
 describe('the size of a change of the loss', () => {
   it('is given as the number of tokens that the model chooses among', () => {
     expect([0.297, -0.1, Math.LN10, 0.004, NaN].map(choiceWords)).toEqual([
-      'the model is as unsure as with 1.35 times as many choices for each token',
-      'the model is as unsure as with 0.90 times as many choices for each token',
-      'the model is as unsure as with 10 times as many choices for each token',
-      'the model is as unsure of each next token as before',
+      'as unsure as with 1.35 times as many choices for each token',
+      'as unsure as with 0.90 times as many choices for each token',
+      'as unsure as with 10 times as many choices for each token',
+      'as unsure of each next token as before',
       '',
     ]);
   });
