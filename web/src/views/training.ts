@@ -234,7 +234,7 @@ export const training: View = {
     const kinds = part(root, '');
     const chart = part(root, 'chart');
     const words = part(root, 'caption lines', 'p');
-    // Under the room's answer, only the curves of the chosen models are open: all else is folded.
+    // Under the room's answer only the curves of the chosen models are visible; a folded section has the others.
     const section = part(root, 'more', 'details') as HTMLDetailsElement;
     part(section, '', 'summary').textContent = 'Other quantities, models and seeds';
     section.addEventListener('toggle', () => redraw());
