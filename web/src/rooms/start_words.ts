@@ -1,4 +1,4 @@
-/** What the first screen and the story below it both say of frames. */
+/** Sentences about frames that the first screen and the story below it share. */
 import { stepOf } from '../ask/steps';
 import { seedsOf } from '../ask/zoo';
 import type { Claim, Kind } from '../claims';
