@@ -53,7 +53,7 @@ export const costWords = (whose: string, before: number, after: number): string 
     ? `${whose}: from ${before.toFixed(2)} to ${after.toFixed(2)}, ${choiceWords(after - before)}.`
     : '';
 
-/** What the rows of a head sum to, said beside its map. */
+/** Formats the smallest and the largest sum of a head's rows. */
 export function rowsWords({ sums: [least, most], isAbout }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
   if (low === '–') return '';

@@ -96,14 +96,12 @@ describe('the first sentence', () => {
     expect(text('.twin-0')).toBe(
       'Softmax model Head L1H0 gives <s> 90% of its attention, 9 times an even share.',
     );
-    expect(text('.twin-1')).toBe(
-      'Sigmoid model each row sums to 100% Head L1H0 gives <s> a mean weight of 90%.',
-    );
+    expect(text('.twin-1')).toBe('Sigmoid model Head L1H0 gives <s> a mean weight of 90%.');
     expect(text('.facts p')).toBe(
-      'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100%. The mean over all 4 heads is 42%.',
+      'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Each row sums to 100%. The mean over all 4 heads is 42%.',
     );
     expect(root.querySelectorAll('.facts p')[1]!.textContent!.replace(/\s+/g, ' ')).toBe(
-      'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Its rows sum to 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average.',
+      'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Each row sums to 100%, 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average.',
     );
     expect(root.querySelectorAll('.start-tabs button')).toHaveLength(2);
     expect(root.classList).not.toContain('coming');
@@ -121,7 +119,7 @@ describe('the first sentence', () => {
       /^Almost .* Softmax makes each row sum to 100%, so attention must go somewhere, and all tokens see the first; in a sigmoid model trained alike, it need not\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model rows sum to 3-71% No head gives <s> more than 2% on average. Shown: L1H0, the highest.',
+      'Sigmoid model No head gives <s> more than 2% on average. Shown: L1H0, the highest.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });

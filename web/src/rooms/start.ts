@@ -119,11 +119,11 @@ function moreWords(frame: Frame, claim: Claim): string {
   const average = percent(meanAlpha(frame), 0);
   const more = frame.operation.normalises
     ? `. The mean over all ${L * H} heads is ${average}`
-    : ` on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${average} on average`;
+    : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${average} on average`;
   return (
     `${capital(nameOf(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isMost ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
-    `Its rows sum to ${sumWords(claim.rowSum)}${more}.`
+    `${capital(rowsWords(claim))}${more}.`
   );
 }
 
@@ -316,7 +316,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       all.map(({ frame, subject }, i) => {
         const claim = frame && claims[frames.findIndex((one) => one.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capital(nameOf(frame))}</strong> ${frame.operation.normalises ? nothing : html`<small>${rowsWords(claim!)}</small>`} <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capital(nameOf(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,
