@@ -159,7 +159,7 @@ def runs_b() -> dict[str, tuple[Recipe, decide.Logs]]:
 
 @cache
 def runs_a() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """The same for protocol A; logs that do not reach step TOO_EARLY do not count."""
+    """The recipes and logs of protocol A, without logs that end before step TOO_EARLY."""
     return {recipe.id.removeprefix(protocol.LONG): (recipe, {
         seed: log for seed, log in factors.logs_of(recipe).items()
         if protocol.is_done(log, protocol.TOO_EARLY)}) for recipe in protocol.runs().values()}

@@ -34,8 +34,8 @@ const settle = async (page) => {
 };
 
 /**
- * Tasks of the page's main thread, in milliseconds of processor time: what else the machine does is not
- * counted. `each`: all of them, by act; `longest`: the longest of them; `workers`: those of its workers, by act.
+ * Measures the tasks of the page's main thread in milliseconds of processor time, which other processes do not affect.
+ * `each`: all tasks, by act; `longest`: the longest task; `workers`: the tasks of its workers, by act.
  */
 async function costOf({ page }, count, act) {
   await settle(page);

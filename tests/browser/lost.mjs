@@ -75,7 +75,7 @@ export const losing = {
 
   async 'where there are no locks, a worker that no longer answers counts as ended'(stage) {
     const { page } = await openHubPage(stage);
-    // Plain http on a name is no secure context, as a server in a class room is none.
+    // Browsers treat plain http on a host name as insecure, as with a server in a class room.
     page.origin = page.origin.replace('127.0.0.1', 'insecure.test');
     await page.clock.install();
     await visit(page);

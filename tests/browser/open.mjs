@@ -7,7 +7,7 @@ import { openHub } from '../hub/server.mjs';
 import { ggufOfZoo } from './gguf.mjs';
 import {
   ask,
-  openDoor,
+  openSection,
   openFiles,
   pictures,
   root,
@@ -469,7 +469,7 @@ export const open = {
     assert.match(await text(page, '[data-view="next"] .stamp'), /twin\.F16\.gguf/);
     // This file does not state that its tokenizer adds the start token, so none is added.
     assert.match(await text(page, '.starts'), /no start token: add /);
-    await openDoor(page, 'settings');
+    await openSection(page, 'settings');
     await page.locator('.starts').click();
     await settled(page);
     assert.deepEqual(await page.locator('.chip').allTextContents(), words);
@@ -536,7 +536,7 @@ export const open = {
 
   async 'another special token may come first, and the tokenizer’s own are shown'(stage) {
     const { page } = await openPage(stage);
-    await openDoor(page, 'settings');
+    await openSection(page, 'settings');
     const field = page.getByLabel('first token', { exact: true });
     const names = (await field.locator('option').allTextContents()).map((name) => name.trim());
     assert.ok(

@@ -7,7 +7,7 @@ import {
   ask,
   everyTab,
   inAllSizes,
-  openDoor,
+  openSection,
   pictures,
   root,
   settled,
@@ -301,7 +301,7 @@ export const recording = {
     await choose(page, 'evil.safetensors', bytes);
     await hidden(page);
     await page.waitForFunction(() => document.querySelectorAll('.chip').length === 24);
-    await openDoor(page, 'settings');
+    await openSection(page, 'settings');
     for (const summary of await page.locator('.about summary').all()) await summary.click();
     assert.equal(await page.locator('.chip img, .about img, h1 img, .subject-list img').count(), 0);
     assert.match(await page.locator('.chip').first().textContent(), /<img/);

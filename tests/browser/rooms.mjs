@@ -10,7 +10,7 @@ import {
   chips,
   everyTab,
   inAllSizes,
-  openDoor,
+  openSection,
   pageRoot,
   pictures,
   root,
@@ -104,21 +104,21 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax makes each row sum to 100%, so attention must go somewhere; in a sigmoid model trained alike, it need not\.$/,
+      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax makes each row sum to 100%, so attention must go somewhere, and all tokens see the first; in a sigmoid model trained alike, it need not\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((said) =>
       said.replace(/\s+/g, ' ').trim(),
     );
     assert.match(
       sides[0],
-      /^Softmax model Head L1H3 gives <s> about 9\d% of its attention; an even spread would give 15%\.$/,
+      /^Softmax model Head L1H3 gives <s> about 9\d% of its attention, 6 times an even share\.$/,
     );
     assert.match(
       sides[1],
       /^Sigmoid model rows sum to about \d-1\d\d% No head gives <s> more than about 2% on average\. Shown: L4H0, the highest\.$/,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
-    assert.equal(sink, '◀ almost every token attends here');
+    assert.equal(sink, '◀ attention sink');
     assert.equal(none, 'no strong column');
     // Both maps respond: the sigmoid head is the one that gives most by weight, not by share.
     for (const nth of [1, 2])
@@ -313,7 +313,7 @@ const start = {
     for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
     assert.match(await note.textContent(), /^The number of tokens that were run/);
     await page.keyboard.press('Escape');
-    await openDoor(page, 'settings');
+    await openSection(page, 'settings');
     await page.locator('.question-controls .field .term', { hasText: /^T$/ }).click();
     assert.match(await note.textContent(), /^The number of tokens that were run/);
     await page.keyboard.press('Escape');
@@ -336,7 +336,7 @@ const start = {
 
   async 'a word that is pointed at shows in the map and among the tokens'(stage) {
     const page = await stage.open('room=explore');
-    await openDoor(page, 'tokens');
+    await openSection(page, 'tokens');
     await page.locator('.chip', { hasText: 'door' }).hover();
     assert.ok((await page.locator('.mark.lit:visible').count()) > 0);
     const look = await page
@@ -421,7 +421,7 @@ const reading = {
       assert.match(await finding(first), /first one: <s>, a marker that begins every text/, words);
       assert.match(
         await text(first, '.twin-0'),
-        /gives <s> about \d+% of its attention;\s+an\s+even spread would give \d\d%\./s,
+        /gives <s> about \d+% of its attention, \S+( times)? an even share\./s,
         words,
       );
       assert.equal(await first.locator('.remark:visible').count(), 2, words);
@@ -645,7 +645,7 @@ const reading = {
       await text(page, '[data-view="attention"] .readout'),
       /query 2 “old” → key 1 “The”: 0\.\d{4}/,
     );
-    await openDoor(page, 'tokens');
+    await openSection(page, 'tokens');
     assert.equal(await page.locator('.chip[tabindex="0"]').count(), 1);
     await page.locator('.chip[tabindex="0"]').focus();
     await page.keyboard.press('ArrowRight');
@@ -662,7 +662,7 @@ const reading = {
     const badge = () => page.locator('.stage > .main .stamp').textContent();
     const changed = page.locator('.view-change');
     assert.equal(await changed.isVisible(), false);
-    // One act is in view, on the first token; the others are behind a door.
+    // One act is in view, on the first token; the others are in a closed section.
     assert.deepEqual(
       await page
         .locator('.hand .move')
@@ -865,7 +865,7 @@ const reading = {
     await engine.close();
     assert.match(await text(page, '.view-reach .caption'), /Replacing token 5, “at”, by “\.”/);
     assert.deepEqual(page.troubles, []);
-    // An embed with the reader's text, two models, and one without a next token.
+    // An embed shows two models, one of which predicts no next token.
     const embed = await stage.open('view=effects&shown=softmax,diffusion', { file: 'embed.html' });
     await embed.waitForSelector('.view-effects .heatmap');
     assert.match(await text(embed, 'body'), /heads are dormant.*does not apply to/s);
@@ -875,7 +875,7 @@ const reading = {
 
   async 'random and repeated tokens, the first token, and how many'(stage) {
     const page = await stage.open('room=explore&T=16');
-    await openDoor(page, 'settings');
+    await openSection(page, 'settings');
     const kind = page.getByLabel('prompts from');
     await kind.selectOption('repeat');
     await settled(page);
@@ -896,7 +896,7 @@ const reading = {
   async 'generation adds tokens that the views follow, and can be stopped'(stage) {
     const page = await stage.open('room=explore');
     const before = (await chips(page)).length;
-    for (const door of ['tokens', 'settings']) await openDoor(page, door);
+    for (const name of ['tokens', 'settings']) await openSection(page, name);
     await page.locator('summary', { hasText: 'Generate text' }).click();
     // The page answers the first token's chip: a request from here could come too late, after sixteen runs.
     await page.evaluate(() => {
@@ -1311,14 +1311,14 @@ const training = {
       ),
     );
     const about = await stage.open('room=explore&shown=short');
-    await openDoor(about, 'settings');
+    await openSection(about, 'settings');
     await about.locator('details.about summary').click();
     const card = about.locator('.about table.seeds');
     await card.first().waitFor();
     assert.equal(await card.count(), 1, 'no long runs of it');
     assert.match(await card.textContent(), /2,000 steps, as shown: 3 seeds.*2\.1 to 45\.\d/s);
     const lone = await stage.open('room=explore&shown=window');
-    await openDoor(lone, 'settings');
+    await openSection(lone, 'settings');
     await lone.locator('details.about summary').click();
     await lone.getByText('one seed (1): how far another would differ is not known').waitFor();
     assert.match(await lone.textContent('.about'), /Sink₁\s+0% \(seed 1, the only one\)/);
@@ -1326,7 +1326,7 @@ const training = {
 
   async 'a number that is half typed stays while the page is redrawn'(stage) {
     const page = await stage.open('room=explore');
-    await openDoor(page, 'settings');
+    await openSection(page, 'settings');
     const field = page.getByLabel('T ≤');
     await field.fill('20');
     await page.evaluate(() => (location.hash = `${location.hash}&view=norms`));

@@ -172,10 +172,11 @@ export async function saveFrom(page, menu, kind) {
   return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
 }
 
-/** Opens a door of the bar over the pictures: its tokens, or all settings. */
-export async function openDoor(page, name) {
-  const door = page.locator(`.ask-bar > .${name}`);
-  if (!(await door.evaluate((one) => one.open))) await door.locator('summary').first().click();
+/** Opens a section of the bar over the pictures: its tokens, or all settings. */
+export async function openSection(page, name) {
+  const section = page.locator(`.ask-bar > .${name}`);
+  if (!(await section.evaluate((one) => one.open)))
+    await section.locator('summary').first().click();
 }
 
 /** Opens a tab of one of Explore's questions. */

@@ -1,7 +1,7 @@
 /** Broken files and unusual texts: a message that names the place, and the last good frame. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { chips, openDoor, openFiles, root, settled, text } from './stage.mjs';
+import { chips, openSection, openFiles, root, settled, text } from './stage.mjs';
 
 const finding = (page) => text(page, '[data-finding]');
 const explore = (stage, options) => stage.open('room=explore', options);
@@ -169,7 +169,7 @@ export const trouble = {
     const page = await explore(stage);
     await page.fill('textarea', 'word '.repeat(500));
     await settled(page);
-    await openDoor(page, 'tokens');
+    await openSection(page, 'tokens');
     await page.waitForSelector('.cut');
     assert.match(await text(page, '.cut'), /more not run/);
     const began = Date.now();

@@ -5,11 +5,11 @@
 //     node tests/mutate/fresh.mjs --kinds all --count 60 wasm web models
 //     node tests/mutate/fresh.mjs --kinds key,release --list wasm
 //
-// --kinds draws what tests of numbers do not notice, as kinds.mjs lists it; the kinds take turns. --in PART takes only
+// --kinds draws edits that tests of numbers miss, as kinds.mjs lists them; the kinds take turns. --in PART takes only
 // files whose path holds that part. --list prints the edits and runs nothing.
 //
-// The tests must pass without an edit; with --checked they have just done so. With --near an edit meets its nearest tests
-// alone, on a busy machine: those that live are then to meet the others.
+// The tests must pass without an edit; --checked skips that run. --near runs only the nearest tests of an edit, for a
+// busy machine; a later run should give surviving edits to the other tests.
 //
 // An edit meets the unit tests of its room (rooms.mjs), the nearest first; only one that lives meets all of them. The
 // share that lives is printed; one that lives is no failure, for an edit may change nothing that anybody could notice.

@@ -10,7 +10,7 @@ import { runCommand } from '../../wasm/command/command.ts';
 import { speedWords } from '../../wasm/command/measure.ts';
 import { specialOf, textsOf } from '../../wasm/command/open.ts';
 import { figure, summary } from '../../wasm/command/summary.ts';
-import { count, idsOf, number, thresholdsOf, whole } from '../../wasm/command/values.ts';
+import { count, idsOf, number, thresholdsOf, positiveInteger } from '../../wasm/command/values.ts';
 import { searchOpened } from '../../wasm/command/suffix.ts';
 import { makeTasks } from '../../wasm/command/tasks.ts';
 import { codeOf, listOf, readText } from '../../wasm/command/text_file.ts';
@@ -234,8 +234,8 @@ test('training can be interrupted at any time, and uses the requested kernels', 
 
 test('numbers of options are accepted up to their bounds', () => {
   for (const [read, text, value] of [
-    [whole, '1', 1],
-    [whole, '999999999', 999999999],
+    [positiveInteger, '1', 1],
+    [positiveInteger, '999999999', 999999999],
     [count, '0', 0],
     [count, '999999999', 999999999],
     [(text) => number(text, 0.5, 2, '--x'), '0.5', 0.5],
@@ -246,8 +246,8 @@ test('numbers of options are accepted up to their bounds', () => {
     assert.deepEqual(read(text, '--x'), value);
   const range = 'expected a number from 0.5 to 2';
   for (const [read, text, sentence] of [
-    [whole, '0', '--x: expected a whole number above 0, got "0"'],
-    [whole, '1234567890', '--x: expected a whole number above 0, got "1234567890"'],
+    [positiveInteger, '0', '--x: expected a whole number above 0, got "0"'],
+    [positiveInteger, '1234567890', '--x: expected a whole number above 0, got "1234567890"'],
     [count, '', '--x: expected a whole number, got ""'],
     [count, '1234567890', '--x: expected a whole number, got "1234567890"'],
     [(text) => number(text, 0.5, 2, '--x'), ' ', `--x: ${range}, got " "`],
@@ -360,7 +360,7 @@ test('a summary shows each metric as its shape allows', () => {
     'first             1.000',
     'one               1.500 (deviation 0.250)',
     'layers            1.000 - 2.000',
-    'heads             mean 37.50%, largest 75.00% (L1H1)',
+    'heads             mean 50.00%, largest 75.00% (L1H1)',
     'none              -',
   ];
   const shown = (more) => summary({ ...found, ...more }, describe).split('\n');

@@ -20,6 +20,7 @@ test('all known conditions are read, and unknown ones are dropped', () => {
     revision: 'main',
     sha256: 'ab',
     family: 'llama',
+    U: 6,
     blocks: 5,
     layers: [1, 3],
     F: 8,
@@ -77,7 +78,7 @@ test('missing and null conditions have their defaults', () => {
     first: { id: null, position: null },
   });
   assert.deepEqual(first, { token: null, id: null, position: 0 });
-  assert.deepEqual([model.F, model.E], [0, 0]);
+  assert.deepEqual([model.U, model.F, model.E], [4, 0, 0]);
   // By default every layer has attention.
   assert.deepEqual([model.blocks, model.layers], [2, [0, 1]]);
   assert.deepEqual([tokens, eps, edits, versions], [[], [], [], {}]);

@@ -259,7 +259,7 @@ test('the rate is smoothed, and the remaining time follows from it', () => {
   }
   const even = measure(100, 1000);
   assert.ok(Math.abs(even.rate - 100) < 1e-9 && Math.abs(even.remaining - 9) < 1e-9);
-  // A burst of ten times the rate moves it by a part only.
+  // A burst at ten times the rate moves the rate only partly.
   time += 100;
   const { rate } = measure(200, 1000);
   assert.ok(rate > 100 && rate < 200, `${rate}`);

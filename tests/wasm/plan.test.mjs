@@ -49,7 +49,7 @@ test('of several kinds of weights safetensors comes first, whole before its shar
     'b.safetensors',
     'model.safetensors',
   ];
-  // Each time without the last one.
+  // Each round removes the file that the last one chose.
   for (const [length, format, names] of [
     [9, 'safetensors', ['model.safetensors']],
     [8, 'safetensors', ['b.safetensors', 'a.safetensors']],

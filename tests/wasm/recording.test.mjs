@@ -378,7 +378,7 @@ test('two recordings are compared tensor by tensor, with sizes and undefined num
     );
     const [worst] = (await compareRecordings(x, y)).differences;
     assert.deepEqual([worst.count, worst.of, worst.a, worst.b], [2, 4, 0.5, NaN]);
-    // Sizes, and a tensor of another shape, which is compared no further; each side's own names.
+    // Differing sizes and names are listed, and a tensor of another shape is not compared number by number.
     const longer = await open(
       recordMaps([
         { att: { shape: [1, 1, 3, 3], data: [1, 0, 0, 0.5, 0.5, 0, 0.5, 0.25, 0.25] } },

@@ -17,7 +17,7 @@ const describe = {
 };
 const sizes = {
   ...{ family: 'llama', L: 2, blocks: 5, layers: [1, 3], H: 1, G: 1 },
-  ...{ K: 4, D: 8, V: 9, F: 16, E: 0 },
+  ...{ K: 4, U: 4, D: 8, V: 9, F: 16, E: 0 },
 };
 const mask = { kind: 'causal' };
 const conditionsOf = ({

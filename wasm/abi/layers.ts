@@ -1,5 +1,5 @@
 import type { Architecture } from './types.ts';
 
-/** The model's number of layer i of those with attention. */
+/** Returns the model's own number of attention layer i. */
 export const layerNumber = ({ layers }: Pick<Architecture, 'layers'>, i: number) =>
   layers?.[i] ?? i;

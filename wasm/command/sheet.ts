@@ -22,8 +22,8 @@ const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
  */
 function field(value: Cells[number]) {
   if (typeof value !== 'string') return value === null || value === undefined ? '' : String(value);
-  const safe = FORMULA.test(value) ? `'${value}` : value;
-  return /[",;#\n\r']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  const escaped = FORMULA.test(value) ? `'${value}` : value;
+  return /[",;#\n\r']/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
 }
 
 /**

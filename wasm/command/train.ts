@@ -156,13 +156,13 @@ async function heldOf(
   expect(/^[1-9]\d{0,5}$/.test(held), '--held', 'a whole number above 0', held);
   const tokenizer = openTokenizer(reads.tokenizer, reads.tokenizerConfig);
   const text = await readText(file, '--held-file');
-  const front = Number(first) < 0 ? [] : [Number(first)];
+  const prefix = Number(first) < 0 ? [] : [Number(first)];
   const cut = await cutText(tokenizer, listOf(file, text) ?? text, {
-    tokens: Number(length) - front.length,
+    tokens: Number(length) - prefix.length,
     sequences: Number(held),
     special: 'none',
   });
-  return cut.map((ids) => [...front, ...ids]);
+  return cut.map((ids) => [...prefix, ...ids]);
 }
 
 function typed(text: string) {

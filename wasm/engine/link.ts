@@ -7,7 +7,7 @@ import type { Backend, Report } from './backend.ts';
 import type { Job } from './job.ts';
 import type { Shared } from './thread_pool.ts';
 import type { Options } from './types.ts';
-import type { Door } from './worker.ts';
+import type { Starter } from './worker.ts';
 
 /** A backend, in this thread or reached by messages. */
 export type BackendApi = { [Method in keyof Backend]: Backend[Method] };
@@ -141,9 +141,12 @@ export class Link {
       this.#end = worker.terminate;
       const failure: Promise<never> = worker.ended.then((text) => Promise.reject(lostError(text)));
       const calls = callThrough(worker.port, this.#report);
-      const door = calls as unknown as Door;
+      const starter = calls as unknown as Starter;
       const lock = `sinkscope-${generation}-${Math.random()}`;
-      const starting = Promise.all([door.holdLock(lock), door.start(this.#address, this.#shared)]);
+      const starting = Promise.all([
+        starter.holdLock(lock),
+        starter.start(this.#address, this.#shared),
+      ]);
       const [isHeld] = await Promise.race([starting, failure]);
       const backend = calls as unknown as BackendApi;
       failure.catch((error) => this.#lose(generation, error));

@@ -5,13 +5,13 @@ import { answer } from './messages.ts';
 import type { Backend } from './backend.ts';
 import type { Shared } from './thread_pool.ts';
 
-export type Door = typeof door;
+export type Starter = typeof starter;
 
 let backend: Backend | undefined;
 const port = workerPort();
 
 /** Answers until there is a backend. */
-const door = {
+const starter = {
   holdLock: holdLivenessLock,
 
   /** @param address of the binary */
@@ -20,4 +20,4 @@ const door = {
   },
 };
 
-answer(port, () => backend ?? door);
+answer(port, () => backend ?? starter);

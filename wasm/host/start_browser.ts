@@ -10,7 +10,7 @@ export function startWorker() {
   const worker = reaching(
     () => new Worker(new URL('../engine/worker.ts', import.meta.url), { type: 'module' }),
   );
-  const over = new AbortController();
+  const controller = new AbortController();
   let end: (why: string) => void = () => {};
   const ended: Promise<string> = new Promise((resolve) => (end = resolve));
   worker.addEventListener('error', ({ message }) => end(message || 'it could not be started'));
@@ -20,11 +20,11 @@ export function startWorker() {
     ended,
     /** Waits for the liveness lock that the worker holds: the browser frees it when the worker ends. */
     watch(lock: string) {
-      const { signal } = over;
+      const { signal } = controller;
       navigator.locks.request(lock, { signal }, () => end('without a word')).catch(() => {});
     },
     terminate() {
-      over.abort();
+      controller.abort();
       worker.terminate();
     },
   };

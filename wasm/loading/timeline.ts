@@ -185,7 +185,7 @@ class Timeline implements TimelineShape {
     const isInflated = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
     if (isInflated) return bytes;
     if (bytes.length !== packed.bytes)
-      throw damaged(place, `expected ${packed.bytes} bytes, found ${bytes.length}`);
+      throw damageError(place, `expected ${packed.bytes} bytes, found ${bytes.length}`);
     await checkHash(bytes, packed.sha256, place);
     return gunzip(bytes, this.#index.bytes, place);
   }
@@ -200,7 +200,7 @@ function placeOf({ pathname }: URL) {
   return pathname.split('/').filter(Boolean).slice(-2).join('/');
 }
 
-function damaged(where: string, text: string) {
+function damageError(where: string, text: string) {
   return new SinkscopeError('bad_file', where, text);
 }
 
@@ -265,17 +265,17 @@ async function gunzip(bytes: Uint8Array, length: number, where: string) {
   const reader = source.pipeThrough(new DecompressionStream('gzip')).getReader();
   for (;;) {
     const { done: isEnd, value } = await reader.read().catch((error) => {
-      throw damaged(where, `expected a gzip file: ${String(error)}`);
+      throw damageError(where, `expected a gzip file: ${String(error)}`);
     });
     if (isEnd) break;
     if (count + value.length > length) {
       void reader.cancel().catch(() => {});
-      throw damaged(where, `expected ${length} bytes in it, found more`);
+      throw damageError(where, `expected ${length} bytes in it, found more`);
     }
     out.set(value, count);
     count += value.length;
   }
-  if (count < length) throw damaged(where, `expected ${length} bytes in it, found ${count}`);
+  if (count < length) throw damageError(where, `expected ${length} bytes in it, found ${count}`);
   return out;
 }
 
@@ -288,7 +288,7 @@ async function checkHash(bytes: Uint8Array, expected: string, where: string) {
   if (!globalThis.crypto?.subtle) return;
   const hash = await crypto.subtle.digest('SHA-256', bytes as BufferSource);
   const digest = Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');
-  if (digest !== expected) throw damaged(where, `expected sha256 ${expected}, found ${digest}`);
+  if (digest !== expected) throw damageError(where, `expected sha256 ${expected}, found ${digest}`);
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: Float32Array) {

@@ -76,8 +76,8 @@ function readCheckpoint(one: Reader, matrices: number, isFirst: boolean): Packed
   const from_previous = one.array('from_previous').map((value) => value === true);
   for (const [name, entries] of Object.entries({ scale, from_previous }))
     one.expect(entries.length === matrices, name, `${matrices} entries`, entries.length);
-  const refers = isFirst && from_previous.includes(true);
-  one.expect(!refers, 'from_previous', 'false in the first checkpoint', 'true');
+  const refersBack = isFirst && from_previous.includes(true);
+  one.expect(!refersBack, 'from_previous', 'false in the first checkpoint', 'true');
   const sha256 = /^[0-9a-f]{64}$/;
   return {
     step: one.step(),

@@ -8,7 +8,7 @@ type Json = Record<string, unknown>;
 /** Version of the format that this build writes and reads. */
 export const VERSION = '1';
 
-function bad(key: string, expected: string) {
+function conditionError(key: string, expected: string) {
   return new SinkscopeError('bad_config', key, `recording: expected ${expected}`);
 }
 
@@ -17,13 +17,13 @@ const isObject = (x: unknown) => typeof x === 'object' && x !== null && !Array.i
 /** @returns empty if the key is absent */
 function object(json: Json, key: string): Json {
   const value = json[key] ?? {};
-  if (!isObject(value)) throw bad(key, 'an object');
+  if (!isObject(value)) throw conditionError(key, 'an object');
   return value as Json;
 }
 
 function text(json: Json, key: string) {
   const value = json[key] ?? null;
-  if (value !== null && typeof value !== 'string') throw bad(key, 'a text');
+  if (value !== null && typeof value !== 'string') throw conditionError(key, 'a text');
   return value;
 }
 
@@ -35,7 +35,7 @@ function integer<Standard extends number | null = never>(
 ): number | Standard {
   const value = json[key] ?? standard;
   if (value === null && standard === null) return standard;
-  if (!Number.isInteger(value)) throw bad(key, 'a whole number');
+  if (!Number.isInteger(value)) throw conditionError(key, 'a whole number');
   return value as number;
 }
 
@@ -46,7 +46,7 @@ function list<T>(
   expected: string,
 ): T[] {
   const value = json[key] ?? [];
-  if (!Array.isArray(value) || !value.every(fits)) throw bad(key, expected);
+  if (!Array.isArray(value) || !value.every(fits)) throw conditionError(key, expected);
   return value;
 }
 

@@ -44,12 +44,12 @@ export async function* spread<Item, Result>(
       const replica = idle.shift();
       if (!replica) return;
       const result = start(replica, started);
-      const free = () => {
+      const release = () => {
         idle.push(replica);
         begin();
       };
       pending.push(result);
-      result.then(free, free);
+      result.then(release, release);
     }
   };
   const abortion = untilAborted(signal);

@@ -301,7 +301,7 @@ function mean(values: readonly number[]) {
 /** Returns the mean over prompts and its standard error, which is null for one prompt. */
 export function meanOf(values: readonly number[]): TaskMean {
   const n = values.length;
-  const middle = mean(values);
-  const squares = values.reduce((sum, x) => sum + (x - middle) ** 2, 0);
-  return { mean: middle, error: n > 1 ? Math.sqrt(squares / (n - 1) / n) : null };
+  const average = mean(values);
+  const squares = values.reduce((sum, x) => sum + (x - average) ** 2, 0);
+  return { mean: average, error: n > 1 ? Math.sqrt(squares / (n - 1) / n) : null };
 }

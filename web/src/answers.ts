@@ -55,11 +55,11 @@ function write(frame: Frame, at: Head): string {
     number,
   ];
   if (!Number.isFinite(gets) || !Number.isFinite(writes)) return '';
-  const much = gets > 0.5 ? 'Most' : gets > frame.eps ? 'Much' : 'Little';
+  const amount = gets > 0.5 ? 'Most' : gets > frame.eps ? 'Much' : 'Little';
   const part = writes > 0.5 ? 'most' : writes > 0.25 ? 'some' : 'little';
   // The two differ only where a key is a sink.
   const link = gets > frame.eps === writes > 0.25 ? 'and' : 'and yet';
-  return `${much} of the attention goes to the first token, ${link} ${part} of what the head writes comes from it.`;
+  return `${amount} of the attention goes to the first token, ${link} ${part} of what the head writes comes from it.`;
 }
 
 /** A change of the loss below this, in nats per token, is small. */
@@ -145,8 +145,8 @@ function guess({ next: [first] }: Frame): string {
 function predicted(frame: Frame): string {
   const losses = Array.from(frame.tensors.loss_at?.data ?? []).filter(Number.isFinite);
   if (losses.length < 8) return '';
-  const middle = losses.length >> 1;
-  const fall = mean(losses.slice(0, middle)) - mean(losses.slice(middle));
+  const halfLength = losses.length >> 1;
+  const fall = mean(losses.slice(0, halfLength)) - mean(losses.slice(halfLength));
   if (Math.abs(fall) < 0.1) return 'The second half is predicted about as well as the first.';
   return `The second half is predicted ${fall > 0 ? 'better' : 'worse'} than the first.`;
 }

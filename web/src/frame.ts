@@ -449,7 +449,7 @@ export function groupOf(
   return Math.floor(head / (H / (sizes?.[layer]?.G ?? G)));
 }
 
-/** The numbers of a quantity of key/value heads; NaN stands for one that a layer lacks. */
+/** The numbers of a quantity of key/value heads; NaN marks a head that a layer lacks. */
 export const present = (values: ArrayLike<number>): number[] =>
   Array.from(values).filter((value) => !Number.isNaN(value));
 
@@ -463,8 +463,8 @@ export function mean(values: ArrayLike<number>, from = 0): number {
 export function deviation(values: readonly number[]): number {
   const n = values.length;
   if (n < 2) return NaN;
-  const middle = mean(values);
-  return Math.sqrt(values.reduce((sum, x) => sum + (x - middle) ** 2, 0) / (n - 1));
+  const average = mean(values);
+  return Math.sqrt(values.reduce((sum, x) => sum + (x - average) ** 2, 0) / (n - 1));
 }
 
 /** Mean and standard deviation over the prompts. */

@@ -113,7 +113,7 @@ const context: Context = {
 let picker: Picker | undefined;
 let dialog: Promise<{ draw(): void }> | undefined;
 
-function hurry({ cards, preview }: Zoo): void {
+function prefetch({ cards, preview }: Zoo): void {
   const { room, shown } = state.peek();
   const [first] = shown;
   if (room === defaults.room && cards.some((card) => card.id === first && card.preview))
@@ -124,7 +124,7 @@ async function start(): Promise<void> {
   try {
     const zooLoading = openZoo();
     // The first screen's weights are fetched while the engine starts.
-    zooLoading.then(hurry, () => {});
+    zooLoading.then(prefetch, () => {});
     // Threads need a cross-origin isolated page; a model of the zoo is too small to need threads.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
     const onLost = (error: Error) => notify(sentence(error));

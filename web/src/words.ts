@@ -393,8 +393,9 @@ function sideBySide(frames: readonly Frame[]): string {
 export function comparison(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
   const verdicts = frames.map((frame) => ({ frame, verdict: judged(frame) }));
-  const short = verdicts.find(({ verdict }) => !verdict.conclusive);
-  if (short) return shortWords(short.verdict, short.frame.T, short.frame.eps);
+  const inconclusive = verdicts.find(({ verdict }) => !verdict.conclusive);
+  if (inconclusive)
+    return shortWords(inconclusive.verdict, inconclusive.frame.T, inconclusive.frame.eps);
   const isRecorded = frames.some(({ recording }) => recording);
   if (isRecorded && new Set(frames.map(readIn)).size > 1) return sideBySide(frames);
   const lacking = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));

@@ -177,7 +177,7 @@ describe('secondary sinks', () => {
     expect(secondary.says(frame(few), at)).toMatch(
       /^No secondary sink: after the first, token 2 “a” receives most, at most 5.0 times/,
     );
-    // Exactly five times is none, too; more is one.
+    // A key with exactly five times uniform attention is no sink; one with more is.
     const exact = (most: number) => {
       const plain = frame(alphas.map((x) => Math.min(x, most)));
       const alpha_uniform = tensor([T], new Float32Array(T).fill(0.125));

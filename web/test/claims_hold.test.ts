@@ -3,6 +3,7 @@
  * The page's claims agree with its pictures: on forty texts and five kinds of subjects, the test reads claims and
  * numbers from the sentences of rooms and views and compares them with the cells of the pictures.
  */
+import { render, type TemplateResult } from 'lit';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { labConfig, labTokenizer, openTokenizer } from 'sinkscope';
 import { selectedHead, type Frame, type Head } from '../src/frame';
@@ -10,7 +11,7 @@ import { isRead } from '../src/page/view';
 import { build as compare } from '../src/rooms/compare';
 import { build as explore } from '../src/rooms/explore';
 import { build as figure } from '../src/rooms/figure';
-import { lead } from '../src/rooms/start';
+import { lead, sideWords } from '../src/rooms/start';
 import { row } from '../src/rooms/worked_row';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as training } from '../src/rooms/training';
@@ -191,6 +192,13 @@ const CLAIMS: Readonly<
     ({ shown }) => shown.strong >= 0.75 * shown.rows,
   ],
   'many tokens': [/Many tokens attend/g, ({ shown }) => shown.strong >= 0.4 * shown.rows],
+  'a multiple of an even share': [
+    /gives \S+ (?:about )?[\d.]+% of its attention,\s+(twice|[\d.]+ times) an even share/g,
+    ({ shown, T }, times) => {
+      const n = times === 'twice' ? 2 : parseFloat(times!);
+      return Math.abs(shown.given / uniformOf(T) - n) <= (n < 3 ? 0.051 : 0.501);
+    },
+  ],
   'more than an even share': [
     /gets more attention than an even share/g,
     ({ shown }) => shown.after > shown.even,
@@ -406,6 +414,13 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
   return wrong;
 }
 
+/** The text of a template on one line. */
+function textOf(template: TemplateResult): string {
+  const place = document.createElement('p');
+  render(template, place);
+  return place.textContent!.replace(/\s+/g, ' ').trim();
+}
+
 /** The paragraphs of a room. */
 const paragraphs = (root: Element) =>
   [...root.querySelectorAll('p')].map((one) => one.textContent!.replace(/\s+/g, ' '));
@@ -453,6 +468,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
             finding(frame, head),
             lead([frame], [claim]),
             rowsWords(claim),
+            textOf(sideWords(claim, frame)),
           ];
           for (const one of new Set(said))
             wrong.push(...broken(one, truth, seen).map((what) => `“${prompt}”: ${what}`));

@@ -31,7 +31,7 @@ describe('interventions', () => {
     expect(root.querySelector('.done')).toBeNull();
     const second = hand(frameOf({ subject: 'sigmoid' }), { shown: ['softmax', 'sigmoid'] });
     expect(second.to(0)).toMatchObject({ shown: ['softmax', 'sigmoid~hide_key(0)'], at: 1 });
-    // One act is in view, on the first token where none is selected; the others are behind a door.
+    // One act is in view, on the first token where none is selected; the others are in a closed section.
     const inView = (change: Partial<State>) =>
       hand(frameOf(), change).links.filter((one) => !one.closest('details'));
     const acts = [{}, { key: 0 }, { query: 1 }, { key: 1, query: 2 }].map((change) =>

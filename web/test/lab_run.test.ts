@@ -25,7 +25,7 @@ vi.mock('sinkscope', async (original) => ({
 }));
 
 const SETTINGS = { triggers: 7, steps: 5 };
-/** The build, and what its digits depend on; when it ends is none of that. */
+/** The build and the settings that change digits; the number of steps does not. */
 const NAME = '1.0 triggers:7';
 const setup = { options: { config: '{}' }, piece: (id: number) => `<${id}>` } as unknown as Setup;
 

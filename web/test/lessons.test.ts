@@ -450,7 +450,7 @@ function namesOf(state: Readonly<Record<string, string>>): Record<string, string
   );
 }
 
-/** α₁ of 0.1, 0.2, ... in the heads of two layers of two heads, and maps of three tokens that have it. */
+/** A run of two layers with two heads each, whose maps of three tokens have the given α₁. */
 const run = (alphas: readonly number[]): Run['results'][number] => ({
   subject: 'a',
   T: 3,

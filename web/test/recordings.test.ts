@@ -267,7 +267,7 @@ describe('the frame of a recording', () => {
     expect(other.title).toHaveLength(120);
     conditions.model.id = '';
     expect((await frameOf(one)).title).toBe('r');
-    // A mark at another place is a word of the text, and so is one that looks like none.
+    // A mark at another place, or of an unknown form, counts as a word of the text.
     const marks = async (...tokens: string[]) => (await frameOf(recorded(tokens))).first;
     expect([await marks('a', '<s>'), await marks('<s>', '<s>'), await marks('[s]')]).toEqual([
       [],

@@ -94,7 +94,7 @@ describe('the first sentence', () => {
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model Head L1H0 gives <s> 90% of its attention; an even spread would give 10%.',
+      'Softmax model Head L1H0 gives <s> 90% of its attention, 9 times an even share.',
     );
     expect(text('.twin-1')).toBe(
       'Sigmoid model each row sums to 100% Head L1H0 gives <s> a mean weight of 90%.',
@@ -118,14 +118,14 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^Almost .* Softmax makes each row sum to 100%, so attention must go somewhere; in a sigmoid model trained alike, it need not\.$/,
+      /^Almost .* Softmax makes each row sum to 100%, so attention must go somewhere, and all tokens see the first; in a sigmoid model trained alike, it need not\.$/,
     );
     expect(text('.twin-1')).toBe(
       'Sigmoid model rows sum to 3-71% No head gives <s> more than 2% on average. Shown: L1H0, the highest.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums; an even spread/);
+    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums, /);
   });
 
   it('says that a head was chosen by the reader', () => {
@@ -148,7 +148,7 @@ describe('the first sentence', () => {
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
     const why =
-      '… Softmax makes each row sum to 100%, so attention must go somewhere; in a sigmoid model trained alike, it need not.';
+      '… Softmax makes each row sum to 100%, so attention must go somewhere, and all tokens see the first; in a sigmoid model trained alike, it need not.';
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);

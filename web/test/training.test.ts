@@ -134,20 +134,20 @@ describe('the curves', () => {
     expect(steps).toEqual([7, 0]);
   });
 
-  it('are a single one under the room’s plain answer, with the others behind a door', async () => {
+  it('are a single one under the room’s plain answer, with the others in a closed section', async () => {
     const shown = ['sigmoid@20'];
     const {
       chart,
       all: found,
       texts,
     } = await view([of('sigmoid@20')], { isAnswered: true, shown });
-    const [door] = found('details') as unknown as [HTMLDetailsElement];
-    expect([door.hidden, door.open]).toEqual([false, false]);
+    const [section] = found('details') as unknown as [HTMLDetailsElement];
+    expect([section.hidden, section.open]).toEqual([false, false]);
     expect(texts('details .segmented button').length).toBeGreaterThan(3);
     expect(found('details .caption')).toHaveLength(1);
     expect(chart().series.map(({ name }) => name)).toEqual(['The sigmoid model']);
-    door.open = true;
-    door.dispatchEvent(new Event('toggle'));
+    section.open = true;
+    section.dispatchEvent(new Event('toggle'));
     expect(chart().series.map(({ name }) => name)).toEqual([
       'The softmax model',
       'The sigmoid model',

@@ -1,8 +1,8 @@
 /*
- * gemma4_text: gemma3 with norms that multiply by w, values that are normed, too, another head
- * width and rotation in layers that see all keys, whose values may be their keys as projected, and
- * a factor for the stream after each layer. Per-layer embeddings, keys and values that layers
- * share, and experts are refused.
+ * gemma4_text differs from gemma3: norms multiply by w, values are normed, too, and a factor scales
+ * the stream after each layer. Layers that see all keys have another head width and rotation, and
+ * may use their projected keys as values. Per-layer embeddings, keys and values that layers share,
+ * and experts are refused.
  */
 #include "family.h"
 

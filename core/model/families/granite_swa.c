@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* The bases of layers that see all keys, and of those with a window. Each may have one, since the
- * description has no more. */
+/* Reads one base for the layers that see all keys and one for those with a window: the description
+ * has room for no more. */
 static void read_bases(ss_arch *arch, ss_json *json) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "layer_rope_theta"), *item;
     double bases[2] = {0.0, 0.0};

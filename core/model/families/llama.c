@@ -85,8 +85,8 @@ void ss_llama_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_biases(arch, json);
 }
 
-/* Families that rotate neighbours in every format; and those whose q and k converters to GGUF
- * permute into that order, which Meta's original files have. */
+/* `neighbours` lists families that rotate neighbours in every format; `permuted` lists those whose
+ * q and k the GGUF converters permute into that order, the order of Meta's original files. */
 static const char neighbours[] = "ernie4_5\0helium\0cohere\0cohere2\0glm\0glm4\0";
 static const char permuted[] = "llama\0mistral\0mixtral\0granite\0granitemoe\0smollm3\0olmo\0";
 

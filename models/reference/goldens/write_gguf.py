@@ -119,7 +119,7 @@ def groups_of(config: Any) -> int:
 
 
 def parts_of(name: str, w: Tensor) -> dict[str, Tensor]:
-    """The tensors in the file for one in memory."""
+    """Returns the file's tensors for a tensor in memory."""
     name = name.replace("block_sparse_moe.experts.", "mlp.experts.")
     name = name.replace("block_sparse_moe.router.", "block_sparse_moe.router.layer.")
     if name.endswith("experts.gate_up_proj"):

@@ -20,7 +20,7 @@ interface Header {
   readonly tensors: ReadonlyMap<string, Entry>;
 }
 
-const damaged = (where: string, text: string) => new SinkscopeError('bad_file', where, text);
+const damageError = (where: string, text: string) => new SinkscopeError('bad_file', where, text);
 
 /** Unpacks a file that ends in .gz, unless the server has unpacked it already. */
 export async function unpacked(bytes: Uint8Array<ArrayBuffer>, where: string): Promise<Uint8Array> {
@@ -28,7 +28,7 @@ export async function unpacked(bytes: Uint8Array<ArrayBuffer>, where: string): P
   if (first !== 0x1f || second !== 0x8b) return bytes;
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
   const content = await new Response(stream).arrayBuffer().catch((error: unknown) => {
-    throw damaged(where, `expected a gzip file: ${String(error)}`);
+    throw damageError(where, `expected a gzip file: ${String(error)}`);
   });
   return new Uint8Array(content);
 }
@@ -47,7 +47,7 @@ export function headerOf(bytes: Uint8Array, where: string): Header {
     );
     return { begin: dataStart, config: metadata?.config ?? '', tensors: new Map(tensors) };
   } catch (error) {
-    throw damaged(where, `expected a safetensors header: ${String(error)}`);
+    throw damageError(where, `expected a safetensors header: ${String(error)}`);
   }
 }
 
@@ -68,7 +68,7 @@ export function refined(
   } catch (error) {
     // The header names bytes beyond the end of the file.
     if (!(error instanceof RangeError)) throw error;
-    throw damaged(where, `expected a refinement of the preview: ${error.message}`);
+    throw damageError(where, `expected a refinement of the preview: ${error.message}`);
   }
 }
 
@@ -89,7 +89,7 @@ function together(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Ar
   const low = high + count;
   const expectedSize = unquantized.reduce((sum, [, entry]) => sum + lengthOf(entry), low + count);
   if (rest.length !== expectedSize)
-    throw damaged(where, `expected ${expectedSize} bytes, found ${rest.length}`);
+    throw damageError(where, `expected ${expectedSize} bytes, found ${rest.length}`);
 
   /** The offset of the next number of each step size. */
   const next = new Uint32Array(SIZES + 1);

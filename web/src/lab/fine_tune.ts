@@ -57,14 +57,14 @@ async function weightsFor(card: Card, at: number, models: Models) {
  * Returns held-out sequences: beginnings of passages like those that the zoo was trained on, of the training's length.
  */
 async function heldOf(tokenizer: Tokenizer, length: number, first: number): Promise<number[][]> {
-  const front = first >= 0 ? [first] : [];
+  const prefix = first >= 0 ? [first] : [];
   const [file] = PASSAGES;
   const passages = JSON.parse(await textOf(file)) as string[];
   return cutText(tokenizer, passages, {
-    tokens: Math.min(length, HELD_TOKENS) - front.length,
+    tokens: Math.min(length, HELD_TOKENS) - prefix.length,
     sequences: HELD,
     special: 'none',
-  }).then((all) => all.map((ids) => [...front, ...ids]));
+  }).then((all) => all.map((ids) => [...prefix, ...ids]));
 }
 
 function changesOf(settings: Settings): Record<string, string> {

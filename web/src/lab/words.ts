@@ -178,10 +178,10 @@ export function verdict(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   if (isFineTune(pair[0].lab.settings)) return `${pair.map(ofFineTune).join('. ')}.`;
   const summary = `${pair.map(ofOne).join('. ')}. ${cost(pair)}`;
-  const short = pair.find(({ lab }) => evenOf(lab.settings) > EPS / 2)?.lab.settings;
-  if (!short) return summary;
+  const shortSettings = pair.find(({ lab }) => evenOf(lab.settings) > EPS / 2)?.lab.settings;
+  if (!shortSettings) return summary;
   return (
-    `Short sequences (${short.length} tokens): uniform attention alone gives the first token ` +
-    `${percent(evenOf(short), 0)}. ${summary}`
+    `Short sequences (${shortSettings.length} tokens): uniform attention alone gives the first token ` +
+    `${percent(evenOf(shortSettings), 0)}. ${summary}`
   );
 }

@@ -65,8 +65,12 @@ export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | u
     const entries = engine.value?.queue.entries.value;
     if (!describe) return;
     const [entry] = entries?.values() ?? [];
-    const used = new Set([...(entries?.keys() ?? [])].map((one) => parseSubject(one)?.arithmetic));
-    const arithmetic = others.filter((one) => used.has(one)).map((one) => OTHERS[one].footer);
+    const usedArithmetics = new Set(
+      [...(entries?.keys() ?? [])].map((one) => parseSubject(one)?.arithmetic),
+    );
+    const arithmetic = others
+      .filter((one) => usedArithmetics.has(one))
+      .map((one) => OTHERS[one].footer);
     const counters = [
       `${describe.kernels} kernels${arithmetic.length ? `, ${arithmetic.join(' and ')} where a figure says so` : ''}`,
       ...(first.value ? [`first sink after ${first.value.toFixed(0)} ms`] : []),

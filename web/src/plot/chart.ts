@@ -79,11 +79,11 @@ const watcher =
 /** Rounds a tick to remove the rounding error of its sum. */
 const round = (x: number) => Number(x.toPrecision(7));
 const sign = (text: string) => text.replace(/^-/, '−');
-const short = (x: number) => (x >= 1000 ? `${round(x / 1000)}k` : sign(String(round(x))));
+const shortLabel = (x: number) => (x >= 1000 ? `${round(x / 1000)}k` : sign(String(round(x))));
 
 function yTickWords({ percent }: ChartData): (value: number) => string {
   if (percent) return (value) => sign(`${round(100 * value)}%`);
-  return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : short(value));
+  return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : shortLabel(value));
 }
 
 /** Returns the ticks of a logarithmic axis: as many as fit, the roundest first. */
@@ -264,7 +264,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         )}
         ${xTicks.map(
           (tick) =>
-            svg`<text x=${x(tick)} y=${height - bottom + 14} text-anchor="middle">${data.xNames?.[tick] ?? short(tick)}</text>`,
+            svg`<text x=${x(tick)} y=${height - bottom + 14} text-anchor="middle">${data.xNames?.[tick] ?? shortLabel(tick)}</text>`,
         )}
         ${drawn}
         ${

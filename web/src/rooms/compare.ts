@@ -310,9 +310,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     // The table's own code may still be loading.
     const engine = context.engine.value;
     const columns = engine ? tableFor(engine, texts.value) : [];
-    const needed = readsOf(columns.filter(({ isRare }) => !isRare));
+    const reads = readsOf(columns.filter(({ isRare }) => !isRare));
     const complete = all.flatMap(({ frame, isStale }) =>
-      frame && needed.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))
+      frame && reads.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))
         ? [{ frame, isStale }]
         : [],
     );

@@ -101,12 +101,12 @@ function rowOf(
   const { sequences, model } = frame;
   const n = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
   const stored = model.bits ? `, stored at ${model.bits.toFixed(1)} bits per weight` : '';
-  const short = judged(frame).conclusive ? '' : ', text too short to count heads';
+  const shortNote = judged(frame).conclusive ? '' : ', text too short to count heads';
   return html`<tr data-subject=${frame.subject} class="${frame.class} ${isStale ? 'stale' : ''}">
     <th scope="row">
       ${frame.title}
       <span class="row-class"
-        ><span class="badge">${CLASS_WORDS[frame.class]}</span> ${n}${stored}${short}
+        ><span class="badge">${CLASS_WORDS[frame.class]}</span> ${n}${stored}${shortNote}
         ${copyCommand(commandOf(frame, file))}</span
       >
     </th>

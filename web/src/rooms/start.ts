@@ -34,6 +34,7 @@ import { part } from '../page/view';
 import {
   alphaOf,
   capital,
+  evenWords,
   givenWords,
   headName,
   isBelow,
@@ -79,7 +80,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const isFree = isTwin(own, other) && own.operation.normalises;
   if (isFree && second.kind === 'none')
-    return ' Softmax makes each row sum to 100%, so attention must go somewhere; in a sigmoid model trained alike, it need not.';
+    return ' Softmax makes each row sum to 100%, so attention must go somewhere, and all tokens see the first; in a sigmoid model trained alike, it need not.';
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
@@ -100,15 +101,15 @@ export function lead(frames: readonly Frame[], claims: readonly Claim[]): string
 }
 
 /** The one number of a side, in its sentence. */
-function sideWords(claim: Claim, frame: Frame): TemplateResult {
+export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const first = firstBare(frame);
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
     return html`No head gives ${first} more than ${number} on average. Shown: ${head}, the highest.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
-  return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)}; an even
-  spread would give ${percent(claim.even, 0)}.`;
+  return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)},
+  ${evenWords(claim.given, claim.even)}.`;
 }
 
 /** Everything else that is known of a side. */

@@ -1,4 +1,4 @@
-/** What the first screen and the story below it both say of frames. */
+/** Sentences about frames that the first screen and the story below it share. */
 import { stepOf } from '../ask/steps';
 import { seedsOf } from '../ask/zoo';
 import type { Claim, Kind } from '../claims';
@@ -11,7 +11,7 @@ import { cardOf } from './about';
 const REMARKS: Readonly<
   Record<Kind, { readonly kind: string; readonly text: (claim: Claim) => string }>
 > = {
-  all: { kind: 'sink', text: () => '◀ almost every token attends here' },
+  all: { kind: 'sink', text: () => '◀ attention sink' },
   many: {
     kind: 'sink',
     text: ({ column }) => `◀ ${column!.strong} of ${column!.rows} tokens attend mostly here`,

@@ -92,7 +92,7 @@ const FIRST =
 const ALONE = 'A single token has no other to compare with: type more.';
 
 /** What is said where a reader asks for it. */
-const door = (title: string, said: string) =>
+const fold = (title: string, said: string) =>
   said
     ? html`<details class="more">
         <summary>${title}</summary>
@@ -102,12 +102,12 @@ const door = (title: string, said: string) =>
 
 const paragraphs = (...all: readonly string[]) => all.map((one) => html`<p>${explained(one)}</p>`);
 
-/** The first sentence answers the question; where others say what the picture shows, its numbers are behind a door. */
+/** The first sentence answers the question; where others say what the picture shows, its numbers are folded. */
 function answer(said: string, intro?: unknown): TemplateResult {
   const end = said.indexOf('. ') + 1 || said.length;
   const rest = said.slice(end).trim();
   return html`<p class="answer">${said.slice(0, end)}</p>
-    ${intro ?? paragraphs(rest)} ${intro ? door('Numbers', rest) : nothing}`;
+    ${intro ?? paragraphs(rest)} ${intro ? fold('Numbers', rest) : nothing}`;
 }
 
 /** How many heads do what the first picture shows. */
@@ -239,7 +239,7 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
   };
 };
 
-/** 3: one row, worked out in both models; behind a door, where its scores come from. */
+/** 3: one row, worked out in both models; folded: the source of its scores. */
 const oneRow: Build = (place, { context, scope }) => {
   const words = part(place, 'step-words');
   const figure = new Figure(place, row, context, scope, { isBare: true });
@@ -408,7 +408,7 @@ const training: Build = (place, { context, scope }) => {
         said,
       );
       const all = framesOf(shownOf(context, context.state.value.shown));
-      render(door('How sure is that?', seedWords(all, context)), seeds);
+      render(fold('How sure is that?', seedWords(all, context)), seeds);
       figure.update(walking);
     },
   };

@@ -44,8 +44,8 @@ async function tasks(
   { onTask, onShare }: { onTask: (found: TaskFound) => void; onShare: OnShare },
 ): Promise<void> {
   const { V, context } = model.architecture;
-  const front = frame.tokens.findIndex(({ special }) => !special);
-  const opening = frame.tokens.slice(0, Math.max(0, front));
+  const prefixLength = frame.tokens.findIndex(({ special }) => !special);
+  const opening = frame.tokens.slice(0, Math.max(0, prefixLength));
   const special = opening.map(({ text }) => text);
   const all = [
     await textTask(frame.ids),

@@ -101,8 +101,10 @@ export function placesOf(i: number, { shape, from, places }: Quantity): number[]
  */
 export function field(value: string | number): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
-  const safe = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/.test(value) ? `'${value}` : value;
-  return /[",;\n\r']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  const escaped = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/.test(value)
+    ? `'${value}`
+    : value;
+  return /[",;\n\r']/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
 }
 
 /**

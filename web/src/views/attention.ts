@@ -206,7 +206,7 @@ export const attention: View = {
     // The picture and its number show the first prompt.
     const isOne = frame.sequences > 1 && column !== undefined;
     const claim = isOne ? { ...mapClaim, given: column.given, isMost: false } : mapClaim;
-    const short = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
+    const shortNote = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
     const number = givenWords(claim);
     const received = claim.isShare
       ? `${number} ${operation.normalises ? 'on average' : 'of what its rows carry, on average'}`
@@ -223,7 +223,7 @@ export const attention: View = {
     const subject = isOne ? `In the first of ${frame.sequences} prompts the` : 'The';
     return (
       `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${cells}. ${subject} first token, ` +
-      `${quote(frame, firstKey(frame))}, receives ${received}${sums}.${short}`
+      `${quote(frame, firstKey(frame))}, receives ${received}${sums}.${shortNote}`
     );
   },
   draw(root, { set, point, pointed, effect }) {

@@ -29,7 +29,7 @@ const indexLabels = (n: number) => Array.from({ length: n }, (_, i) => String(i)
 export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) {
   const legend = part(root, 'legend-place');
   let shown: Frame | undefined;
-  const key = part(root, 'outline-key', 'p');
+  const key = part(root, 'hint outline-key', 'p');
   const map = createHeatmap(part(root, 'plot head-map'), {
     onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
     onChoose: (cell) => shown && set(numbered(shown, { layer: cell.row, head: cell.col })),

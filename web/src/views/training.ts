@@ -234,10 +234,10 @@ export const training: View = {
     const kinds = part(root, '');
     const chart = part(root, 'chart');
     const words = part(root, 'caption lines', 'p');
-    // Under the room's answer, only the curves of the chosen models are open: all else is folded.
-    const door = part(root, 'more', 'details') as HTMLDetailsElement;
-    part(door, '', 'summary').textContent = 'Other quantities, models and seeds';
-    door.addEventListener('toggle', () => redraw());
+    // Under the room's answer only the curves of the chosen models are visible; a folded section has the others.
+    const section = part(root, 'more', 'details') as HTMLDetailsElement;
+    part(section, '', 'summary').textContent = 'Other quantities, models and seeds';
+    section.addEventListener('toggle', () => redraw());
     let redraw = () => {};
     timelines()
       .then(coursesOf)
@@ -269,8 +269,8 @@ export const training: View = {
       }
     };
     return (frame, { state, frames, isAnswered }) => {
-      door.hidden = !isAnswered;
-      if (isAnswered && kinds.parentElement !== door) door.append(kinds, words);
+      section.hidden = !isAnswered;
+      if (isAnswered && kinds.parentElement !== section) section.append(kinds, words);
       fetchSeeds(frames);
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
@@ -310,7 +310,8 @@ export const training: View = {
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? of ?? NaN,
           label: `${quantity.title} by training step. ${captions}`,
           series: series(frames, quantity).filter(
-            (one) => !isAnswered || door.open || titles.has(one.name) || !(one.faint ?? one.band),
+            (one) =>
+              !isAnswered || section.open || titles.has(one.name) || !(one.faint ?? one.band),
           ),
           onChoose: (place) =>
             root.dispatchEvent(

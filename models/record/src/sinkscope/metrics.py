@@ -162,9 +162,8 @@ def contributions(att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "ca
 
 
 def tag_share(rows: Tensor, direction: Tensor, centred: bool = False) -> Tensor:
-    """Share of the squared length of the rows that lies along a direction, the rows less their
-    mean where it is of their variance (a sink's value as the tag of what attends to it, arXiv
-    2502.00919).
+    """Share of the rows' squared length along a direction; with `centred` a share of their variance.
+    The direction is a sink's value, which tags the tokens that attend to it (arXiv 2502.00919).
     [..., n, K], [..., K] -> [...]"""
     if centred:
         rows = rows - rows.mean(-2, keepdim=True)
@@ -173,9 +172,9 @@ def tag_share(rows: Tensor, direction: Tensor, centred: bool = False) -> Tensor:
 
 
 def head_gate(to_first: Tensor, first: int = 0, to_bias: Tensor | None = None) -> Tensor:
-    """1 - P_t1 - P_t*, what a query leaves for other tokens than the first (arXiv 2602.01203, the sink as
-    a gate), from its share P_t1 and the share P_t* that a bias key gets, which is no token's; NaN up to
-    the first token.  [..., T] -> [..., T]"""
+    """1 - P_t1 - P_t*: a query's attention on tokens after the first (arXiv 2602.01203, the sink as a
+    gate). P_t1 is the first token's share, and P_t* that of a bias key. NaN up to the first token.
+    [..., T] -> [..., T]"""
     queries = torch.arange(to_first.shape[-1], device=to_first.device)
     others = 1 - to_first if to_bias is None else 1 - to_first - to_bias
     return torch.where(queries > first, others, torch.nan)
