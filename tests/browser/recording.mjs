@@ -336,6 +336,32 @@ export const recording = {
     assert.deepEqual(page.troubles, []);
   },
 
+  'a hybrid model opens, and its layers have the numbers that the model gives them': async (
+    stage,
+  ) => {
+    const vocab = Object.fromEntries([...'abcdefghijklmnopqrstuvwxyz'].map((word, i) => [word, i]));
+    const model = { type: 'WordLevel', vocab, unk_token: 'a' };
+    const pre_tokenizer = { type: 'Whitespace' };
+    const tokenizer = { version: '1.0', added_tokens: [], pre_tokenizer, model };
+    const fileOf = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
+    const weights = ['config.json', 'model.safetensors'].map((name) =>
+      fileOf(name, readFileSync(`${root}tests/golden/hf-lfm2/${name}`)),
+    );
+    const page = await stage.open('room=explore&text=b c d e f g h a b i j a c d b');
+    await openFiles(page, [
+      ...weights,
+      fileOf('tokenizer.json', Buffer.from(JSON.stringify(tokenizer))),
+    ]);
+    await settled(page);
+    await page.waitForFunction(() => /\bL[13]H[012]\b/.test(document.body.textContent));
+    await page.waitForFunction(
+      () => !document.querySelector('main').textContent.includes('Softmax'),
+    );
+    assert.doesNotMatch(await text(page, 'main'), /L[02]H\d/);
+    assert.match(await text(page, 'main'), /Layer [13], head/);
+    assert.deepEqual(page.troubles, []);
+  },
+
   'recording: an embed draws one that its page names, and no weights are fetched': async (
     stage,
   ) => {
