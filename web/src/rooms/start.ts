@@ -236,7 +236,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       step.classList.toggle('unread', !reached.value.has(i));
     if (!reached.value.size) return;
     const places = steps.map(({ place }) => place);
-    coming ??= import('./story').then(({ Story }) => {
+    // Imported statically, the rules of tables would make the bundler's runtime a file of the first screen.
+    coming ??= Promise.all([import('./story'), import('./tables.css')]).then(([{ Story }]) => {
       story.value = new Story(places, deeper, reached, { context, scope, shown });
     }, context.fail);
   });

@@ -13,7 +13,6 @@ import { segmented, tablePlace } from '../page/controls';
 import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
 import { fixed, halfOf } from '../timeline/seeds';
 import { costWords, firstName, percent } from '../words';
-import './tables.css';
 import './without_first.css';
 
 /** The number of seeds over which the texts are compared; the page shows those of the first. */
