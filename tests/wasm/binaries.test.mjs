@@ -4,6 +4,8 @@ import { readFileSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
 import { binaries, root, withEngine } from './helper.mjs';
+// Loaded here: Node.js needs WebAssembly to read TypeScript, and a test replaces it.
+import '../../wasm/abi/relaxed.ts';
 import { chooseBinary } from '../../wasm/abi/variants.ts';
 
 /** The size limit of each binary, compressed. */

@@ -463,7 +463,7 @@ test('conditions without optional keys mean a causal softmax model whose first t
   assert.deepEqual(readConditions(JSON.stringify(json)), {
     ...none,
     model: {
-      ...{ ...sizes, blocks: 2, layers: [0, 1], F: 0, E: 0 },
+      ...{ ...sizes, U: 4, blocks: 2, layers: [0, 1], F: 0, E: 0 },
       ...{ id: '', family: '', revision: null, sha256: null, dtype: null },
       ...{ attention: null, operation: 'softmax', mask: { kind: 'causal' }, windows: [null, null] },
     },
