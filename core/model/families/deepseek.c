@@ -216,9 +216,7 @@ void ss_dots1_read(ss_arch *arch, ss_json *json) {
     arch->output_bias = arch->attention_bias;
     arch->qk_norm = SS_QK_NORM_HEAD;
     arch->window = ss_read_window(json, 4096);
-    int first = ss_json_int(json, "max_window_layers", 62, 0, SS_CONTEXT_MAX);
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l >= first;
-    ss_read_layer_types(arch, json);
+    ss_read_late_windows(arch, json, 62);
     experts standard = {.F = 1408, .groups = 1, .top_groups = 1, .scale = 1};
     read_sigmoid_experts(arch, json, &standard, false);
 }

@@ -135,10 +135,6 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 }
 
 void ss_falcon_h1_load(ss_model *model, ss_loader *loader) {
-    size_t D = (size_t)model->arch.D;
-    loader->prefix = "model.";
-    ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, (size_t)model->arch.V);
-    ss_load_head(loader, model, "lm_head");
-    ss_load_norm(loader, &model->norm, "final_layernorm", false, D);
+    ss_load_ends(model, loader, "final_layernorm");
     ss_load_layers(loader, model, load_layer);
 }

@@ -262,6 +262,12 @@ void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern) {
     ss_read_layer_types(arch, json);
 }
 
+void ss_read_late_windows(ss_arch *arch, ss_json *json, int standard) {
+    int first = ss_json_int(json, "max_window_layers", standard, 0, SS_CONTEXT_MAX);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l >= first;
+    ss_read_layer_types(arch, json);
+}
+
 void ss_read_heads(ss_arch *arch, ss_json *json, const char *layers, const char *heads,
                    const char *width) {
     arch->L = ss_json_int(json, layers, SS_JSON_REQUIRED, 1, SS_LAYERS_MAX);

@@ -180,6 +180,9 @@ void ss_check_mixer(const ss_arch *arch, ss_json *json, const char *key);
  * lists them. */
 void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern);
 
+/* The same from layer max_window_layers on, or from `standard` where the key is absent. */
+void ss_read_late_windows(ss_arch *arch, ss_json *json, int standard);
+
 /* Refuses a head width that rotary positions cannot rotate, and a number of heads that the
  * key/value heads do not divide. */
 void ss_check_heads(const ss_arch *arch, ss_json *json);
@@ -203,6 +206,10 @@ void ss_read_granite_factors(ss_arch *arch, ss_json *json);
 void ss_read_llama_biases(ss_arch *arch, ss_json *json);
 
 /* ---- tensors that several families share -------------------------------------------------- */
+
+/* Loads embedding, head and the final norm of that name, without a bias; names begin with
+ * "model.". */
+void ss_load_ends(ss_model *model, ss_loader *loader, const char *norm);
 
 /* Loads embedding, head and final norm; after it names begin with "model.", unless a prefix is
  * set. */

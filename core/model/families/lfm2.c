@@ -94,10 +94,6 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 }
 
 void ss_lfm2_load(ss_model *model, ss_loader *loader) {
-    size_t D = (size_t)model->arch.D;
-    loader->prefix = "model.";
-    ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, (size_t)model->arch.V);
-    ss_load_head(loader, model, "lm_head");
-    ss_load_norm(loader, &model->norm, "embedding_norm", false, D);
+    ss_load_ends(model, loader, "embedding_norm");
     ss_load_layers(loader, model, load_layer);
 }

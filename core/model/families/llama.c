@@ -235,6 +235,14 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
 }
 
+void ss_load_ends(ss_model *model, ss_loader *loader, const char *norm) {
+    size_t D = (size_t)model->arch.D;
+    loader->prefix = "model.";
+    ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, (size_t)model->arch.V);
+    ss_load_head(loader, model, "lm_head");
+    ss_load_norm(loader, &model->norm, norm, false, D);
+}
+
 void ss_load_llama_ends(ss_model *model, ss_loader *loader) {
     size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
     if (!*loader->prefix) loader->prefix = "model.";

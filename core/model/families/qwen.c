@@ -13,9 +13,7 @@ static void read_window(ss_arch *arch, ss_json *json) {
 /* Layers from max_window_layers on have the window. */
 static void apply_window(ss_arch *arch, ss_json *json) {
     read_window(arch, json);
-    int first = ss_json_int(json, "max_window_layers", 28, 0, SS_CONTEXT_MAX);
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l >= first;
-    ss_read_layer_types(arch, json);
+    ss_read_late_windows(arch, json, 28);
 }
 
 void ss_qwen2_read(ss_arch *arch, ss_json *json) {
