@@ -48,6 +48,7 @@ typedef struct ss_mixer {
 typedef struct ss_layer {
     ss_norm attention_norm, ffn_norm;         /* none with branch norms only */
     ss_norm attention_out_norm, ffn_out_norm; /* branch norms only */
+    ss_norm v_norm;                           /* [U] ones, or none */
     ss_norm q_norm, k_norm;                   /* [K], or [H*K] and [G*K] of all heads as one */
     ss_linear q;                              /* D -> H*K */
     ss_linear k, v;                           /* D -> G*K, D -> G*U */

@@ -86,8 +86,7 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
     ss_linear_rows(pass, up, y, &ffn->up, n);
     if (arch->ffn == SS_FFN_GATED) {
         ss_linear_rows(pass, in, y, &ffn->gate, n);
-        if (arch->ffn_gate_scale < 1.0f || arch->ffn_gate_scale > 1.0f)
-            ss_scale(in, arch->ffn_gate_scale, inner);
+        ss_apply_factor(in, arch->ffn_gate_scale, inner);
         record_inner(pass, SS_FIELD_FFN_GATE, in, n);
         join(in, up, arch, inner);
     } else if (arch->activation == SS_ACTIVATION_SILU) {

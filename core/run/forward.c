@@ -22,11 +22,6 @@ static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *ar
             ss_layernorm(out, x, w->gain, w->bias, arch->norm_eps, width);
 }
 
-/* Multiplies by a factor, unless it is 1 as in most models. */
-static void scale(float *x, float factor, size_t n) {
-    if (factor < 1.0f || factor > 1.0f) ss_scale(x, factor, n);
-}
-
 static void find_all_angles(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
@@ -319,14 +314,6 @@ static const float *keep_keys(ss_pass *pass, const ss_layer *layer, size_t n) {
     return memcpy(pass->q, pass->kv, n * sizeof *pass->q); /* queries are computed later */
 }
 
-/* Norms n vectors without a gain. */
-static void norm_bare(float *rows, const ss_arch *arch, size_t n, size_t width) {
-    for (size_t i = 0; i < n; i++, rows += width) {
-        float square = ss_dot(rows, rows, width) / (float)width;
-        ss_scale(rows, 1.0f / sqrtf(square + arch->norm_eps), width);
-    }
-}
-
 /* Computes Attention(norm(x)) of attention layer a, normed again in models with branch norms.
  * Returns [n][D], in the trace if it is recorded. */
 static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
@@ -336,14 +323,14 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     size_t D = (size_t)arch->D;
 
     before_block(pass, &layer->attention_norm, n);
-    scale(pass->y, arch->attention_in_scale, (size_t)n * D);
+    ss_apply_factor(pass->y, arch->attention_in_scale, (size_t)n * D);
 
     /* The cache takes the keys, then the values. */
     ss_sizes own = ss_arch_sizes(arch, a);
     size_t groups = (size_t)n * (size_t)own.G, heads = (size_t)n * (size_t)arch->H;
     const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
     project_keys(pass, layer, in, own.G, n);
-    scale(pass->kv, arch->key_scale, groups * (size_t)own.K);
+    ss_apply_factor(pass->kv, arch->key_scale, groups * (size_t)own.K);
     const float *as_keys = keep_keys(pass, layer, groups * (size_t)own.K);
     norm_and_rotate(pass, a, pass->kv, &layer->k_norm, own.G, n);
     edit_heads(pass, SS_AT_KEYS, a, pass->kv, own.G, own.K, t0, n);
@@ -353,8 +340,8 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
         memcpy(pass->kv, as_keys, groups * (size_t)own.U * sizeof *pass->kv);
     else
         project(pass, pass->kv, in, &layer->v, n);
-    if (arch->value_norm) norm_bare(pass->kv, arch, groups, (size_t)own.U);
-    scale(pass->kv, arch->value_scale, groups * (size_t)own.U);
+    if (layer->v_norm.gain) norm(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)own.U);
+    ss_apply_factor(pass->kv, arch->value_scale, groups * (size_t)own.U);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, a, pass->kv, t0, n);
     edit_heads(pass, SS_AT_VALUES, a, pass->kv, own.G, own.U, t0, n);
     record_out_norms(pass, a, pass->kv, t0, n);
@@ -376,7 +363,7 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     finish_heads(pass, a, head_out, t0, n);
     float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, a, t0, pass->attn_out);
     ss_linear_rows(pass, out, head_out, &layer->o, (size_t)n);
-    scale(out, arch->branch_scale * arch->attention_out_scale, (size_t)n * D);
+    ss_apply_factor(out, arch->branch_scale * arch->attention_out_scale, (size_t)n * D);
     if (layer->attention_out_norm.gain)
         norm(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
     return out;
@@ -393,7 +380,7 @@ static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
     float *recorded = ss_layer_row(pass, SS_FIELD_MLP_OUT, t0);
     float *out = recorded ? recorded : pass->ffn_out;
     ss_feed_forward(pass, out, l, n);
-    scale(out, arch->branch_scale * arch->ffn_out_scale, (size_t)n * D);
+    ss_apply_factor(out, arch->branch_scale * arch->ffn_out_scale, (size_t)n * D);
     if (arch->E && pass->a >= 0)
         ss_record(trace, SS_FIELD_ROUTER, pass->a, t0, n, pass->router, (size_t)arch->E);
     if (layer->ffn_out_norm.gain) norm(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);

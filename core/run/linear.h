@@ -1,8 +1,14 @@
-/* A product with a layer's weights, using the run's working memory. Private to run/. */
+/* Products with a layer's weights, using the run's working memory, and factors. Private to run/. */
 #ifndef SS_RUN_LINEAR_H
 #define SS_RUN_LINEAR_H
 
+#include "../math/kernels.h"
 #include "edits/hook.h"
+
+/* Multiplies n numbers by a factor, unless it is 1 as in most models. */
+static inline void ss_apply_factor(float *x, float factor, size_t n) {
+    if (factor < 1.0f || factor > 1.0f) ss_scale(x, factor, n);
+}
 
 /* out[n][out] = in[n][in] w + b; out may be in if both have the same width. */
 static inline void ss_linear_rows(ss_pass *pass, float *out, const float *in,

@@ -167,9 +167,9 @@ static const float *read_states(ss_pass *pass, const ss_mixer *mixer, float *mat
     ss_mixing *mixing = &pass->mixing;
     size_t heads = n * (size_t)of->keys, N = (size_t)of->key_width, values = (size_t)of->values;
     ss_linear_rows(pass, mixing->z, pass->y, &mixer->z, n);
-    ss_scale(mixing->z, of->z_scale, n * width_of(of, V));
+    ss_apply_factor(mixing->z, of->z_scale, n * width_of(of, V));
     ss_linear_rows(pass, mixing->step, pass->y, &mixer->step, n);
-    ss_scale(mixing->step, of->step_scale, n * values);
+    ss_apply_factor(mixing->step, of->step_scale, n * values);
     find_steps(mixing->step, mixer->offset, of, n);
     if (of->kind == SS_MIXER_DELTA) {
         ss_linear_rows(pass, mixing->beta, pass->y, &mixer->beta, n);
@@ -193,12 +193,12 @@ void ss_mix(ss_pass *pass, float *out, int l, int rows) {
     size_t n = (size_t)rows, D = (size_t)model->arch.D;
     float *before = mixing->states + mixers_below(&model->arch, l) * mixing->state, *parts[3];
     const ss_linear *linears[] = {&mixer->q, &mixer->k, &mixer->v};
-    ss_scale(pass->y, of->in_scale, n * D);
+    ss_apply_factor(pass->y, of->in_scale, n * D);
     for (int part = Q; part <= V; part++) {
         size_t width = width_of(of, part), held = tokens_before(of) * width;
         float *own = parts[part] = mixing->rows[part] + held;
         ss_linear_rows(pass, own, pass->y, linears[part], n);
-        ss_scale(own, of->scales[part], n * width);
+        ss_apply_factor(own, of->scales[part], n * width);
         if (part == V && of->kind == SS_MIXER_CONVOLUTION) ss_multiply(own, parts[K], n * width);
         if (mixer->taps[part])
             convolve(mixing->rows[part], before, mixer->taps[part], mixer->biases[part], of, n,
@@ -211,5 +211,5 @@ void ss_mix(ss_pass *pass, float *out, int l, int rows) {
     else
         read = read_states(pass, mixer, before, parts[Q], parts[K], parts[V], n);
     ss_linear_rows(pass, out, read, &mixer->out, n);
-    ss_scale(out, of->out_scale, n * D);
+    ss_apply_factor(out, of->out_scale, n * D);
 }
