@@ -47,8 +47,8 @@ const KEPT = [
   ...first.map(({ id, preview }) => `${id}/${preview!.file}`),
 ];
 
-function withoutUnread(cards: readonly { readonly licence: string; readonly exact: object }[]) {
-  return cards.map(({ licence: _, exact: __, ...card }) => card);
+function withoutUnread(cards: readonly { readonly license: string; readonly exact: object }[]) {
+  return cards.map(({ license: _, exact: __, ...card }) => card);
 }
 
 function ship(): Plugin {

@@ -35,7 +35,7 @@ ss_arena ss_arena_on(void *block, size_t bytes);
 /* Returns an arena that only counts; it becomes full if the count overflows size_t. */
 ss_arena ss_arena_measure(void);
 
-/* Takes count items of size bytes each, uninitialised; returns NULL when measuring or full. */
+/* Takes count items of size bytes each, uninitialized; returns NULL when measuring or full. */
 void *ss_arena_take(ss_arena *arena, size_t count, size_t size);
 
 #endif

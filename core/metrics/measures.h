@@ -64,7 +64,7 @@ SS_MEASURE(head_load);
 SS_MEASURE(head_gini);
 
 /* rounding.c */
-SS_MEASURE(quantise_error);
+SS_MEASURE(quantize_error);
 SS_MEASURE(weight_error);
 
 /* spread.c */

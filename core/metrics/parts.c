@@ -79,8 +79,8 @@ static void mean_query(const workspace *work, const ss_trace *trace, int head, i
 }
 
 /*
- * Writes row n of W_K with the norm folded in: times the gain, and centred where the norm subtracts
- * the mean. Returns the part of number n of a key that biases add.
+ * Writes row n of W_K with the norm folded in: times the gain, and centered where the norm
+ * subtracts the mean. Returns the part of number n of a key that biases add.
  */
 static double key_row(const workspace *work, const ss_arch *arch, const ss_layer *layer, size_t n) {
     size_t D = (size_t)arch->D;
@@ -193,9 +193,9 @@ static void add_heads(const workspace *work, const ss_trace *trace, int below) {
         ss_matrix_output(work->row, &layer->o.w, d);
         for (size_t i = 0; i < H; i++) {
             const float *w = work->row + (arch->added_heads ? 0 : i * U);
-            const float *mixed = ss_row(trace, SS_FIELD_MIXED, below * arch->H + (int)i, 0);
+            const float *out = ss_row(trace, SS_FIELD_HEAD_OUT, below * arch->H + (int)i, 0);
             const float *bias = ss_owned(layer->value_biases, arch->value_bias, (int)i, (int)U);
-            double written = (double)ss_dot(w, mixed, U);
+            double written = (double)ss_dot(w, out, U);
             if (bias) written += (double)ss_dot(w, bias, U);
             written *= (double)arch->branch_scale;
             for (size_t h = 0; h < H; h++)

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-void ss_measure_quantise_error(const ss_trace *trace, const ss_metric_args *args, float *out) {
+void ss_measure_quantize_error(const ss_trace *trace, const ss_metric_args *args, float *out) {
     for (int l = 0; l < ss_states(&trace->model->arch); l++) {
         double error = 0.0, squares = 0.0;
         for (int t = 0; t < args->T; t++) {

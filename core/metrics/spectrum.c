@@ -4,7 +4,7 @@
  * Matrix entropy of H [n][D]: with p_j = sigma_j^2 / |H|_F^2, -sum_j p_j ln p_j over ln min(n, D);
  * 1 where all directions have equal variance, 0 where one has all of it. Lower entropy in the
  * middle layers is a compression valley (arXiv 2510.06477), which one massive row makes alone; the
- * metric without the first token shows the others. H is not centred. NaN for a single row, where
+ * metric without the first token shows the others. H is not centered. NaN for a single row, where
  * all is zero, and where a square is not finite.
  */
 #include "../math/spectrum.h"

@@ -22,7 +22,7 @@ static float tag_share(const ss_trace *trace, int head, int T) {
     const float *v = first_value(trace, head);
     double projected = 0.0, total = 0.0, square = (double)ss_dot(v, v, U);
     for (int t = 1; t < T; t++) {
-        const float *out = ss_row(trace, SS_FIELD_MIXED, head, t);
+        const float *out = ss_row(trace, SS_FIELD_HEAD_OUT, head, t);
         double product = (double)ss_dot(out, v, U);
         projected += product * product;
         total += (double)ss_dot(out, out, U);
@@ -72,9 +72,9 @@ static float tag_stream(const ss_trace *trace, int head, int T, double *buffer) 
         const float *h = ss_row(trace, SS_FIELD_HIDDEN, layer, t);
         double product = 0.0;
         for (size_t d = 0; d < D; d++) {
-            double centred = (double)h[d] - mean[d];
-            product += centred * direction[d];
-            total += centred * centred;
+            double centered = (double)h[d] - mean[d];
+            product += centered * direction[d];
+            total += centered * centered;
         }
         projected += product * product;
     }

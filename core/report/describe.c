@@ -62,7 +62,7 @@ static void write_operations(ss_writer *writer) {
         ss_write_text(writer, "name", operations[i].name);
         ss_write_text(writer, "label", operations[i].label);
         write_doc(writer, "formula", operations[i].formula);
-        ss_write_bool(writer, "normalises", operations[i].normalises);
+        ss_write_bool(writer, "normalizes", operations[i].normalizes);
         ss_write_text(writer, "proxy", ss_proxy_name(operations[i].proxy));
         ss_write_text(writer, "features", ss_feature_name(operations[i].feature));
 #ifndef SS_NO_TRAINER

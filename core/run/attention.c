@@ -93,7 +93,7 @@ static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask
 
 /* Turns bias + keys scores into weights, exact zeros for the masked keys; returns the number of
  * visible keys. */
-static size_t normalise_scores(float *x, size_t bias, size_t keys, const ss_choice *choice,
+static size_t normalize_scores(float *x, size_t bias, size_t keys, const ss_choice *choice,
                                const unsigned char *visible) {
     /* The operation reads the visible keys contiguously; then their weights return to their
      * slots. */
@@ -190,7 +190,7 @@ static size_t weigh_row(const ss_hook *query, float *x) {
     const ss_trace *trace = query->pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &trace->choices[query->a * arch->H + query->h];
-    size_t n_visible = normalise_scores(x, bias_keys(arch), query->keys, choice, query->visible);
+    size_t n_visible = normalize_scores(x, bias_keys(arch), query->keys, choice, query->visible);
     ss_edits_at(SS_AT_WEIGHTS, *query);
     return n_visible;
 }

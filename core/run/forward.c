@@ -358,7 +358,7 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     /* Each head sums the values of the keys that it sees; W_O joins the head outputs. */
     float *head_out = pass->head_out;
     ss_attend(pass, a, t0, n);
-    record_heads(trace, SS_FIELD_MIXED, a, arch->H, t0, n, head_out);
+    record_heads(trace, SS_FIELD_HEAD_OUT, a, arch->H, t0, n, head_out);
     narrow(head_out, heads, own.U, arch->U);
     finish_heads(pass, a, head_out, t0, n);
     float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, a, t0, pass->attn_out);

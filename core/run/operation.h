@@ -37,7 +37,7 @@ typedef struct ss_parameter {
 
 typedef struct ss_operation {
     const char *name, *label, *formula;
-    bool normalises; /* every row of weights sums to 1 */
+    bool normalizes; /* every row of weights sums to 1 */
     ss_proxy proxy;
     ss_feature feature;
     ss_parameter parameters[SS_PARAMETERS_MAX];

@@ -50,7 +50,7 @@ static const ss_field table[SS_FIELD_N] = {
     FIELD(WEIGHT_ROUNDED, "weight_rounded", ASKED, "",
           "squared quantization error of the matrices of a layer, and their squared norm before",
           SHAPE("L", "2")),
-    FIELD(MIXED, "mixed", ASKED, "",
+    FIELD(HEAD_OUT, "head_out", ASKED, "",
           "output of a head, the weighted sum of values, before biases, gates and W_O",
           SHAPE("L", "H", "T", "U")),
     FIELD(GATE, "gate", STANDARD | AVERAGED, "",

@@ -34,7 +34,7 @@ ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, con
 ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err);
 
 /*
- * Initialises the weights as models/train does: biases and sink logits 0, gains 1, all others
+ * Initializes the weights as models/train does: biases and sink logits 0, gains 1, all others
  * normal with the recipe's deviations. They depend only on seed and tensor name, so that a variant
  * begins with the weights of the base model.
  */

@@ -12,7 +12,7 @@ static const char *task_name(int value) {
     return ss_tasks(&n)[value].name;
 }
 
-static const char *optimiser_name(int value) {
+static const char *optimizer_name(int value) {
     return (const char *[]){"adamw", "sgd"}[value];
 }
 
@@ -36,7 +36,7 @@ static const ss_setting table[] = {
         "of the sequences that hold a planted trigger, in the task text: three fixed tokens, and "
         "to the end five others over and over"),
     WHOLE(first, 0, -1, 1e9, "token that begins every sequence; -1: none does"),
-    WORD(optimiser, optimiser_name, SS_OPTIMISER_N, "how weights follow their gradients"),
+    WORD(optimizer, optimizer_name, SS_OPTIMIZER_N, "how weights follow their gradients"),
     NUMBER(learning_rate, 0.003, 0, 1e30, "largest step of a weight in AdamW, a factor in SGD"),
     NUMBER(beta1, 0.9, 0, 0.999999, "of the mean gradient; in SGD the momentum"),
     NUMBER(beta2, 0.99, 0, 0.999999, "of the mean square in AdamW"),

@@ -8,12 +8,12 @@
 
 #include "../model/arch.h"
 
-typedef enum ss_optimiser { SS_ADAMW, SS_SGD, SS_OPTIMISER_N } ss_optimiser;
+typedef enum ss_optimizer { SS_ADAMW, SS_SGD, SS_OPTIMIZER_N } ss_optimizer;
 
 /* All settings are doubles, which hold every integer of their ranges exactly. */
 typedef struct ss_recipe {
     double task, seed, steps, batch, length, triggers, share, planted, first;
-    double optimiser, learning_rate, beta1, beta2, weight_decay, embedding_decay, clip;
+    double optimizer, learning_rate, beta1, beta2, weight_decay, embedding_decay, clip;
     double warm_up, fall, first_value_gradient;
     double deviation, embedding_deviation, position_deviation;
 } ss_recipe;

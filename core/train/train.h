@@ -17,7 +17,7 @@
 #include "../run/run.h"
 #include "back/backward.h"
 #include "log.h"
-#include "optimiser.h"
+#include "optimizer.h"
 #include "task.h"
 
 /* A batch is cut into SS_PARTS parts, whose gradients are added in order, so that the sum has the
@@ -40,7 +40,7 @@ typedef struct ss_train {
     ss_parameters weights, gradients;
     ss_choice choice; /* operation and mask of its heads */
     float *mean, *square,
-        *previous;      /* [n] the optimiser's state, and the weights before the last step */
+        *previous;      /* [n] the optimizer's state, and the weights before the last step */
     int step;           /* updates so far */
     int T, together;    /* tokens of a sequence, sequences that run together */
     ss_sequence *batch; /* sequences of one part */
@@ -78,7 +78,7 @@ ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_
 /*
  * The state that the next step depends on, besides the recipe and the text: a training resumed from
  * these bytes gives the same bits. Little-endian: "SSTS", the steps so far, the number n of
- * weights, then weights[n], the optimiser's means[n] and mean squares[n] as F32.
+ * weights, then weights[n], the optimizer's means[n] and mean squares[n] as F32.
  */
 size_t ss_train_state_bytes(const ss_train *train);
 void ss_train_state(const ss_train *train, unsigned char *out);

@@ -161,22 +161,22 @@ def _round(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None) 
     return low + steps * (most / levels)
 
 
-def _quantisation(edit: Edit) -> tuple[str, int, bool]:
+def _quantization(edit: Edit) -> tuple[str, int, bool]:
     """Which numbers share a scale, the bits of each, and whether the range is symmetric."""
     return str(edit.get("by", "token")), _integer(edit, "bits"), edit.get("symmetric", "yes") == "yes"
 
 
 def _by_groups(rows: Tensor, edit: Edit) -> Tensor:
     """Round each row with one scale per group, or with one scale."""
-    by, bits, symmetric = _quantisation(edit)
+    by, bits, symmetric = _quantization(edit)
     size = _integer(edit, "group", 32) if by == "group" else rows.shape[1]
     return torch.stack([torch.cat([_round(part, bits, symmetric) for part in row.split(size)])
                         for row in rows])
 
 
-def _quantise(x: Tensor, edit: Edit) -> Tensor:
+def _quantize(x: Tensor, edit: Edit) -> Tensor:
     """Round x [T, width] from token `first` on."""
-    first, (by, bits, symmetric) = _integer(edit, "first", 0), _quantisation(edit)
+    first, (by, bits, symmetric) = _integer(edit, "first", 0), _quantization(edit)
     exact, rest = x[:first], x[first:]
     makers = rest[: _integer(edit, "prompt", len(x)) - first]
     if by == "tensor":
@@ -197,20 +197,20 @@ def _count_error(rounded: Tensor, column: int, exact: Tensor, x: Tensor, edit: E
     rounded[first:, column + 1] += exact[first:].square().sum(-1)
 
 
-def _quantise_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounded: Tensor) -> Tensor:
+def _quantize_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounded: Tensor) -> Tensor:
     """Round x [heads, T, K]."""
-    for edit in _of_kind(edits, "quantise"):
+    for edit in _of_kind(edits, "quantize"):
         if edit["what"] == what and _holds(edit, "layer", layer):
             exact = x.transpose(0, 1).flatten(1)
-            flat = _quantise(exact, edit)
+            flat = _quantize(exact, edit)
             _count_error(rounded[layer], 2, exact, flat, edit)
             x = flat.unflatten(1, (x.shape[0], x.shape[2])).transpose(0, 1)
     return x
 
 
-def _quantise_matrix(w: Tensor, edit: Edit) -> Tensor:
+def _quantize_matrix(w: Tensor, edit: Edit) -> Tensor:
     """Round w [out, in] in F32, the stored type, so that ties round in the same direction."""
-    by, bits, symmetric = _quantisation(edit)
+    by, bits, symmetric = _quantization(edit)
     rounded = (_round(w.float(), bits, symmetric) if by == "tensor" else
                _by_groups(w.float(), edit))
     return rounded.to(w.dtype)
@@ -222,11 +222,11 @@ def layer_of(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weights:
+def quantized_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weights:
     """Round the matrices of the layers; q, k and v count as three, even if a file fuses them."""
-    quantised = dict(weights)
-    for edit in _of_kind(edits, "quantise"):
-        for name, w in quantised.items() if edit["what"] == "weights" else ():
+    quantized = dict(weights)
+    for edit in _of_kind(edits, "quantize"):
+        for name, w in quantized.items() if edit["what"] == "weights" else ():
             layer = layer_of(name)
             if w.dim() != 2 or layer is None or not _holds(edit, "layer", layer):
                 continue
@@ -237,12 +237,12 @@ def quantised_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weig
                 parts = list(rows.unflatten(0, (model.arch.H, 3, -1)).unbind(1))
             else:
                 parts = [rows]
-            rounded = [_quantise_matrix(part.reshape(-1, rows.shape[1]), edit).reshape(part.shape)
+            rounded = [_quantize_matrix(part.reshape(-1, rows.shape[1]), edit).reshape(part.shape)
                        for part in parts]
             merged = torch.stack(rounded, 1) if "query_key_value" in name else torch.cat(rounded)
             merged = merged.reshape(rows.shape)
-            quantised[name] = merged.T if model.family == "gpt2" else merged
-    return quantised
+            quantized[name] = merged.T if model.family == "gpt2" else merged
+    return quantized
 
 
 # --- eviction -------------------------------------------------------------------------------------
@@ -341,12 +341,12 @@ def _at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int])
 
 def _clamp(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
     """Apply clamps and quantizations to the residual stream [T, D] after `layer` layers."""
-    for edit in _of_kind(edits, "clamp_channel", "quantise"):
+    for edit in _of_kind(edits, "clamp_channel", "quantize"):
         if not _holds(edit, "layer", layer):
             continue
-        if edit["kind"] == "quantise":
+        if edit["kind"] == "quantize":
             if edit["what"] == "hidden":
-                exact, x = x, _quantise(x, edit)
+                exact, x = x, _quantize(x, edit)
                 _count_error(rounded[layer], 0, exact, x, edit)
             continue
         channel, to = _integer(edit, "channel"), edit.get("to", "zero")
@@ -395,15 +395,15 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
     def project(part: int) -> Tensor:
         return _at_positions(lambda z: blocks.qkv(z, layer)[part], y, at)
 
-    q = _quantise_heads(project(0), edits, "queries", layer, rounded)
-    k = _quantise_heads(project(1), edits, "keys", layer, rounded)
+    q = _quantize_heads(project(0), edits, "queries", layer, rounded)
+    k = _quantize_heads(project(1), edits, "keys", layer, rounded)
     v = project(2)
     for edit in _of_kind(edits, "scale_value"):
         for g in range(arch.G):
             if _holds(edit, "layer", layer) and _holds(edit, "group", g):
                 v = v.clone()
                 v[g, _integer(edit, "key")] *= float(edit.get("factor", 0))
-    v = _quantise_heads(v, edits, "values", layer, rounded)
+    v = _quantize_heads(v, edits, "values", layer, rounded)
     plain = replace(model, arch=replace(arch, positions="none")) if rotary else model
     q0, k0, _ = plain.blocks().qkv(y, layer)
 
@@ -476,7 +476,7 @@ def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]
         row, column = _integer(edit, "row"), _integer(edit, "column")
         place = (row, column) if rows_first else (column, row)
         weights[name.format(_integer(edit, "layer"))][place] *= float(edit.get("factor", 0))
-    model = replace(model, weights=quantised_weights(model, weights, edits))
+    model = replace(model, weights=quantized_weights(model, weights, edits))
     blocks, T = model.blocks(), len(tokens)
     at = _positions(edits, T)
     x = _at_positions(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)

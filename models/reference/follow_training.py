@@ -61,7 +61,7 @@ def of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> Followed:
     zoo = recipes()[name]
     training = zoo.training
     recipe = {"task": "text", "seed": 1, "steps": steps, "batch": zoo.sequences,
-              "length": zoo.context, "first": 0, "optimiser": "adamw",
+              "length": zoo.context, "first": 0, "optimizer": "adamw",
               "learning_rate": training.learning_rate, "beta1": 0.9, "beta2": 0.95,
               "weight_decay": training.weight_decay, "embedding_decay": training.embedding_decay,
               "clip": 1.0, "warm_up": WARM_UP, "fall": 0.2}
@@ -79,7 +79,7 @@ def onward(name: str, operation: str, steps: int) -> Followed:
     config = json.loads((folder / "config.json").read_text())
     config |= {"sinkscope": config.get("sinkscope", {}) | {"attention": {"operation": operation}}}
     recipe = {"task": "text", "seed": 1, "steps": steps, "batch": 8, "length": 64, "first": 0,
-              "optimiser": "adamw", "learning_rate": 0.001, "beta1": 0.9, "beta2": 0.99,
+              "optimizer": "adamw", "learning_rate": 0.001, "beta1": 0.9, "beta2": 0.99,
               "weight_decay": 1.0, "embedding_decay": 0.1, "clip": 1.0, "warm_up": 0, "fall": 0.0}
     weights = read_weights(folder / "model.safetensors")
     # Sink logits start at 0 if the file has none.

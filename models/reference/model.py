@@ -324,9 +324,9 @@ class _Gpt2:
         self.weights = {name.removeprefix("transformer."): w for name, w in weights.items()}
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
-        centred = x - x.mean(-1, keepdim=True)
-        scale = torch.rsqrt(centred.pow(2).mean(-1, keepdim=True) + self.arch.norm_eps)
-        return centred * scale * self.weights[name + ".weight"] + self.weights[name + ".bias"]
+        centered = x - x.mean(-1, keepdim=True)
+        scale = torch.rsqrt(centered.pow(2).mean(-1, keepdim=True) + self.arch.norm_eps)
+        return centered * scale * self.weights[name + ".weight"] + self.weights[name + ".bias"]
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
         return self.product(x, self.weights[name + ".weight"]) + self.weights[name + ".bias"]

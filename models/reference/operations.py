@@ -60,12 +60,12 @@ def _sigmoid_log_n(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     return _mask((x - _visible_keys(visible).to(x.dtype).log()).sigmoid(), visible)
 
 
-def _normalise(weights: Tensor) -> Tensor:
+def _normalize(weights: Tensor) -> Tensor:
     return weights / (weights.sum(-1, keepdim=True) + TINY)
 
 
 def _sigmoid_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _normalise(_sigmoid(x, visible, p))
+    return _normalize(_sigmoid(x, visible, p))
 
 
 def _relu(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
@@ -86,11 +86,11 @@ def _identity(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _elu1_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _normalise(_elu1(x, visible, p))
+    return _normalize(_elu1(x, visible, p))
 
 
 def _identity_divided(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _normalise(_identity(x, visible, p))
+    return _normalize(_identity(x, visible, p))
 
 
 def _identity_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
@@ -134,7 +134,7 @@ class Operation:
 
     id: str
     formula: str
-    normalises: bool
+    normalizes: bool
     weights: Callable[[Tensor, Tensor, Parameters], Tensor]
     share: Callable[[Tensor], Tensor]
     standard: Mapping[str, float] = field(default_factory=dict)  # parameters and their defaults

@@ -76,16 +76,16 @@ class Model(nn.Module):
 def by_torch(shape: Shape) -> float:
     """CPU milliseconds of the fastest step."""
     model = Model(shape)
-    optimiser = torch.optim.AdamW(model.parameters(), 3e-3, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), 3e-3, fused=True)
     batches = [torch.randint(0, shape.V, (shape.batch, shape.T + 1)) for _ in range(shape.steps)]
     best = float("inf")
     for batch in batches:
         began = time.process_time()
         loss = functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+        optimizer.step()
         best = min(best, time.process_time() - began)
     return best * 1000
 

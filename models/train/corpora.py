@@ -80,14 +80,14 @@ def children_lit(files: Files) -> str:
 
 
 def story(text: str) -> list[str]:
-    """The paragraphs of a story; none if its licence forbids commercial use. The first line is the title, and the lines
-    after the licence describe the source."""
-    licence = re.search(r"^\* License: *(.*)$", text, re.MULTILINE)
-    if licence is None:
+    """The paragraphs of a story; none if its license forbids commercial use. The first line is the title, and the lines
+    after the license describe the source."""
+    license = re.search(r"^\* License: *(.*)$", text, re.MULTILINE)
+    if license is None:
         raise ValueError(f"expected a line '* License:' in the story {text[:40]!r}")
-    if "NC" in licence[1]:
+    if "NC" in license[1]:
         return []
-    body = text[:licence.start()].partition("\n")[2]
+    body = text[:license.start()].partition("\n")[2]
     pieces = (fold(one) for one in re.split(r"\n{2,}|^##$", body, flags=re.MULTILINE))
     plain = (one for one in pieces if not re.search("[^ -~\n]", one))
     return [one for one in (spaced(one).lstrip("#* ") for one in plain) if one]

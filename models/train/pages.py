@@ -16,7 +16,7 @@ from .text import SHA256
 
 # Models that others compare with keep the precision in which they were published.
 IN_F16 = ("softmax", "sigmoid")
-LICENCE = ("Apache-2.0, as Sinkscope itself. Trained on books in the public domain and stories under "
+LICENSE = ("Apache-2.0, as Sinkscope itself. Trained on books in the public domain and stories under "
            "CC BY, attributed in card.md.")
 
 MEANING = {
@@ -125,9 +125,9 @@ illustrators and translators, those under CC BY (Pratham Books: CC BY 4.0) or in
 Every 12th document is held out of training; `../heldout.json` comes from held-out books in the
 public domain only.
 
-## Licence
+## License
 
-{facts["licence"]}
+{facts["license"]}
 """
 
 
@@ -218,7 +218,7 @@ def further(recipe: Recipe, more: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def described(recipe: Recipe) -> dict[str, Any]:
     """The keys of the index that the recipe itself provides."""
     return {"title": recipe.title, "what": recipe.what, "factor": recipe.factor,
-            "baseline": recipe.baseline, "paper": recipe.paper or None, "licence": LICENCE}
+            "baseline": recipe.baseline, "paper": recipe.paper or None, "license": LICENSE}
 
 
 def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,

@@ -95,7 +95,7 @@ for (const name of positionals.length ? positionals : usual) {
       const { made, ms } = await timed(() => perform(before));
       const { ms: reading } = await timed(() => made.read(reads));
       for (const run of new Set([made, before])) await run?.close();
-      // The first round brings the optimised code.
+      // The first round brings the optimized code.
       if (!round) continue;
       times.get(act).run.push(ms);
       times.get(act).read.push(reading);

@@ -47,7 +47,7 @@ for (let round = 0; round <= Number(values.rounds); round++)
         await run.close();
       }
       const ms = usedSince(used) / Math.max(1, 1024 / T);
-      // The first round brings the optimised code.
+      // The first round brings the optimized code.
       if (round) ((times[name] ??= {})[T] ??= []).push(ms);
     }
 console.log(`nanoseconds of a pair in a head, ${H} heads of ${model.architecture.K}`);

@@ -74,7 +74,7 @@ async function open(name) {
 
 const evict = (policy, more = {}) => [{ kind: 'evict', policy, budget: 24, ...more }];
 const round = (what, bits, by, first = 0) => [
-  { kind: 'quantise', what, bits, by, ...(first ? { first } : {}) },
+  { kind: 'quantize', what, bits, by, ...(first ? { first } : {}) },
 ];
 
 /** Settings that do not depend on the model. */
@@ -232,7 +232,7 @@ for (const name of positionals) {
           'kl_mean',
           'sink_ratio',
           'keeps_first',
-          'quantise_error',
+          'quantize_error',
           'weight_error',
         ],
         onSequence: ({ loss_mean }, _, at) => each[at].push(loss_mean.data[0]),
@@ -245,12 +245,12 @@ for (const name of positionals) {
         const { metrics } = found[i + 1];
         const by = each[i + 1].map((loss, n) => loss - each[0][n]);
         const spread = by.length > 1 ? ` ± ${deviation(by).toFixed(3)}` : '';
-        const errors = finite([...metrics.quantise_error.mean, ...metrics.weight_error.mean]);
+        const errors = finite([...metrics.quantize_error.mean, ...metrics.weight_error.mean]);
         const kind = edits[0].kind;
         const more = [
           kind === 'evict' &&
             `KL ${metrics.kl_mean.mean[0].toFixed(3)}, kept ${percent(mean(metrics.keeps_first.mean))}`,
-          kind === 'quantise' &&
+          kind === 'quantize' &&
             `${percent(mean(errors))} off, Sink₁ ${percent(metrics.sink_ratio.mean[0])}`,
         ].filter(Boolean);
         const [, others] = /^(other \w+)/.exec(label) ?? [];

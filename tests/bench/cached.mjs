@@ -30,7 +30,7 @@ globalThis.open = async (weights) => {
 rmSync(join(folder, 'profile'), { recursive: true, force: true });
 const server = await servePackagePage(folder, MAIN);
 const hub = await openHub();
-const NAME = 'sinkscope/quantised';
+const NAME = 'sinkscope/quantized';
 const { revisions } = hub.repository(NAME);
 revisions.main.files['model.gguf'] = Buffer.from(randomFile(...file.split('.')));
 const sha256 = hub.sha256?.(revisions.main.files['model.gguf']);

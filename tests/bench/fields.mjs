@@ -49,7 +49,7 @@ for (const [name, source] of Object.entries(models)) {
         const run = await model.run(text, { fields });
         const { user, system } = process.cpuUsage(used);
         await run.close();
-        // The first round brings the optimised code.
+        // The first round brings the optimized code.
         if (round) (times[what] ??= []).push((user + system) / 1000);
       }
   for (const { folder, engine, times } of subjects) {

@@ -14,7 +14,7 @@ const LETTERS = [...'bdfghjklmnprstvwz', ...'aeiou'];
 
 /**
  * Returns words of one, two and three syllables, with a merge wherever two pieces meet. The words of three are in the
- * order of a walk, since neighbours in a natural vocabulary differ as well.
+ * order of a walk, since neighbors in a natural vocabulary differ as well.
  */
 function largeTokenizer() {
   const starts = LETTERS.flatMap((a) => LETTERS.map((b) => a + b)).slice(-64);

@@ -43,7 +43,7 @@ const isByT = process.argv[2] === 'by-T';
 const files = process.argv.slice(isByT ? 3 : 2);
 if (!files.length && !isByT) files.push('gpt2.f32', 'smollm2.f32', 'gpt2.q8_0');
 const SMOLLM2 = join(root, 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf');
-const HUB = 'sinkscope/quantised';
+const HUB = 'sinkscope/quantized';
 const MB = 1e6;
 
 /** Returns the path of the file, which is written once. */

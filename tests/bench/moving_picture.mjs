@@ -17,7 +17,7 @@ ground = Image.new("RGB", frames[-1].size, frames[-1].getpixel((frames[-1].width
 bottom = ImageChops.difference(frames[-1], ground).getbbox()[3] + 6
 frames = [f.crop((0, 0, f.width, bottom)) for f in frames]
 frames = [f.resize((720, round(720 * f.height / f.width)), Image.LANCZOS) for f in frames]
-# Colours of all frames, for the first maps have some that the last has not.
+# Colors of all frames, for the first maps have some that the last has not.
 sheet = Image.new("RGB", (frames[0].width, frames[0].height * len(frames)))
 for i, frame in enumerate(frames):
     sheet.paste(frame, (0, i * frame.height))

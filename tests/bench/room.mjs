@@ -30,8 +30,8 @@ const watch = (page, selector) =>
 const SETTINGS = [
   ['streaming', 'experiment=streaming'],
   ['cache', 'experiment=cache'],
-  ['quantisation', 'experiment=quantisation'],
-  ['quantisation of weights', 'experiment=quantisation&what=weights'],
+  ['quantization', 'experiment=quantization'],
+  ['quantization of weights', 'experiment=quantization&quantized=weights'],
   ['fragility: a token', 'experiment=fragility'],
   ['fragility: a channel', 'experiment=fragility&perturbation=channel'],
   ['fragility: a weight', 'experiment=fragility&perturbation=weight'],

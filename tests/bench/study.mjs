@@ -43,7 +43,7 @@ for (let round = 0; round <= rounds; round++)
     const [start, used] = [performance.now(), process.cpuUsage()];
     await measure(model, sequences, { metrics });
     const ms = usedSince(used);
-    // The first brings the optimised code.
+    // The first brings the optimized code.
     if (!round) continue;
     wall.push(performance.now() - start);
     cpu.push(ms);

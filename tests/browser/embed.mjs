@@ -317,7 +317,7 @@ export const embed = {
     const small = 'width:16,length:12,batch:4,steps:30';
     const pages = {
       '/lab.html': `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,"><script type="module" src="${WRITTEN}/sink-scope.js"></script>
-        <main><h1>A course</h1><sink-scope view="lab" left="${small}" right="operation:relu,${small}"></sink-scope></main>`,
+        <main><h1>A course</h1><sink-scope view="lab" leftrun="${small}" rightrun="operation:relu,${small}"></sink-scope></main>`,
     };
     const site = await elsewhere(stage.origin, pages);
     try {

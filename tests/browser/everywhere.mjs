@@ -45,7 +45,7 @@ const steps = {
   async 'opens with a sentence and a map'(browser, address) {
     await browser.open(`${address}#room=explore`);
     await ready(browser);
-    const colours = await until(
+    const colors = await until(
       browser,
       'a map',
       (s) => {
@@ -60,7 +60,7 @@ const steps = {
     const mark = await browser.evaluate(
       () => performance.getEntriesByName('first-sink')[0]?.startTime,
     );
-    return `${colours} colours, first sink after ${Math.round(mark)} ms`;
+    return `${colors} colors, first sink after ${Math.round(mark)} ms`;
   },
 
   async 'follows a text that is typed'(browser) {

@@ -145,13 +145,13 @@ export const experiments = {
       'room=purpose&experiment=cache&shown=softmax&runs=2&length=64&budget=16&policy=window',
     );
     assert.match(
-      await text(page, '[data-view="kept"] .caption'),
+      await text(page, '[data-view="cache"] .caption'),
       /0 of 24 heads \(0%\) keep the first token/,
     );
     await page.getByLabel('policy shown').selectOption('tova');
     await settled(page);
     assert.match(
-      await text(page, '[data-view="kept"] .caption'),
+      await text(page, '[data-view="cache"] .caption'),
       /^The keys the last query attends to \(TOVA\), 16 keys: \d+ of 24 heads/,
     );
     assert.deepEqual(await page.locator('.chart-key span').allTextContents(), [
@@ -171,7 +171,10 @@ export const experiments = {
     );
     assert.match(await text(wrong, '.trouble'), /expected policy to be window, first.*found nose/);
     // A model whose cache keeps everything has no strips, also in an embed with the reader's text.
-    const embed = await stage.open('view=kept&shown=softmax', { file: 'embed.html', waits: false });
+    const embed = await stage.open('view=cache&shown=softmax', {
+      file: 'embed.html',
+      waits: false,
+    });
     await embed.waitForFunction(() => /does not apply to/.test(document.body.textContent));
     assert.deepEqual([...page.troubles, ...wrong.troubles, ...embed.troubles], []);
     return finding(page);
@@ -197,8 +200,8 @@ export const experiments = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'quantisation: the first token stretches the scale of the softmax twin alone'(stage) {
-    const page = await stage.open('room=purpose&experiment=quantisation&runs=2&length=64');
+  async 'quantization: the first token stretches the scale of the softmax twin alone'(stage) {
+    const page = await stage.open('room=purpose&experiment=quantization&runs=2&length=64');
     const costs = [
       ...(await finding(page)).matchAll(
         /by \+([\d.]+) nats \(relative.+?kept exact, by .([\d.]+)/g,
@@ -224,11 +227,11 @@ export const experiments = {
 
   async 'fragility: repeated tokens, a channel, a weight, beside drawn ones'(stage) {
     // The former room's frames lack numbers that this experiment needs.
-    const page = await stage.open('experiment=fragility&runs=2&times=40&perturbation=channel');
+    const page = await stage.open('experiment=fragility&runs=2&repeats=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();
     await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
     await page.getByRole('button', { name: 'repeat a token' }).click();
-    await page.waitForSelector('[data-view="firsts"] .chart-picture');
+    await page.waitForSelector('[data-view="likeness"] .chart-picture');
     await settled(page);
     // The text begins with a start token, and no copy of a word takes its place, but copies of the token do; the
     // sigmoid twin has no such place.
@@ -237,9 +240,9 @@ export const experiments = {
       /the norm is at least half as large for 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,
     );
     // An embed repeats the tokens as well.
-    await page.locator('[data-view="firsts"] .code').click();
+    await page.locator('[data-view="likeness"] .code').click();
     const code = await page.locator('.embed-dialog textarea').inputValue();
-    for (const part of ['shown="softmax,sigmoid"', 'view="firsts"', 'input="repeat"', 't="41"'])
+    for (const part of ['shown="softmax,sigmoid"', 'view="likeness"', 'input="repeat"', 't="41"'])
       assert.ok(code.includes(` ${part}`), code);
     await page.locator('.embed-dialog').getByLabel('Close').click();
     for (const [name, view] of [
@@ -263,7 +266,7 @@ export const experiments = {
   },
 
   async 'every experiment fits a phone, and axe finds nothing in it'(stage) {
-    for (const experiment of ['cache', 'quantisation', 'fragility']) {
+    for (const experiment of ['cache', 'quantization', 'fragility']) {
       const page = await stage.open(
         `room=purpose&experiment=${experiment}&shown=softmax&runs=1&length=40`,
         {
@@ -280,7 +283,7 @@ export const experiments = {
   },
 
   async 'the table of Why it matters is whole on a phone'(stage) {
-    for (const experiment of ['streaming', 'cache', 'quantisation']) {
+    for (const experiment of ['streaming', 'cache', 'quantization']) {
       const page = await stage.open(`room=purpose&experiment=${experiment}&runs=2&length=48`, {
         width: 390,
         waits: false,

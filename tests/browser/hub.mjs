@@ -138,7 +138,7 @@ export const hub = {
     assert.equal(hub.seen(WEIGHTS, 'cdn').length, 1);
   },
 
-  async 'a download is cancelled at once, and the server hears of it'(stage) {
+  async 'a download is canceled at once, and the server hears of it'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 200_000 });
     const { failed, took } = await page.evaluate(async () => {

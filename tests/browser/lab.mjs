@@ -21,7 +21,7 @@ import {
 /** Small and quick, where the numbers do not matter. */
 const SMALL = 'width:16,length:12,batch:4,steps:40';
 const small = (left = SMALL, right = `operation:relu,${SMALL}`) =>
-  `room=lab&left=${left}&right=${right}`;
+  `room=lab&leftRun=${left}&rightRun=${right}`;
 
 const button = (page, name) => page.getByRole('button', { name, exact: true });
 
@@ -116,7 +116,7 @@ const END = {
 async function contrast(stage) {
   const page = await enter(
     stage,
-    'room=lab&left=steps:200&right=operation:sigmoid_log_n,steps:200',
+    'room=lab&leftRun=steps:200&rightRun=operation:sigmoid_log_n,steps:200',
   );
   await page.setViewportSize({ width: 1280, height: 800 });
   await page.screenshot({ path: `${pictures}/lab-start.png` });
@@ -202,7 +202,7 @@ export const lab = {
     assert.match(String(picture.bytes), /<g [^>]*scale\([^]*<path/);
     assert.match(
       await page.evaluate(() => location.hash),
-      /left=width:16,length:12,batch:4,steps:40/,
+      /leftRun=width:16,length:12,batch:4,steps:40/,
     );
     assert.deepEqual(page.troubles, []);
   },
@@ -378,7 +378,7 @@ export const lab = {
   async 'what explodes in the lab stops with its step; absurd settings are refused with their number'(
     stage,
   ) {
-    const explodes = `operation:identity,optimiser:sgd,learning_rate:1e25,${SMALL}`;
+    const explodes = `operation:identity,optimizer:sgd,learning_rate:1e25,${SMALL}`;
     const page = await enter(stage, small(explodes));
     await button(page, 'Train').click();
     await page.locator('.lab-under .trouble').waitFor();
@@ -393,7 +393,7 @@ export const lab = {
     await page.context().close();
     const absurd = await enter(
       stage,
-      `room=lab&left=width:100000,depth:3,${SMALL}&right=batch:0,length:1e9`,
+      `room=lab&leftRun=width:100000,depth:3,${SMALL}&rightRun=batch:0,length:1e9`,
     );
     const said = await text(absurd, '.lab-trouble');
     assert.match(said, /Lab 1: width: expected 16, 32, 64, 128, found “100000”/);
@@ -510,7 +510,7 @@ export const lab = {
     );
     // Another head is drawn, and the training continues.
     await page.selectOption('.lab-map[data-side=left] select', '2');
-    await page.waitForFunction(() => /left=from:softmax,.*head:2/.test(location.hash));
+    await page.waitForFunction(() => /leftRun=from:softmax,.*head:2/.test(location.hash));
     await settled(page);
     assert.match(await text(page, '.lab-map .caption'), /head L0H2 gives the first token \d+%/);
     assert.equal(await stepOf(page), 4);

@@ -256,7 +256,7 @@ export const open = {
     assert.match(await text(page, '.open-problem'), /5\.00 GiB.*holds 3\.75 GiB/);
     assert.equal(await page.locator('#open .primary').count(), 0, 'there is nothing to press');
     await page.getByRole('button', { name: 'Back' }).click();
-    await lookUp(page, 'sinkscope/quantised');
+    await lookUp(page, 'sinkscope/quantized');
     await page.waitForFunction(() => /2 models/.test(document.querySelector('#open').textContent));
     await page.getByRole('button', { name: /tiny-Q8_0/ }).click();
     await page.waitForSelector('.open-plan');

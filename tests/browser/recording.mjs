@@ -289,7 +289,7 @@ export const recording = {
     stage,
   ) => {
     const evil = '<img src=x onerror="globalThis.hit=1">';
-    const about = { id: evil, family: evil, source: evil, licence: evil, command: evil };
+    const about = { id: evil, family: evil, source: evil, license: evil, command: evil };
     const tokens = [
       evil,
       '<script>globalThis.hit=1</script>',

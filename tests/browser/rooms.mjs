@@ -54,8 +54,8 @@ async function inNode(id, prompt, kernels, reads, edits = []) {
   };
 }
 
-/** Counts the distinct colours of a canvas: a blank one has one or two. */
-const colours = (page, selector) =>
+/** Counts the distinct colors of a canvas: a blank one has one or two. */
+const colors = (page, selector) =>
   page.evaluate((s) => {
     const canvas = document.querySelector(s);
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -122,7 +122,7 @@ const start = {
     assert.equal(none, 'no strong column');
     // Both maps respond: the sigmoid head is the one that gives most by weight, not by share.
     for (const nth of [1, 2])
-      assert.ok((await colours(page, `.cell:nth-child(${nth}) canvas`)) > 60);
+      assert.ok((await colors(page, `.cell:nth-child(${nth}) canvas`)) > 60);
     assert.match(
       await page.locator('.facts').textContent(),
       /Sigmoid model: head\s+L4H0 .* Rows sum to (about )?\d-1\d\d%, 4\d% on average/s,
@@ -343,7 +343,7 @@ const start = {
       .locator('.chip')
       .first()
       .evaluate((chip) => Number(chip.style.getPropertyValue('--look')));
-    assert.ok(look > 0.8, `the start token is coloured: ${look}`);
+    assert.ok(look > 0.8, `the start token is colored: ${look}`);
     // If the words are a scrolling row, it scrolls to the word under the pointer.
     await page.setViewportSize({ width: 390, height: 844 });
     const last = page.locator('.chip').last();
@@ -376,7 +376,7 @@ const reading = {
         const verdict = judge({
           eps: 0.3,
           even: even[0],
-          normalises: operation.normalises,
+          normalizes: operation.normalizes,
           sink: sink[0],
           sinkRaw: raw[0],
         });
@@ -392,7 +392,7 @@ const reading = {
         const count = Math.round(verdict.sink * firsts.length);
         const said = await finding(page);
         const mean = firsts.reduce((a, b) => a + b) / firsts.length;
-        const numbers = operation.normalises
+        const numbers = operation.normalizes
           ? `^Head ${name} gives the start token “<s>” ${share.toFixed(0)}% of its attention\\. The mean over all 24 heads is ${(100 * mean).toFixed(0)}%;`
           : `^No head gives the start token “<s>” more than ${Math.ceil(most)}%; head ${name} gives it the most\\. As a share of its rows that is ${share.toFixed(0)}%;`;
         assert.match(said, new RegExp(numbers));
@@ -700,7 +700,7 @@ const reading = {
       said,
       /The first token’s mean weight in head L3H1 is 0%; in the baseline it is \d\d%\./,
     );
-    assert.ok((await colours(page, '.view-change .heatmap canvas')) > 4);
+    assert.ok((await colors(page, '.view-change .heatmap canvas')) > 4);
     // The keyboard adds an intervention to the selection.
     await move('Ablate head L3H1').focus();
     await page.keyboard.press('Enter');
@@ -748,7 +748,7 @@ const reading = {
     await page.waitForFunction(() => location.hash.includes('view=change'));
     await page.goBack();
     await picture.waitFor();
-    // The neighbour, by arrow and Enter; the move by Enter.
+    // The neighbor, by arrow and Enter; the move by Enter.
     await picture.focus();
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('Enter');
@@ -835,13 +835,13 @@ const reading = {
     );
 
     await ask(page, 'What does the head write?');
-    await page.waitForSelector('.view-gives .heatmap');
+    await page.waitForSelector('.view-contribution .heatmap');
     await settled(page);
     const given = await inNode('softmax', prompt, 'auto', [{ metric: 'contribution_out_at' }]);
     const { data } = given.found[0];
-    assert.deepEqual((await saved('gives')).contribution_out_at, [...data]);
+    assert.deepEqual((await saved('contribution')).contribution_out_at, [...data]);
     const part = `and ${(100 * data[20 * given.T]).toFixed(0)}% after it.`;
-    assert.ok((await text(page, '.view-gives .caption')).includes(part), part);
+    assert.ok((await text(page, '.view-contribution .caption')).includes(part), part);
 
     await ask(page, 'What if');
     await page.getByText('If no token could attend to the first one, the model would').waitFor();
@@ -1087,8 +1087,8 @@ const commands = {
     for (const hash of [
       'runs=2&length=64',
       'experiment=cache&runs=2&length=48&shown=softmax',
-      'experiment=quantisation&runs=2&length=48&shown=sigmoid',
-      'experiment=fragility&runs=2&times=20&shown=softmax',
+      'experiment=quantization&runs=2&length=48&shown=sigmoid',
+      'experiment=fragility&runs=2&repeats=20&shown=softmax',
       'experiment=fragility&perturbation=channel&runs=2&length=40&shown=softmax',
       'runs=1&length=300&positions=cache&shown=softmax',
     ]) {
@@ -1279,7 +1279,7 @@ const training = {
     // In the table each seed has a dot, and the effect of a factor over pairs of seeds has its interval.
     const index = JSON.parse(await zoo('index.json'));
     const { seeds, outcomes } = index.find(({ id }) => id === 'sigmoid').differs;
-    const compare = await stage.open('room=compare&below=seeds&shown=softmax,sigmoid,short');
+    const compare = await stage.open('room=compare&panel=seeds&shown=softmax,sigmoid,short');
     const rows = compare.locator('table.seeds tbody tr');
     await rows.first().waitFor();
     const reported = await rows.allTextContents();
@@ -1607,7 +1607,7 @@ export const rooms = {
     const twin = page.locator('.remedies tbody', { hasText: 'gpt-oss' }).getByText('Compare its');
     await twin.waitFor();
     // The address is written a moment after the room is drawn.
-    await page.waitForFunction(() => location.hash.includes('below=remedies'));
+    await page.waitForFunction(() => location.hash.includes('panel=remedies'));
     const isWide = () => document.documentElement.scrollWidth > innerWidth;
     assert.equal(await page.evaluate(isWide), false);
     await twin.click();

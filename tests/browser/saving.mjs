@@ -64,7 +64,7 @@ const pixels = (page, selector) =>
     }),
   );
 
-/** Returns the colour of a saved picture's paper, and for each of its maps the number of cells with another colour. */
+/** Returns the color of a saved picture's paper, and for each of its maps the number of cells with another color. */
 async function compared({ xml, cells }) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(xml)}`;
@@ -139,7 +139,7 @@ export const saving = {
     const light = await stage.open('room=compare');
     const bright = (await save(light, 'attention', 'SVG')).bytes.toString();
     assert.equal(dark, bright);
-    // Every cell is drawn by its path at its place with the colour of its pixel.
+    // Every cell is drawn by its path at its place with the color of its pixel.
     const drawn = await elsewhere(light, compared, {
       xml: bright,
       cells: await pixels(light, '[data-view="attention"] canvas'),

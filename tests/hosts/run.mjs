@@ -192,7 +192,7 @@ async function look(page, name, { toggle }) {
   const isElement = (await figure.evaluate((one) => one.localName)) === 'sink-scope';
   const inside = isElement ? page : await (await figure.elementHandle()).contentFrame();
   const within = isElement ? figure : inside;
-  // A button hides the conditions in favour of the picture; they still exist.
+  // A button hides the conditions in favor of the picture; they still exist.
   const stamp = within.locator('.stamp', { hasText: /T = \d+/ });
   await stamp.first().waitFor({ state: 'attached' });
   const { width, height } = await figure.boundingBox();

@@ -39,7 +39,7 @@ const commitOf = (id, revision) => createHash('sha1').update(`${id}@${revision}`
 const HUGE = { 'config.json': 0, 'model.safetensors': 5 * 2 ** 30 };
 
 /**
- * @returns {Map<string, { gated?: string, hidden?: boolean, licence?: string,
+ * @returns {Map<string, { gated?: string, hidden?: boolean, license?: string,
  *   revisions: Record<string, { commit: string, files: Record<string, Buffer>, sizes?: Record<string, number> }> }>}
  */
 export function repositories() {
@@ -54,17 +54,17 @@ export function repositories() {
       revision,
       { commit: commitOf(id, revision), files, sizes: more.sizes },
     ]);
-    return [id, { licence: 'apache-2.0', ...more, revisions: Object.fromEntries(made) }];
+    return [id, { license: 'apache-2.0', ...more, revisions: Object.fromEntries(made) }];
   };
   return new Map([
     repository('sinkscope/softmax', softmax, {}, { v0: sigmoid, 'refs/pr/1': sigmoid }),
     repository('sinkscope/sigmoid', sigmoid),
     repository('sinkscope/softmax1', folder('softmax1')),
-    repository('legacy', softmax, { licence: undefined }),
+    repository('legacy', softmax, { license: undefined }),
     repository('sinkscope/sharded', sharded(softmax, 3)),
     repository('sinkscope/gated', softmax, { gated: 'manual' }),
     repository('sinkscope/private', softmax, { hidden: true }),
-    repository('sinkscope/quantised', { ...ggufs, 'README.md': bytesOf('---\n---\n') }),
+    repository('sinkscope/quantized', { ...ggufs, 'README.md': bytesOf('---\n---\n') }),
     repository('sinkscope/huge', small, { sizes: HUGE }),
     repository('sinkscope/adapter', { 'adapter_config.json': bytesOf({}) }),
     // Replaces the training of a real model: the twins under the names of checkpoints.

@@ -141,7 +141,7 @@ class Hub {
         ...(isLarge(name) ? { lfs: { size, ...hashOf(files[name]) } } : {}),
       };
     });
-    const { licence: license, gated = false } = found.repository;
+    const { license, gated = false } = found.repository;
     const body = {
       id,
       sha: commit,

@@ -81,7 +81,7 @@ static void check_sections(const cJSON *ours) {
 static const struct {
     const char *section, *keys;
 } promised[] = {
-    {"operations", "tname tlabel tformula bnormalises tproxy tfeatures lparameters tsource"},
+    {"operations", "tname tlabel tformula bnormalizes tproxy tfeatures lparameters tsource"},
     {"metrics",
      "tname tlabel tquestion tunit lshape lrange larguments lfields baveraged bsummary ttopic "
      "tsource"},
@@ -142,7 +142,7 @@ static void check_metrics(const cJSON *metrics) {
         const cJSON *range = cJSON_GetObjectItem(row, "range"), *low = cJSON_GetArrayItem(range, 0),
                     *high = cJSON_GetArrayItem(range, 1);
         CHECK_INT(cJSON_GetArraySize(range), 2);
-        /* Shares and normalised numbers have the range 0 to 1. */
+        /* Shares and normalized numbers have the range 0 to 1. */
         const char *unit = cJSON_GetStringValue(cJSON_GetObjectItem(row, "unit"));
         if (!strncmp(unit, "share", 5) || !strncmp(unit, "of ln", 5)) {
             CHECK_NEAR(cJSON_GetNumberValue(low), 0, 0);
@@ -310,8 +310,8 @@ int main(void) {
         if (!row) continue;
         check_text(row, expected, "proxy");
         check_text(row, expected, "features");
-        CHECK_INT(cJSON_IsTrue(cJSON_GetObjectItem(row, "normalises")),
-                  cJSON_IsTrue(cJSON_GetObjectItem(expected, "normalises")));
+        CHECK_INT(cJSON_IsTrue(cJSON_GetObjectItem(row, "normalizes")),
+                  cJSON_IsTrue(cJSON_GetObjectItem(expected, "normalizes")));
         check_parameters(row, expected);
     }
     cJSON_Delete(ours);

@@ -41,7 +41,7 @@ static const struct {
     {"project:key=12,from=heads", "project:direction=random"},
     {"swap_positions:a=4,b=4", "swap_positions:a=0,b=5"},
     {"evict:policy=window,budget=13", "evict:policy=h2o,budget=5"},
-    {"quantise:what=keys,bits=4,first=13", "quantise:what=values,bits=3,by=channel"},
+    {"quantize:what=keys,bits=4,first=13", "quantize:what=values,bits=3,by=channel"},
     {"scale_weight:matrix=o,layer=0,row=1,column=2,factor=1",
      "scale_weight:matrix=o,layer=0,row=1,column=2,factor=40"},
 };
@@ -94,7 +94,7 @@ static void without_effect(void) {
 /* Edits without effect: a budget that no text reaches, only exact tokens, a head that is already
  * silent. */
 static void without_effect_of_any_kind(void) {
-    CASE("an edit with nothing to evict or to quantise gives the bits of no edit");
+    CASE("an edit with nothing to evict or to quantize gives the bits of no edit");
     static const char *const evictions[] = {
         "window",   "first,first=2", "h2o",    "tova",
         "key_norm", "vatp",          "random", "snapkv,prompt=13,queries=2"};
@@ -106,7 +106,7 @@ static void without_effect_of_any_kind(void) {
         for (int i = 0; i < 8 + 8 * rotary + 16; i++) {
             char text[96];
             if (i < 16)
-                snprintf(text, sizeof text, "quantise:what=%s,bits=2,by=%s,first=13", kinds[i % 4],
+                snprintf(text, sizeof text, "quantize:what=%s,bits=2,by=%s,first=13", kinds[i % 4],
                          (const char *[]){"tensor", "token", "channel", "group"}[i / 4]);
             else
                 snprintf(text, sizeof text, "evict:policy=%s,budget=13%s", evictions[i % 8],
@@ -154,9 +154,9 @@ static void after_a_prompt(void) {
     CASE("an edit that reads a prompt continues after it: the same bits in any pieces");
     static const char *const texts[] = {
         "clamp_channel:channel=3,to=mean,prompt=6",
-        "quantise:what=hidden,bits=4,by=tensor,prompt=6,first=1",
-        "quantise:what=keys,bits=3,by=channel,prompt=6,symmetric=no",
-        "quantise:what=queries,bits=3,by=channel,prompt=6"};
+        "quantize:what=hidden,bits=4,by=tensor,prompt=6,first=1",
+        "quantize:what=keys,bits=3,by=channel,prompt=6,symmetric=no",
+        "quantize:what=queries,bits=3,by=channel,prompt=6"};
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -332,7 +332,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
 
 static void streams(void) {
     CASE("a run that streams gives the same losses, beyond the context too, beside other edits");
-    static const char *const with[] = {"quantise:what=keys,bits=4", "hide_key:key=2",
+    static const char *const with[] = {"quantize:what=keys,bits=4", "hide_key:key=2",
                                        "self_only:token=9",         "park:layer=1,head=1,key=3",
                                        "mask:first=2,recent=4",     "scale_value:key=1"};
     for (int f = 0; f < FOLDERS; f++) {
@@ -495,7 +495,7 @@ static void by_edits(void) {
         {"swap_positions:a=8,b=5", 0, 5},
         {"evict:policy=h2o,budget=5", 0, 5},
         {"evict:policy=h2o,budget=5,layer=1", 1, 5},
-        {"quantise:what=values,bits=3,layer=1", 0, 0},
+        {"quantize:what=values,bits=3,layer=1", 0, 0},
         {"scale_weight:matrix=up,layer=1,row=1,column=2,factor=4", 1, 0},
     };
     uint32_t usual = SS_FIELDS_ALL & ~(SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) |
@@ -547,9 +547,9 @@ static void kept_by_updates(void) {
         {"clamp_channel:channel=3,to=mean", 12, 0},
         {"project:key=3", 12, 12},
         {"project:key=3", 3, 3},
-        {"quantise:what=keys,bits=4", 12, 12},
-        {"quantise:what=keys,bits=4", 13, 13},
-        {"quantise:what=keys,bits=4,by=channel", 12, 0},
+        {"quantize:what=keys,bits=4", 12, 12},
+        {"quantize:what=keys,bits=4", 13, 13},
+        {"quantize:what=keys,bits=4,by=channel", 12, 0},
     };
     opened_model model = open_model(LLAMA);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
@@ -599,7 +599,7 @@ static void update_stopped(const ss_run_desc *desc, int steps) {
 }
 
 static void updates_after_all(void) {
-    CASE("an extension that was cancelled can be updated, whatever piece it stopped in");
+    CASE("an extension that was canceled can be updated, whatever piece it stopped in");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     /* Without hidden states a run keeps only the logits after its last token. */
@@ -871,14 +871,14 @@ static void refusals(void) {
         {"tests/golden/hf-olmo2", "project", "edits[0].project", SS_UNSUPPORTED, NULL},
         {"tests/golden/var-gate-element", "project:from=heads", "edits[0].project", SS_UNSUPPORTED,
          NULL},
-        {LLAMA, "quantise:what=keys,bits=1", "edits[0].bits", SS_BAD_REQUEST, NULL},
-        {LLAMA, "quantise:what=weights,bits=4", "edits[0].quantise", SS_BAD_REQUEST, NULL},
-        {LLAMA, "quantise:what=keys,bits=4,by=tensor,first=4,prompt=4", "edits[0].quantise",
+        {LLAMA, "quantize:what=keys,bits=1", "edits[0].bits", SS_BAD_REQUEST, NULL},
+        {LLAMA, "quantize:what=weights,bits=4", "edits[0].quantize", SS_BAD_REQUEST, NULL},
+        {LLAMA, "quantize:what=keys,bits=4,by=tensor,first=4,prompt=4", "edits[0].quantize",
          SS_BAD_REQUEST, NULL},
         {LLAMA, "clamp_channel:channel=1,to=mean,prompt=-1", "edits[0].prompt", SS_BAD_REQUEST,
          NULL},
         {LLAMA, "swap_positions:a=0,b=13,replace=yes", "edits[0].b", SS_BAD_REQUEST, NULL},
-        {LLAMA, "quantise:what=weights,bits=4,by=channel,first=1", "edits[0].quantise",
+        {LLAMA, "quantize:what=weights,bits=4,by=channel,first=1", "edits[0].quantize",
          SS_BAD_REQUEST, NULL},
         {"tests/golden/var-no-ffn", "scale_weight:matrix=down,layer=0,row=0,column=0",
          "edits[0].scale_weight", SS_UNSUPPORTED, NULL},
@@ -915,13 +915,13 @@ static void refusals(void) {
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, "edits[1].evict"));
     const char *scaled = "scale_weight:matrix=o,layer=0,row=1,column=2,factor=40";
-    const char *rounded = "quantise:what=weights,bits=4,by=channel";
+    const char *rounded = "quantize:what=weights,bits=4,by=channel";
     for (int i = 0; i < 2; i++) {
         ss_edit both[] = {read_edit(i ? scaled : rounded), read_edit(i ? rounded : scaled)};
         desc.edits = both;
         CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
         CHECK(strstr(err.text, "found both") != NULL);
-        both[i ? 1 : 0] = read_edit("quantise:what=keys,bits=4");
+        both[i ? 1 : 0] = read_edit("quantize:what=keys,bits=4");
         CHECK_INT((int)try_run(&desc, &err), SS_OK);
     }
     close_model(&model);
@@ -1000,7 +1000,7 @@ static double without_tag(const ss_trace *trace, int a, int t, size_t d) {
     for (int h = 0; h < arch->H; h++) {
         int head = a * arch->H + h;
         const float *v = ss_row(trace, SS_FIELD_V, ss_arch_group_row(arch, head), 0);
-        const float *out = ss_row(trace, SS_FIELD_MIXED, head, t);
+        const float *out = ss_row(trace, SS_FIELD_HEAD_OUT, head, t);
         double along = 0.0, square = 0.0;
         for (size_t i = 0; i < U; i++) {
             along += (double)out[i] * (double)v[i];

@@ -262,7 +262,7 @@ static void refused_by_all(void) {
     }
 }
 
-static void quantised(void) {
+static void quantized(void) {
     CASE(
         "of what compressed-tensors knows, I8 with a scale for each row is read, all else refused");
 #define GROUP(weights, more) "\"config_groups\":{\"group_0\":{\"weights\":{" weights "}" more "}}"
@@ -1709,7 +1709,7 @@ static void parts_add_up(void) {
 
 int main(void) {
     refused_by_all();
-    quantised();
+    quantized();
     refused_by_some();
     another_family();
     ranges();

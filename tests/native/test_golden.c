@@ -268,7 +268,7 @@ static void check_coverage(const coverage *met) {
     CASE("so has every field, but tokens, which are given, next, the last row of logits, and what "
          "test_train compares derivatives of");
     const uint32_t elsewhere = SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) |
-                               SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_MIXED) |
+                               SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_HEAD_OUT) |
                                SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE);
     for (int i = 0; i < SS_FIELD_N; i++)
         if (!(elsewhere & SS_BIT(i)) &&

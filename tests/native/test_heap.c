@@ -1,4 +1,4 @@
-/* The binaries' memory functions: blocks do not overlap, free neighbours merge, and no JSON text
+/* The binaries' memory functions: blocks do not overlap, free neighbors merge, and no JSON text
  * makes a search long. */
 #include "check.h"
 
@@ -41,7 +41,7 @@ static uint32_t drawn(uint32_t below) {
     return (uint32_t)(((uint64_t)(state >> 8) * below) >> 24);
 }
 
-/* Checks that blocks tile the heap, no two free ones are neighbours, and the bins hold all free
+/* Checks that blocks tile the heap, no two free ones are neighbors, and the bins hold all free
  * ones. */
 static bool is_sound(void) {
     long free_blocks = 0, hung = 0;

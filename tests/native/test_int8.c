@@ -13,7 +13,7 @@ static float random_float(uint32_t *seed) {
     return (float)(int32_t)*seed * 0x1p-31f;
 }
 
-/* Quantises a row and converts it back. */
+/* Quantizes a row and converts it back. */
 static void check_row(const float *x, size_t n) {
     uint8_t numbers[QUADS * 4];
     float scale;
@@ -204,7 +204,7 @@ static void check_model(const char *folder) {
     must(ss_run_extend(&parts.run, tokens, 5, &err), &err, "run");
     for (int t = 5; t < 16; t++) must(ss_run_extend(&parts.run, tokens + t, 1, &err), &err, "run");
     CHECK_BITS(ss_floats(&parts.run.trace, SS_FIELD_LOGITS), b, 16 * V * sizeof *b);
-    check_refused(&model.model, "quantise:what=weights,bits=4,by=tensor");
+    check_refused(&model.model, "quantize:what=weights,bits=4,by=tensor");
     check_refused(&model.model, "scale_weight:matrix=down,layer=0,row=1,column=2,factor=9");
     close_run(&exact), close_run(&reference), close_run(&parts);
     free(panels);

@@ -144,13 +144,13 @@ static void check_matrix(ss_matrix w) {
     check_interleaved(w, 1);
 }
 
-/* ---- quantised types ---- */
+/* ---- quantized types ---- */
 
-enum { QUANTISED_IN = 512, QUANTISED_OUT = 21 };
+enum { QUANTIZED_IN = 512, QUANTIZED_OUT = 21 };
 
 /* Any bytes are a block, once its halves are small numbers. */
 static unsigned char *make_blocks(ss_dtype type, size_t in) {
-    size_t n = ss_dtype_bytes(type, in * QUANTISED_OUT), size = ss_dtype_block_bytes(type);
+    size_t n = ss_dtype_bytes(type, in * QUANTIZED_OUT), size = ss_dtype_block_bytes(type);
     unsigned char *blocks = malloc(n);
     uint32_t random = 7;
     if (!blocks) abort();
@@ -183,7 +183,7 @@ static bool right_sum(const ss_matrix *w, const float *a, const float *row, floa
 
 /* Interleaved rows have the same numbers and sums as before: all except the last five outputs. */
 static void check_joined(ss_matrix w, const float *a, float *work) {
-    static float out[2][ROWS * QUANTISED_OUT], row[2][QUANTISED_IN];
+    static float out[2][ROWS * QUANTIZED_OUT], row[2][QUANTIZED_IN];
     ss_matrix joined = w;
     size_t bytes = ss_dtype_bytes(w.type, w.in * w.total);
     unsigned char *block = malloc(bytes);
@@ -209,14 +209,14 @@ static void check_joined(ss_matrix w, const float *a, float *work) {
     free(block), free(moved);
 }
 
-static void check_quantised(ss_dtype type, size_t in) {
-    static float ones[ROWS * QUANTISED_OUT];
-    static float a[ROWS * QUANTISED_IN], row[QUANTISED_IN], scales[QUANTISED_OUT];
-    static float out[ROWS * QUANTISED_OUT];
+static void check_quantized(ss_dtype type, size_t in) {
+    static float ones[ROWS * QUANTIZED_OUT];
+    static float a[ROWS * QUANTIZED_IN], row[QUANTIZED_IN], scales[QUANTIZED_OUT];
+    static float out[ROWS * QUANTIZED_OUT];
     unsigned char *blocks = make_blocks(type, in);
-    ss_matrix w = {.data = blocks, .type = type, .in = in, .out = QUANTISED_OUT - 2, .first = 2};
-    w.total = QUANTISED_OUT, w.group = w.step = w.out;
-    for (size_t i = 0; i < QUANTISED_OUT; i++) scales[i] = 0.01f * (float)(i + 1);
+    ss_matrix w = {.data = blocks, .type = type, .in = in, .out = QUANTIZED_OUT - 2, .first = 2};
+    w.total = QUANTIZED_OUT, w.group = w.step = w.out;
+    for (size_t i = 0; i < QUANTIZED_OUT; i++) scales[i] = 0.01f * (float)(i + 1);
     for (size_t i = 0; i < ROWS * in; i++) a[i] = (float)((int)(i * 37 % 101) - 50) * 0.013f;
     if (type == SS_I8) w.scales = scales;
     float *work = malloc(ss_matrix_work(ROWS, in, 1) * sizeof *work);
@@ -234,7 +234,7 @@ static void check_quantised(ss_dtype type, size_t in) {
         }
     }
     check_joined(w, a, work);
-    w.first = 0, w.out = w.group = w.step = QUANTISED_OUT;
+    w.first = 0, w.out = w.group = w.step = QUANTIZED_OUT;
     check_joined(w, a, work);
     free(work), free(blocks);
 }
@@ -318,8 +318,8 @@ static void check_plain(void) {
 
 int main(void) {
     for (int type = SS_Q8_0; type < SS_DTYPE_N; type++)
-        check_quantised((ss_dtype)type, QUANTISED_IN);
-    check_quantised(SS_I8, 300); /* the last 12 are no group */
+        check_quantized((ss_dtype)type, QUANTIZED_IN);
+    check_quantized(SS_I8, 300); /* the last 12 are no group */
     check_plain();
     IN = IN_MOST;
     check_plain();

@@ -213,7 +213,7 @@ static void long_pickles(void) {
 }
 
 static void legacy(void) {
-    CASE("the format before torch 1.6 is recognised");
+    CASE("the format before torch 1.6 is recognized");
     opened_file file = {.bytes = copy_of("\x80\2\x8a\nl\xfc\x9c"
                                          "F\xf9 j\xa8P\x19.",
                                          14)};

@@ -955,7 +955,7 @@ static void resumed_divergence(void) {
         "a training that diverges in the first step after a resume keeps the weights of the state");
     opened_train *opened =
         open_train(lab("identity"), "{\"batch\":4,\"length\":12,\"learning_rate\":1e25,"
-                                    "\"optimiser\":\"sgd\"}");
+                                    "\"optimizer\":\"sgd\"}");
     ss_train *train = &opened->train;
     ss_log_entry entry = {0};
     ss_error err;
@@ -1004,7 +1004,7 @@ static void divergence(void) {
     opened_train *opened =
         open_train(lab("identity"),
                    "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":50,\"learning_rate\":1e25,"
-                   "\"optimiser\":\"sgd\"}");
+                   "\"optimizer\":\"sgd\"}");
     ss_log_entry entry = {0};
     ss_error err;
     ss_status status = SS_OK;
@@ -1187,7 +1187,7 @@ int main(void) {
     shared("3");
     begins();
     resumes("{\"batch\":4,\"length\":12,\"warm_up\":3,\"steps\":8,\"fall\":0.5}", 4);
-    resumes("{\"batch\":5,\"length\":12,\"optimiser\":\"sgd\",\"learning_rate\":0.1}", 0);
+    resumes("{\"batch\":5,\"length\":12,\"optimizer\":\"sgd\",\"learning_rate\":0.1}", 0);
     broken_states();
     resumed_divergence();
     divergence();

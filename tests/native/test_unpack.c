@@ -1,4 +1,4 @@
-/* Every quantised type against the numbers that the `gguf` package reads from the same blocks. */
+/* Every quantized type against the numbers that the `gguf` package reads from the same blocks. */
 #include "check.h"
 #include "files.h"
 #include "math/unpack.h"

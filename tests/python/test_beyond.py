@@ -98,7 +98,7 @@ def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_tokens_after_a_place_are_judged_by_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logits of two sequences of four tokens and three words: they favour word 0 in row 1, word 1 in row 2."""
+    """Logits of two sequences of four tokens and three words: they favor word 0 in row 1, word 1 in row 2."""
     logits = torch.full((2, 4, 3), 0.0)
     logits[:, 1, 0] = logits[:, 2, 1] = math.log(2)
     logits[:, 0], logits[:, 3] = 99 * torch.eye(3)[2], -99 * torch.eye(3)[0]

@@ -36,8 +36,8 @@ def test_the_paragraphs_of_a_book(text: str, paragraphs: list[str]) -> None:
     assert corpora.book(text) == paragraphs
 
 
-def licensed(body: str, licence: str = "[CC-BY]") -> str:
-    return f"# The title\n\n{body}\n\n##\n* License: {licence}\n* Text: nobody\n"
+def licensed(body: str, license: str = "[CC-BY]") -> str:
+    return f"# The title\n\n{body}\n\n##\n* License: {license}\n* Text: nobody\n"
 
 
 @pytest.mark.parametrize(("body", "paragraphs"), [

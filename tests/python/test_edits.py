@@ -30,14 +30,14 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 
 @pytest.mark.parametrize(("edit", "parameter", "standard", "other"), [
-    ("quantise:what=hidden,bits=3", "by", "token", "tensor"),
-    ("quantise:what=hidden,bits=3,by=group", "group", 32, 33),
-    ("quantise:what=hidden,bits=3", "symmetric", "yes", "no"),
-    ("quantise:what=keys,bits=3", "first", 0, 1),
-    ("quantise:what=keys,bits=3,by=tensor", "prompt", T, 2),
-    ("quantise:what=weights,bits=3", "by", "token", "tensor"),
-    ("quantise:what=weights,bits=3,by=group", "group", 32, 33),
-    ("quantise:what=weights,bits=3", "symmetric", "yes", "no"),
+    ("quantize:what=hidden,bits=3", "by", "token", "tensor"),
+    ("quantize:what=hidden,bits=3,by=group", "group", 32, 33),
+    ("quantize:what=hidden,bits=3", "symmetric", "yes", "no"),
+    ("quantize:what=keys,bits=3", "first", 0, 1),
+    ("quantize:what=keys,bits=3,by=tensor", "prompt", T, 2),
+    ("quantize:what=weights,bits=3", "by", "token", "tensor"),
+    ("quantize:what=weights,bits=3,by=group", "group", 32, 33),
+    ("quantize:what=weights,bits=3", "symmetric", "yes", "no"),
     ("evict:policy=tova,budget=5", "first", 0, 1),
     ("evict:policy=tova,budget=5", "recent", 1, 2),
     ("evict:policy=h2o,budget=6", "recent", 3, 4),

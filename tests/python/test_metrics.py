@@ -95,8 +95,8 @@ def test_contributions_are_shares_by_size_and_length() -> None:
 def test_a_tag_is_a_share_of_squares_or_of_variance() -> None:
     x, direction = rows([3.0, 4], [3, 0]), rows([2.0, 0])[0]
     equal(metrics.tag_share(x, direction), 18 / 34)
-    equal(metrics.tag_share(x, direction, centred=True), 0.0)
-    equal(metrics.tag_share(x, direction.flip(0), centred=True), 1.0)
+    equal(metrics.tag_share(x, direction, centered=True), 0.0)
+    equal(metrics.tag_share(x, direction.flip(0), centered=True), 1.0)
 
 
 def test_a_gate_is_what_is_left_for_other_tokens() -> None:

@@ -82,7 +82,7 @@ def test_weights_in_f32(id: str, scale: float) -> None:
 def test_shares_sum_to_1(id: str) -> None:
     operation = OPERATIONS[id]
     weights = torch.linspace(0.01, 2, 12).reshape(3, 4)
-    if operation.normalises:
+    if operation.normalizes:
         weights = weights / weights.sum(-1, keepdim=True)
     torch.testing.assert_close(operation.share(weights).sum(-1), torch.ones(3))
 

@@ -35,7 +35,7 @@ def test_the_command_record_writes_the_result_of_the_function(folder: Path, tmp_
     texts, out = tmp_path / "texts.json", tmp_path / "r.safetensors"
     texts.write_text(json.dumps(TEXTS))
     assert main(["record", str(folder), "--texts", str(texts), "--out", str(out), "--tokens", "16",
-                 "--eps", "0.1,0.4", "--keep", "1", "--licence", "MIT", "--id", "a model",
+                 "--eps", "0.1,0.4", "--keep", "1", "--license", "MIT", "--id", "a model",
                  "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     found = sinkscope.Recording.open(out)
@@ -46,7 +46,7 @@ def test_the_command_record_writes_the_result_of_the_function(folder: Path, tmp_
         assert np.array_equal(found[key], value, equal_nan=value.dtype.kind == "f"), key
     assert found.conditions["first"] == {"token": "<s>", "id": 0, "position": 0}
     assert found.tokens(0)[:2] == ["<s>", WORDS[1]]
-    assert found.conditions["licence"] == "MIT" and found.model["id"] == "a model"
+    assert found.conditions["license"] == "MIT" and found.model["id"] == "a model"
     assert found.conditions["prompts"]["source"] == "texts.json"
     assert found.conditions["command"].startswith("python -m sinkscope record ")
     assert [row["metric"] for row in printed] == [row["metric"] for row in found.table()]

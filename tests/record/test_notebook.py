@@ -195,7 +195,7 @@ def _gguf(folder: Path, path: Path) -> Path:
         stem, suffix = name.rsplit(".", 1)
         kind = {"q_proj": 4, "k_proj": 2}.get(stem.rsplit(".", 1)[-1])
         data = x.numpy()
-        if kind:  # llama.cpp turns pairs of neighbours, transformers halves of a head
+        if kind:  # llama.cpp turns pairs of neighbors, transformers halves of a head
             data = data.reshape(kind, 2, -1, data.shape[-1]).swapaxes(1, 2).reshape(data.shape)
         writer.add_tensor(f"{names.get_name(stem)}.{suffix}", data)
     writer.write_header_to_file()

@@ -35,7 +35,7 @@ def test_the_checks_of_an_index_pass(built: list[Path]) -> None:
 
 
 def test_both_have_the_license_the_author_and_the_source(built: list[Path]) -> None:
-    licence = (ROOT / "LICENSE").read_bytes()
+    license = (ROOT / "LICENSE").read_bytes()
     for path in built:
         if path.suffix == ".whl":
             with zipfile.ZipFile(path) as wheel:
@@ -46,7 +46,7 @@ def test_both_have_the_license_the_author_and_the_source(built: list[Path]) -> N
                 files = [member for member in archive.getmembers() if member.isfile()]
                 contents = {Path(one.name).name: archive.extractfile(one).read() for one in files}
             metadata = contents["PKG-INFO"]
-        assert contents["LICENSE"] == licence, path.name
+        assert contents["LICENSE"] == license, path.name
         fields = message_from_bytes(metadata)
         assert fields["Author"] and fields["License-Expression"] == "Apache-2.0" and fields["Keywords"]
         assert fields["Requires-Python"] == ">=3.10"  # without an upper bound: no newer version is known to fail

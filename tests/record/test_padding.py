@@ -176,7 +176,7 @@ def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> Non
 
 
 class Padding(torch.nn.Module):
-    """A user's model that recognises pads by their id, 0, and hides them."""
+    """A user's model that recognizes pads by their id, 0, and hides them."""
 
     def __init__(self, attention: torch.nn.Module) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ def test_the_file_follows_the_schema_and_its_shapes(name: str, tmp_path: Path) -
     jsonschema = pytest.importorskip("jsonschema")
     family = FAMILIES[name]
     recording = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 3),
-                                 tokens=T, keep=2, licence="Apache-2.0", progress=False)
+                                 tokens=T, keep=2, license="Apache-2.0", progress=False)
     path = tmp_path / "r.safetensors"
     assert recording.save(path) == path.stat().st_size
     with safe_open(path, framework="numpy") as file:

@@ -260,7 +260,7 @@ class CrossAttention(nn.Module):
 
 
 class Attention(CrossAttention):
-    """Cross-attention, recognised by the name of its input."""
+    """Cross-attention, recognized by the name of its input."""
 
     def forward(self, x: Tensor, encoder_hidden_states: Tensor) -> Tensor:  # type: ignore[override]
         return super().forward(x, encoder_hidden_states)

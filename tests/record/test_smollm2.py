@@ -19,10 +19,10 @@ SHIPPED = ROOT / "models" / "recordings" / "smollm2-135m-instruct.safetensors"
 TOLERANCE = 2e-5
 
 
-def test_the_shipped_recording_is_small_and_names_its_licence() -> None:
+def test_the_shipped_recording_is_small_and_names_its_license() -> None:
     assert SHIPPED.stat().st_size <= 4 * 10**6
     found = sinkscope.Recording.open(SHIPPED)
-    assert found.conditions["licence"] == "Apache-2.0"
+    assert found.conditions["license"] == "Apache-2.0"
     assert (found.model["L"], found.model["H"], found.model["G"]) == (30, 9, 3)
     # Means over prompts follow from their rows, and the kept prompt is one of them.
     assert np.isclose(found["prompt.alpha_1"].mean(), found["mean.alpha"][..., 0].mean(), rtol=1e-5)

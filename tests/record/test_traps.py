@@ -426,7 +426,7 @@ def test_a_number_that_hides_a_key_need_not_be_infinite(added: float) -> None:
     expected = metrics.alpha(torch.stack(model.maps).double())
     assert found.model["mask"] == {"kind": "causal"} and "mean.loss_mean" in found
     assert np.abs(found["0.alpha"] - expected.detach().numpy()).max() < 1e-5
-    # Normalised by the keys that a query sees.
+    # Normalized by the keys that a query sees.
     entropy = metrics.entropy(torch.stack(model.maps), torch.arange(1, T + 1))
     assert np.allclose(found["mean.entropy"], entropy.detach().numpy(), atol=1e-5, equal_nan=True)
 

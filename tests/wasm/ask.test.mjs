@@ -211,7 +211,7 @@ test('a failed request names what to check: a file, a host, a site that may not 
   assert.deepEqual(retries, []);
 });
 
-test('the body of a failed response is cancelled, that of a successful one is not', async (t) => {
+test('the body of a failed response is canceled, that of a successful one is not', async (t) => {
   const dropped = [];
   const body = (name) => new ReadableStream({ cancel: () => void dropped.push(name) });
   const answers = [new Response(body('refused'), { status: 500 }), new Response(body('given'))];

@@ -276,8 +276,8 @@ test('texts are joined in the requested number, without incomplete groups, or gr
   assert.deepEqual(await of({ 'text-file': json, lines: true }), { text: ['a\nb', '', 'c'] });
   assert.deepEqual(await of({ text: '' }), { text: '' });
   assert.deepEqual(await of({ ids: ['1,2', '3'] }), { text: '', ids: [[1, 2], [3]] });
-  const labelled = written('labels.txt', 'x\ta\ny\tb');
-  assert.deepEqual(await of({ 'text-file': labelled, label: true }), {
+  const labeled = written('labels.txt', 'x\ta\ny\tb');
+  assert.deepEqual(await of({ 'text-file': labeled, label: true }), {
     text: 'x\ta\ny\tb',
     groups: [
       { label: 'x', texts: ['a'] },

@@ -39,7 +39,7 @@ test('all known conditions are read, and unknown ones are dropped', () => {
     eps: [0.1, 0, -1],
     edits: [{ kind: 'silence', label: 'every head', layer: 1 }],
     class: 'COUNTERFACTUAL',
-    licence: 'MIT',
+    license: 'MIT',
     versions: { sinkscope: '1' },
     command: 'record',
   };
@@ -85,6 +85,11 @@ test('missing and null conditions have their defaults', () => {
   assert.deepEqual(read({ ...least, versions: { a: 1 } }).versions, { a: '1' });
 });
 
+test('the license of a recording before 1.0, whose key had another spelling', () => {
+  assert.equal(read({ ...least, licence: 'MIT' }).license, 'MIT');
+  assert.equal(read({ ...least, licence: 'MIT', license: 'Apache-2.0' }).license, 'Apache-2.0');
+});
+
 test('a value of another kind is rejected with its key', () => {
   const model = (change) => ({ ...least, model: { ...sizes, ...change } });
   for (const value of [3, 'a', true, [1], [[]]]) {
@@ -93,7 +98,7 @@ test('a value of another kind is rejected with its key', () => {
     refuses(model({ mask: value }), 'mask', 'an object');
   }
   for (const value of [3, true, {}, []]) {
-    for (const key of ['class', 'licence', 'command'])
+    for (const key of ['class', 'license', 'licence', 'command'])
       refuses({ ...least, [key]: value }, key, 'a text');
     for (const key of ['id', 'revision', 'sha256', 'family', 'dtype', 'attention', 'operation'])
       refuses(model({ [key]: value }), key, 'a text');

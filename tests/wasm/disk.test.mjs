@@ -88,7 +88,7 @@ test('several models are a choice: one per folder, one per GGUF file', async () 
     }),
   );
   assert.deepEqual(
-    plans.map(({ id, format, bytes, licence }) => [id, format, bytes, licence]),
+    plans.map(({ id, format, bytes, license }) => [id, format, bytes, license]),
     [
       ['all/a', 'safetensors', 1, 'mit'],
       ['all/b', 'pytorch', 2, undefined],

@@ -148,7 +148,7 @@ const FACE = {
   ],
   'run.record': [
     async (...args) => (await model.run([1, 2])).record(...args),
-    { fields: ['att'], half: true, eps: [0.3], strings: (ids) => ids.map(String), licence: 'MIT' },
+    { fields: ['att'], half: true, eps: [0.3], strings: (ids) => ids.map(String), license: 'MIT' },
   ],
   'engine.openRecording': [
     async (...args) => (await engine.openRecording(...args)).close(),
@@ -364,7 +364,7 @@ const FACE = {
   ],
   editLabel: [editLabel, { kind: 'silence' }, describe],
   readEdit: [readEdit, 'mask:first=1,recent=2', describe],
-  judge: [sinkscope.judge, { eps: 0.3, even: 0.1, normalises: true, sink: 0.5, sinkRaw: 0.5 }],
+  judge: [sinkscope.judge, { eps: 0.3, even: 0.1, normalizes: true, sink: 0.5, sinkRaw: 0.5 }],
   leastTokens: [sinkscope.leastTokens, 0.3],
   cacheClear: [sinkscope.cacheClear, 'owner/name'],
 };

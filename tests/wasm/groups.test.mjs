@@ -46,12 +46,12 @@ test('texts are grouped by their labels, in order; all or none of them have one'
 });
 
 test('--label measures each label like its texts alone', async () => {
-  const labelled = [
+  const labeled = [
     ...prose.map((text) => `prose\t${text}`),
     ...repeated.map((text) => `repeated\t${text}`),
   ];
   const args = ['--tokens', '32', '--json'];
-  const path = written('labelled.tsv', labelled);
+  const path = written('labeled.tsv', labeled);
   const found = JSON.parse((await run('--text-file', path, '--label', ...args)).stdout);
   assert.equal(found.sequences, 5);
   const counts = found.byLabel.map(({ label, sequences }) => [label, sequences]);

@@ -14,13 +14,13 @@ after(() => hub.close());
 
 const resolve = (id, options) => resolveHub(id, { endpoint: hub.endpoint, wait: 1, ...options });
 
-test('a name gives the files, their sizes, the memory and the licence', async () => {
+test('a name gives the files, their sizes, the memory and the license', async () => {
   const plan = await resolve('sinkscope/softmax');
   const { weights } = files(softmax);
   assert.equal(plan.format, 'safetensors');
   assert.equal(plan.bytes, weights.length);
   assert.ok(plan.memory > plan.bytes && plan.memory < 2 * plan.bytes, `${plan.memory}`);
-  assert.equal(plan.licence, 'apache-2.0');
+  assert.equal(plan.license, 'apache-2.0');
   assert.equal(plan.gated, false);
   assert.equal(plan.refusal, undefined);
   assert.match(plan.commit, /^[0-9a-f]{40}$/);
@@ -115,7 +115,7 @@ test('a revision, a request for merging and an old name without owner are found'
   const [v0, pr, legacy] = plans;
   assert.equal(new Set(plans.map(({ commit }) => commit)).size, 3);
   assert.equal(v0.revision, 'v0');
-  assert.equal(legacy.licence, undefined);
+  assert.equal(legacy.license, undefined);
   const config = async (plan) => JSON.parse(await planText(plan, plan.files.config));
   assert.deepEqual(await config(pr), await config(v0));
   assert.notDeepEqual(await config(pr), await config(legacy));
@@ -155,11 +155,11 @@ test('a gated model is listed, and needs the token of a user with access', async
 });
 
 test('the caller chooses among several GGUF files', async () => {
-  const plan = await resolve('sinkscope/quantised');
+  const plan = await resolve('sinkscope/quantized');
   assert.equal(plan.files.weights.length, 0);
   assert.deepEqual(
     plan.choices.map(({ id }) => id),
-    ['sinkscope/quantised:tiny-Q4_0.gguf', 'sinkscope/quantised:tiny-Q8_0.gguf'],
+    ['sinkscope/quantized:tiny-Q4_0.gguf', 'sinkscope/quantized:tiny-Q8_0.gguf'],
   );
   assert.throws(() => modelFiles(plan), { code: 'argument' });
   const chosen = await resolve(plan.choices[1].id);
@@ -214,7 +214,7 @@ test('a run is estimated by its formula', () => {
 
 test('a busy list is requested again; a hub without lists is probed', async () => {
   hub.fault({ path: /api\/models/, times: 2, status: 429, headers: { 'retry-after': '0' } });
-  assert.equal((await resolve('sinkscope/softmax')).licence, 'apache-2.0');
+  assert.equal((await resolve('sinkscope/softmax')).license, 'apache-2.0');
   hub.reset();
   hub.fault({ path: /api\/models/, status: 404 });
   const plan = await resolve('sinkscope/softmax');

@@ -61,7 +61,7 @@ async function check(promise) {
       assert.ok(Number.isFinite(plan.bytes) && plan.bytes >= 0, `${plan.bytes}`);
       assert.ok(plan.memory >= plan.bytes);
       assert.ok(plan.files.weights.every((file) => typeof file.name === 'string'));
-      assert.ok(plan.licence === undefined || typeof plan.licence === 'string');
+      assert.ok(plan.license === undefined || typeof plan.license === 'string');
     }
     return 1;
   } catch (error) {

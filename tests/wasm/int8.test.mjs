@@ -62,14 +62,14 @@ test('operations that eight bits do not support are rejected', async () => {
     assert.deepEqual([wrong.code, wrong.where], ['argument', 'arithmetic']);
     const model = await engine.open(files(softmax), { arithmetic: 'int8' });
     for (const edit of [
-      { kind: 'quantise', what: 'weights', bits: 4, by: 'tensor' },
+      { kind: 'quantize', what: 'weights', bits: 4, by: 'tensor' },
       { kind: 'scale_weight', matrix: 'down', layer: 0, row: 1, column: 2, factor: 0 },
     ]) {
       const { code, text } = await failure(model.run(tokens, { edits: [edit] }));
       assert.equal(code, 'unsupported');
       assert.match(text, /expected exact arithmetic/);
     }
-    const edits = [{ kind: 'quantise', what: 'hidden', bits: 4 }];
+    const edits = [{ kind: 'quantize', what: 'hidden', bits: 4 }];
     await (await model.run(tokens, { edits })).close();
   });
   await withEngine({ kernels: 'base' }, async (engine) => {

@@ -61,7 +61,7 @@ for (const worker of [false, true]) {
   });
 }
 
-test('cancelled runs leave no memory behind', async () => {
+test('canceled runs leave no memory behind', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const cancel = async () => {

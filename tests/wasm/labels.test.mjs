@@ -37,8 +37,8 @@ const labels = {
   'evict:policy=first,first=1,budget=24': 'KV cache of 24 keys, policy first, first tokens kept: 1',
   'evict:policy=window,budget=8,positions=cache,layer=1,head=1':
     'KV cache of 8 keys, policy window, positions in the cache in L1H1',
-  'quantise:what=keys,bits=4': 'keys rounded to 4 bits',
-  'quantise:what=keys,bits=4,by=tensor,first=1':
+  'quantize:what=keys,bits=4': 'keys rounded to 4 bits',
+  'quantize:what=keys,bits=4,by=tensor,first=1':
     'keys rounded to 4 bits by tensor, first 1 tokens exact',
   'scale_weight:matrix=down,layer=1,row=2,column=7': 'weight (2, 7) of down in layer 1 zeroed',
   'scale_weight:matrix=down,layer=1,row=2,column=7,factor=3':

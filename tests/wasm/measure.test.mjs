@@ -288,7 +288,7 @@ test('the fields of the reads are recorded, and the caller can choose the metric
 });
 
 test('heads are counted only where uniform attention alone is at most eps', () => {
-  const known = { eps: 0.3, sink: 0.4, sinkRaw: 0.1, normalises: true };
+  const known = { eps: 0.3, sink: 0.4, sinkRaw: 0.1, normalizes: true };
   for (const [even, conclusive] of [
     [0.1, true],
     [0.16, true],
@@ -305,5 +305,5 @@ test('heads are counted only where uniform attention alone is at most eps', () =
     least: leastTokens(0.3),
   });
   // Rows that need not sum to 1: a sink is one by share and by weight.
-  assert.equal(judge({ ...known, even: 0.1, normalises: false }).sink, 0.1);
+  assert.equal(judge({ ...known, even: 0.1, normalizes: false }).sink, 0.1);
 });

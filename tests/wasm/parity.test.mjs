@@ -101,8 +101,8 @@ for (const edit of [
   'swap_positions:a=0,b=9',
   'evict:policy=vatp,budget=24',
   'evict:policy=first,first=1,budget=24,positions=cache',
-  'quantise:what=hidden,bits=4,by=group,first=1',
-  'quantise:what=weights,bits=4,by=group',
+  'quantize:what=hidden,bits=4,by=group,first=1',
+  'quantize:what=weights,bits=4,by=group',
   'scale_weight:matrix=down,layer=0,row=1,column=2,factor=9',
 ]) {
   cases.push({ folder: softmax, tokens: prompt, edit });

@@ -144,10 +144,10 @@ test('the first prompts are stored, each from a run that is then closed', async 
     [2, 2],
   ]) {
     const { model, runs } = played();
-    const { tensors, conditions } = opened(await recordStudy(model, two, { keep, licence: 'MIT' }));
+    const { tensors, conditions } = opened(await recordStudy(model, two, { keep, license: 'MIT' }));
     const prompts = Object.keys(tensors).filter((name) => name.endsWith('.tokens'));
     assert.deepEqual(prompts, ['0.tokens', '1.tokens'].slice(0, kept));
-    assert.deepEqual([conditions.prompts.kept, conditions.licence], [kept, 'MIT']);
+    assert.deepEqual([conditions.prompts.kept, conditions.license], [kept, 'MIT']);
     assert.deepEqual(
       conditions.tokens,
       [
@@ -214,7 +214,7 @@ test('impossible recordings are rejected before a run', async () => {
     [model, [3], {}, 'sequences[0]', 'expected a list, got 3'],
     [model, two, 3, 'options', 'expected an object, got 3'],
     [model, two, { signal: 3 }, 'signal', 'expected an AbortSignal, got 3'],
-    [model, two, { licence: 3 }, 'licence', 'expected a string, got 3'],
+    [model, two, { license: 3 }, 'license', 'expected a string, got 3'],
     [model, two, { metrics: 'a' }, 'metrics', 'expected a list, got "a"'],
     [model, two, { edits: 3 }, 'edits', 'expected a list, got 3'],
     [model, two, { eps: 0.1 }, 'eps', 'expected a list, got 0.1'],

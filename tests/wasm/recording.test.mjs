@@ -241,8 +241,8 @@ test('the output of the writers fits the schema, and the core rejects what the s
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const run = await model.run(sequences[0]);
-    const licence = 'Apache-2.0';
-    const about = { licence, source: 'a text', command: 'none', model: { id: 'softmax' } };
+    const license = 'Apache-2.0';
+    const about = { license, source: 'a text', command: 'none', model: { id: 'softmax' } };
     const bytes = await recordStudy(model, sequences, { strings, eps, keep: 2, ...about });
     for (const one of [bytes, await run.record()]) {
       const conditions = JSON.parse(headerOf(one).__metadata__.sinkscope);
@@ -250,8 +250,8 @@ test('the output of the writers fits the schema, and the core rejects what the s
     }
     const { conditions } = await engine.openRecording(bytes);
     assert.deepEqual(
-      [conditions.licence, conditions.model.id, conditions.prompts.kept],
-      [licence, 'softmax', 2],
+      [conditions.license, conditions.model.id, conditions.prompts.kept],
+      [license, 'softmax', 2],
     );
     const changes = [
       (json) => delete json.model,
@@ -267,7 +267,7 @@ test('the output of the writers fits the schema, and the core rejects what the s
       (json) => delete json.prompts.T,
       (json) => (json.eps = [null]),
       (json) => (json.versions = { a: 1 }),
-      (json) => (json.licence = []),
+      (json) => (json.license = []),
       (json) => (json.first = { id: -1 }),
       (json) => (json.model.mask = { kind: 'prefix' }),
     ];
@@ -336,9 +336,9 @@ test('files of other formats or with false entries are rejected with a place and
     );
     const own = withMetadata(bytes, (m) => ({
       ...m,
-      sinkscope: m.sinkscope.replace('{', '{"__proto__":{"licence":"all"},'),
+      sinkscope: m.sinkscope.replace('{', '{"__proto__":{"license":"all"},'),
     }));
-    assert.equal((await engine.openRecording(own)).conditions.licence, null);
+    assert.equal((await engine.openRecording(own)).conditions.license, null);
     for (let i = 0; i < 40; i++)
       await failure(engine.openRecording(bytes.slice(0, bytes.length - 1)));
     assert.ok((await engine.memory()) - before < 2 ** 22);
@@ -459,7 +459,7 @@ test('pooled maps have their scale, and are not read as whole ones', async () =>
 test('conditions without optional keys mean a causal softmax model whose first token is at 0', () => {
   const sizes = { L: 2, H: 1, G: 1, K: 4, D: 4, V: 9 };
   const json = { model: sizes, prompts: { count: 1, kept: 0, T: 5 } };
-  const none = { licence: null, command: null, edits: [], eps: [], tokens: [], versions: {} };
+  const none = { license: null, command: null, edits: [], eps: [], tokens: [], versions: {} };
   assert.deepEqual(readConditions(JSON.stringify(json)), {
     ...none,
     model: {

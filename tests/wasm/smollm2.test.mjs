@@ -1,4 +1,4 @@
-// A real model: SmolLM2-135M-Instruct, Q4_1, against transformers on the dequantised weights. Skipped
+// A real model: SmolLM2-135M-Instruct, Q4_1, against transformers on the dequantized weights. Skipped
 // where `models/fetch/smollm2` has not fetched it.
 import { existsSync, openAsBlob, readFileSync } from 'node:fs';
 import { test } from 'node:test';

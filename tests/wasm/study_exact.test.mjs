@@ -392,7 +392,7 @@ test('a threshold needs enough tokens that uniform attention does not exceed it'
     [NaN, Infinity],
   ])
     assert.equal(leastTokens(eps), least, `eps ${eps}`);
-  const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.2, normalises: false };
+  const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.2, normalizes: false };
   assert.deepEqual(judge(known), {
     ...{ sink: 0.2, of: 'shares and raw weights', even: 0.1, conclusive: true, least: 10 },
   });

@@ -173,7 +173,7 @@ test('a training continues from its state to the same bits, alone or shared; oth
 test('a shared training that explodes ends as in one worker; a closed one stays closed', async () => {
   const own = await createEngine({ lab: true, workers: 2 });
   const config = labConfig({ ...SMALL, operation: 'identity' });
-  const recipe = { ...RECIPE, optimiser: 'sgd', learning_rate: 1e25 };
+  const recipe = { ...RECIPE, optimizer: 'sgd', learning_rate: 1e25 };
   const training = await own.train({ config, recipe, workers: 2 });
   await assert.rejects(training.step(50), { code: 'diverged', message: /step \d+/ });
   assert.ok(Number.isFinite((await training.look()).loss));
@@ -309,7 +309,7 @@ test('bad settings are rejected with their name; a training that explodes ends w
     code: 'no_memory',
   });
   assert.throws(() => labConfig({ depth: 2 }), { code: 'argument' });
-  const recipe = { ...RECIPE, optimiser: 'sgd', learning_rate: 1e25 };
+  const recipe = { ...RECIPE, optimizer: 'sgd', learning_rate: 1e25 };
   const training = await engine.train({
     config: labConfig({ ...SMALL, operation: 'identity' }),
     recipe,

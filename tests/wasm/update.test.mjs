@@ -39,7 +39,7 @@ for (const worker of [false, true])
         [],
         [{ kind: 'hide_key', key: 0, layer: 1 }],
         [{ kind: 'evict', policy: 'h2o', budget: 4 }],
-        [{ kind: 'quantise', what: 'keys', bits: 3, by: 'channel' }],
+        [{ kind: 'quantize', what: 'keys', bits: 3, by: 'channel' }],
       ]) {
         const draw = randomBits(5);
         const random = (below) => draw() % below;

@@ -80,7 +80,7 @@ export async function fetchModel(engine: Engine, id: string, token: string): Pro
     signal,
   });
   const plan = found.choices[0]?.id ? await resolveHub(found.choices[0].id) : found;
-  console.log(plan.bytes, plan.memory, plan.licence ?? 'none stated', plan.refusal, plan.commit);
+  console.log(plan.bytes, plan.memory, plan.license ?? 'none stated', plan.refusal, plan.commit);
   const { tokenizer } = plan.files;
   if (tokenizer) openTokenizer(await planText(plan, tokenizer, { token, signal }));
   await engine.open(modelFiles(plan, { token, cache: true }), {

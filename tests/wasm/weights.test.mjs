@@ -218,27 +218,27 @@ test('a signal ends a stream at once, and has no listener after its end', async 
   assert.deepEqual(await readAll(streamed(12, ...halves()), stop.signal), BYTES);
   await assert.rejects(readAll(streamed(12, new Error('x')), stop.signal), { code: 'read' });
   assert.equal(listeners(), 0);
-  let cancelled;
+  let canceled;
   const silent = new ReadableStream({
     pull: () => new Promise(() => {}),
-    cancel: (reason) => void (cancelled = reason),
+    cancel: (reason) => void (canceled = reason),
   });
   const reading = readAll({ stream: silent, bytes: 1, name: 'x' }, stop.signal);
   setImmediate(() => stop.abort(new Error('enough')));
   await assert.rejects(reading, /^Error: enough$/);
-  assert.equal(cancelled?.message, 'enough');
+  assert.equal(canceled?.message, 'enough');
   assert.equal(listeners(), 0);
   await assert.rejects(readAll(streamed(12, ...halves()), stop.signal), /enough/);
 });
 
-test('an abandoned stream is cancelled', async () => {
-  let isCancelled = false;
+test('an abandoned stream is canceled', async () => {
+  let isCanceled = false;
   const stream = new ReadableStream({
     pull: (controller) => controller.enqueue(BYTES),
-    cancel: () => void (isCancelled = true),
+    cancel: () => void (isCanceled = true),
   });
   assert.equal((await load({ stream, bytes: 13, name: 'x' })).error.code, 'read');
-  assert.ok(isCancelled);
+  assert.ok(isCanceled);
 });
 
 test('a small file is one of at most 64 MiB', async () => {

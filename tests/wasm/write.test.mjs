@@ -275,7 +275,7 @@ test('conditions: metrics, inputs, and facts of the model', () => {
     prompts: { source: null, sha256: null, count: 3, kept: 2, T: 2 },
     eps: [0.1],
     class: 'MEASURED',
-    licence: null,
+    license: null,
     versions: { sinkscope: '9.8.7' },
     command: null,
   });
@@ -285,7 +285,7 @@ test('conditions: metrics, inputs, and facts of the model', () => {
     strings: (list) => list.map((id) => `<${id}>`),
     source: 'a text',
     sourceSha256: 'ab',
-    licence: 'MIT',
+    license: 'MIT',
     command: 'none',
     class: 'COUNTERFACTUAL',
   };
@@ -302,7 +302,7 @@ test('conditions: metrics, inputs, and facts of the model', () => {
     ['<6>', '<7>'],
   ]);
   assert.deepEqual(all.prompts, { source: 'a text', sha256: 'ab', count: 3, kept: 2, T: 2 });
-  assert.deepEqual([all.class, all.licence, all.command], ['COUNTERFACTUAL', 'MIT', 'none']);
+  assert.deepEqual([all.class, all.license, all.command], ['COUNTERFACTUAL', 'MIT', 'none']);
   assert.deepEqual(all.edits, [{ ...silent, label: 'a head is silent' }]);
   const none = conditionsOf(model, {}, { ...measured, ids: [] });
   assert.deepEqual(
@@ -348,9 +348,9 @@ test('one run is a recording of one prompt, in halves at the default threshold',
     ['0.att', '0.loss', '0.tokens', ...EXACT.map((name) => `0.${name}`)].sort(),
   );
   assert.equal(plain.tensors.get('0.att').dtype, 'F16');
-  const own = opened(await recordRun(run, model, { half: false, eps: [0.1, 0.2], licence: 'MIT' }));
+  const own = opened(await recordRun(run, model, { half: false, eps: [0.1, 0.2], license: 'MIT' }));
   assert.equal(own.tensors.get('0.att').dtype, 'F32');
-  assert.deepEqual([own.conditions.eps, own.conditions.licence], [[0.1, 0.2], 'MIT']);
+  assert.deepEqual([own.conditions.eps, own.conditions.license], [[0.1, 0.2], 'MIT']);
   for (const [options, where] of [
     [{ half: 1 }, 'half'],
     [{ eps: 0.1 }, 'eps'],
@@ -361,7 +361,7 @@ test('one run is a recording of one prompt, in halves at the default threshold',
     [{ first: 1 }, 'first'],
     [{ source: 1 }, 'source'],
     [{ sourceSha256: 1 }, 'sourceSha256'],
-    [{ licence: 1 }, 'licence'],
+    [{ license: 1 }, 'license'],
     [{ command: 1 }, 'command'],
   ])
     await assert.rejects(recordRun(run, model, options), { code: 'argument', where });
@@ -389,12 +389,12 @@ test('maps of other programs: their default conditions, and all allowed ones', (
     prompts: { source: null, count: 1, kept: 1, T: 2 },
     eps: [],
     class: 'MEASURED',
-    licence: null,
+    license: null,
     versions: {},
     command: null,
   };
   assert.deepEqual(plain.conditions, wanted);
-  const about = { source: 'a text', licence: 'MIT', command: 'none' };
+  const about = { source: 'a text', license: 'MIT', command: 'none' };
   const more = { id: 'own', family: 'gpt2', operation: 'sigmoid', mask: { kind: 'full' }, G: 1 };
   const prompts = [
     { att: maps([1, 2, 3, 3]), tokens: ['a', 'b', 'c'] },
@@ -409,7 +409,7 @@ test('maps of other programs: their default conditions, and all allowed ones', (
     ['d', 'e'],
   ]);
   assert.equal(all.conditions.first.token, 'a');
-  assert.deepEqual([all.conditions.licence, all.conditions.command], ['MIT', 'none']);
+  assert.deepEqual([all.conditions.license, all.conditions.command], ['MIT', 'none']);
   prompts.forEach(({ att }, i) => {
     const { dtype, shape, data } = all.tensors.get(`${i}.att`);
     assert.deepEqual([dtype, shape, [...data]], ['F32', att.shape, bytesOf(att.data)]);
@@ -488,8 +488,8 @@ test('invalid maps are rejected with their place', () => {
       where,
       text: `expected ${expected}, got ${got}`,
     });
-  assert.throws(() => recordMaps([{ att: one }], { licence: 3 }), {
+  assert.throws(() => recordMaps([{ att: one }], { license: 3 }), {
     code: 'argument',
-    where: 'licence',
+    where: 'license',
   });
 });

@@ -3,7 +3,7 @@
  * nearly 4 GB and returns an invalid pointer; its large one costs 3 KB to download. This allocator
  * is made for a few large blocks (files, models, runs) and the many nodes of a JSON text.
  *
- * Blocks, each after its header, tile the heap and have pointers to their neighbours, so that free
+ * Blocks, each after its header, tile the heap and have pointers to their neighbors, so that free
  * merges adjacent free blocks. Free blocks are listed in bins by size: a bin of small blocks has
  * one size, a bin of large ones the sizes between two powers of two. A request takes any block of a
  * larger bin, or visits a few of its own bin, so that its time does not grow with the number of
@@ -29,8 +29,8 @@ extern unsigned char __heap_base; /* end of the static data */
 #endif
 
 typedef struct block {
-    struct block *before, *after;  /* neighbours by address; NULL at the ends */
-    struct block *previous, *next; /* neighbours in the bin of a free block; NULL at the ends */
+    struct block *before, *after;  /* neighbors by address; NULL at the ends */
+    struct block *previous, *next; /* neighbors in the bin of a free block; NULL at the ends */
     bool used;
 } block;
 

@@ -28,7 +28,7 @@ typedef struct pool {
     _Atomic bool closed;
 } pool;
 
-/* Initialises a pool of `workers` workers; each but the first needs a thread in pool_help. */
+/* Initializes a pool of `workers` workers; each but the first needs a thread in pool_help. */
 void pool_init(pool *p, size_t workers, uint64_t least);
 
 /* Runs pieces as worker 1, 2, .. until the pool is closed. */

@@ -29,7 +29,7 @@ export interface Operation {
   readonly label: string;
   readonly formula?: string;
   /** True when every row of weights sums to 1. */
-  readonly normalises: boolean;
+  readonly normalizes: boolean;
   /**
    * The operation has a derivative, so a model that uses it can be trained; only in a lab's engine.
    */

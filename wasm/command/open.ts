@@ -15,7 +15,7 @@ import { listOf, readText } from './text_file.ts';
 import { sourceOf } from './train.ts';
 import { idsOf, number, thresholdsOf, positiveInteger } from './values.ts';
 import type { Arithmetic, Engine, Model } from '../engine/types.ts';
-import type { Cut, CutOptions, LabelledTexts } from '../study/types.ts';
+import type { Cut, CutOptions, LabeledTexts } from '../study/types.ts';
 import type { AnyTokenizer, GuardedTokenizer, Tokenizer } from '../text/types.ts';
 import type { Special, Values } from './values.ts';
 
@@ -94,21 +94,21 @@ function idsAlone(reason: unknown) {
 /** Cuts the same number of sequences for each label. */
 async function cutGroups(
   tokenizer: AnyTokenizer,
-  groups: readonly LabelledTexts[],
+  groups: readonly LabeledTexts[],
   { sequences, ...options }: CutOptions,
 ) {
   const perGroup = Math.max(1, Math.floor(sequences / groups.length));
-  const labelled = [];
+  const labeled = [];
   for (const { label, texts } of groups) {
     try {
       const cutOptions = { ...options, lines: false, sequences: perGroup };
-      labelled.push({ label, sequences: await cutText(tokenizer, texts, cutOptions) });
+      labeled.push({ label, sequences: await cutText(tokenizer, texts, cutOptions) });
     } catch (error) {
       if (!(error instanceof SinkscopeError)) throw error;
       throw new SinkscopeError(error.code, `label “${label}”`, error.message);
     }
   }
-  return labelled;
+  return labeled;
 }
 
 export function specialOf(tokenizer: Pick<Tokenizer, 'bos' | 'piece'>, special: string): Special {
@@ -128,7 +128,7 @@ export async function textsOf({
   lines,
   label,
   join: together,
-}: Values): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabelledTexts[] }> {
+}: Values): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabeledTexts[] }> {
   const sources = [path, text, ids].filter((one) => one !== undefined);
   const one = 'one of --text-file, --text and --ids';
   if (sources.length === 0) throw missingError('text', one);

@@ -270,7 +270,7 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
         meaning: 'of these fields: half, or single for their own bits',
         standard: 'half',
       },
-      licence: { value: 'TEXT', meaning: 'the license under which the recording may be passed on' },
+      license: { value: 'TEXT', meaning: 'the license under which the recording may be passed on' },
       ...TEXT,
       ...cutOptions(describe),
       ...eps(describe),

@@ -1,4 +1,4 @@
-/** Handles recordings on the command line: recognises, prints and writes them. */
+/** Handles recordings on the command line: recognizes, prints and writes them. */
 import { openAsBlob } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { sha256 } from '../loading/hash.ts';
@@ -74,7 +74,7 @@ async function recordOpened(
     fields?: string[];
     half?: boolean;
     source?: string;
-    licence?: string;
+    license?: string;
     command?: string;
   },
 ) {
@@ -121,7 +121,7 @@ export function differencesText(
 
 /** Measures a model, writes a recording, and prints it. */
 export async function recordModel(engine: Engine, { names: [name], values, args }: Asked) {
-  const { precision, licence, out = '' } = values;
+  const { precision, license, out = '' } = values;
   if (!out) throw missingError('--out', 'a file to write');
   expect(['half', 'single'].includes(precision), '--precision', 'half or single', precision);
   const folder = await openOut(dirname(out), [basename(out)]);
@@ -130,7 +130,7 @@ export async function recordModel(engine: Engine, { names: [name], values, args 
     keep: count(values.keep, '--keep'),
     fields: values.fields.split(','),
     half: precision === 'half',
-    licence,
+    license,
     source: values['text-file'] && basename(values['text-file']),
     command: commandWords(args),
   });

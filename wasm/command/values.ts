@@ -30,7 +30,7 @@ export type Values = {
   keep: string;
   fields: string;
   precision: string;
-  licence?: string;
+  license?: string;
   tolerance: string;
   goal: string;
   length: string;

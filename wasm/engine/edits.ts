@@ -169,11 +169,11 @@ export function editLabel(edit: Edit, describe: Describe): string {
   const { kind, parameters, ...fields } = edit as Given;
   const row = describe.edits[find(describe.edits, kind, 'edit.kind')];
   const values = { ...fields, ...parameters };
-  const labelled = { row, given: values, describe };
+  const labeled = { row, given: values, describe };
   const texts = row.label.split('|').map((text) => /^(?:(\w+)=(\w+)\?)?(.*)$/s.exec(text) ?? []);
   const value = (name: string) =>
     values[name] ?? row.parameters.find((one) => one.name === name)?.default;
   const [, , , text = row.name] =
     texts.find(([, name, wanted]) => name === undefined || String(value(name)) === wanted) ?? [];
-  return filled(text, labelled);
+  return filled(text, labeled);
 }

@@ -59,7 +59,7 @@ export async function request(address: URL, init?: RequestInit): Promise<Respons
   );
 }
 
-/** Wraps the stream; `close` runs after its last byte or when it is cancelled. */
+/** Wraps the stream; `close` runs after its last byte or when it is canceled. */
 function closing(stream: ReadableStream<Uint8Array>, close: () => Promise<void>) {
   const reader = stream.getReader();
   return new ReadableStream({

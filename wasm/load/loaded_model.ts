@@ -58,9 +58,9 @@ export class LoadedModel {
     checkOptions(options, { ...OF_TEXT, eps: 'number' });
     const { describe, architecture } = this.model;
     const { eps = describe.defaults.eps } = options;
-    const { normalises } = this.#operation();
+    const { normalizes } = this.#operation();
     const reads: Read[] = [
-      { metric: normalises ? 'alpha' : 'alpha_raw' },
+      { metric: normalizes ? 'alpha' : 'alpha_raw' },
       { metric: 'alpha_uniform' },
       { metric: 'sink_ratio', eps },
       { metric: 'sink_ratio_raw', eps },
@@ -74,7 +74,7 @@ export class LoadedModel {
       const quantities = {
         eps,
         even: uniformShare,
-        normalises,
+        normalizes,
         sink: sink.data[0],
         sinkRaw: sinkRaw.data[0],
       };

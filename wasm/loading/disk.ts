@@ -60,7 +60,7 @@ async function plansOf(
   files: PlanFile[],
   below: () => PlanFile[],
 ): Promise<Plan[]> {
-  const licence = await licenceOf(files);
+  const license = await licenseOf(files);
   const readText = ({ blob }: PlanFile) => (blob as Blob).text();
   const isGguf = ({ name }: PlanFile) => /\.gguf$/i.test(name);
   const otherFiles = files.filter((file) => !isGguf(file));
@@ -73,7 +73,7 @@ async function plansOf(
     const id = folder ? `${folder}/${name}` : name;
     plans.push(await makePlan(files.filter(isGguf), { id, file: name, readText }));
   }
-  return plans.map((plan) => ({ ...plan, ...(licence ? { licence } : {}), gated: false }));
+  return plans.map((plan) => ({ ...plan, ...(license ? { license } : {}), gated: false }));
 }
 
 /** Returns the first file of each GGUF model. */
@@ -107,8 +107,8 @@ function filesBelow(folder: string, folders: Map<string, PlanFile[]>) {
   );
 }
 
-/** Reads the licence from the front matter of a model card. */
-async function licenceOf(files: PlanFile[]) {
+/** Reads the license from the front matter of a model card. */
+async function licenseOf(files: PlanFile[]) {
   const card = files.find(({ name }) => /^readme\.md$/i.test(name))?.blob;
   const text = card ? await card.slice(0, 65_536).text() : '';
   const head = /^---\r?\n([^]*?)\r?\n---/.exec(text)?.[1] ?? '';

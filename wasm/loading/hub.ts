@@ -16,7 +16,7 @@ type Said = {
   tags?: unknown;
   cardData?: { license?: unknown; license_name?: unknown };
 };
-type Listing = { files: PlanFile[]; commit?: string; licence?: string; gated: boolean };
+type Listing = { files: PlanFile[]; commit?: string; license?: string; gated: boolean };
 
 export const ENDPOINT = 'https://huggingface.co';
 
@@ -64,7 +64,7 @@ export async function resolveHub(id: string, options: HubOptions = {}): Promise<
 }
 
 async function look(endpoint: URL, name: Name, options: HubOptions): Promise<Plan> {
-  const { files, commit, licence, gated } = await list(endpoint, name, options);
+  const { files, commit, license, gated } = await list(endpoint, name, options);
   const { token, signal, cache } = options;
   const plan = await makePlan(files, {
     id: name.repository,
@@ -75,7 +75,7 @@ async function look(endpoint: URL, name: Name, options: HubOptions): Promise<Pla
     },
   });
   const choices = plan.choices.map((choice) => ({ ...choice, id: nameOf(name, choice.file) }));
-  return { ...plan, choices, revision: name.revision, commit, licence, gated };
+  return { ...plan, choices, revision: name.revision, commit, license, gated };
 }
 
 /**
@@ -170,7 +170,7 @@ async function listing(endpoint: URL, name: Name, options: HubOptions): Promise<
     const bytes = Number.isSafeInteger(one?.size) && size >= 0 ? size : undefined;
     return [fileOf(endpoint, name, file, bytes, commit, hashOf(one))];
   });
-  return { files, commit, licence: licenceOf(json), gated: Boolean(json.gated) };
+  return { files, commit, license: licenseOf(json), gated: Boolean(json.gated) };
 }
 
 /** Lists the usual files of a mirror that has no list. */
@@ -235,9 +235,9 @@ function hashOf(listed: unknown) {
   return /^[0-9a-f]{64}$/.test(hash) ? hash : undefined;
 }
 
-function licenceOf({ cardData, tags }: Said) {
-  const licence = cardData?.license_name ?? cardData?.license;
-  if (typeof licence === 'string') return licence;
+function licenseOf({ cardData, tags }: Said) {
+  const license = cardData?.license_name ?? cardData?.license;
+  if (typeof license === 'string') return license;
   const tag = Array.isArray(tags) && tags.find((one) => String(one).startsWith('license:'));
   return tag ? String(tag).slice('license:'.length) : undefined;
 }

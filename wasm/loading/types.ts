@@ -101,8 +101,8 @@ export interface Plan {
   readonly revision?: string;
   /** The commit of the revision, which the addresses of the files contain. */
   readonly commit?: string;
-  /** Licence according to the model card. */
-  readonly licence?: string;
+  /** License according to the model card. */
+  readonly license?: string;
   /** True if the files need an access token, although the hub lists them. */
   readonly gated?: boolean;
   /** True if the plan comes from an earlier visit, because the hub could not be reached. */

@@ -122,7 +122,8 @@ export function readConditions(json: string): Conditions {
     eps: list(root, 'eps', (x) => Number.isFinite(x), 'numbers'),
     edits: list(root, 'edits', isEdit, 'objects with a kind and a label'),
     class: text(root, 'class') ?? 'MEASURED',
-    licence: text(root, 'licence'),
+    // Recordings before 1.0 have the other spelling.
+    license: text(root, 'license') ?? text(root, 'licence'),
     versions: Object.fromEntries(versions.map(([name, value]) => [name, String(value)])),
     command: text(root, 'command'),
   };

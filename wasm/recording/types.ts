@@ -63,8 +63,8 @@ export interface Conditions {
   readonly edits: readonly (Edit & { readonly label: string })[];
   /** 'MEASURED', ... */
   readonly class: string;
-  /** Licence of the recording. */
-  readonly licence: string | null;
+  /** License of the recording. */
+  readonly license: string | null;
   readonly versions: Readonly<Record<string, string>>;
   readonly command: string | null;
 }
@@ -151,7 +151,7 @@ export interface About {
   readonly source?: string;
   readonly sourceSha256?: string;
   readonly class?: string;
-  readonly licence?: string;
+  readonly license?: string;
   readonly command?: string;
 }
 

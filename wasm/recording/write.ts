@@ -34,7 +34,7 @@ const ABOUT = {
   first: 'object',
   source: 'text',
   sourceSha256: 'text',
-  licence: 'text',
+  license: 'text',
   command: 'text',
 };
 /** Options of all functions that record. */
@@ -238,7 +238,7 @@ export function conditionsOf(
       edits: edits.map((edit) => ({ ...edit, label: editLabel(edit, describe) })),
     }),
     class: options.class ?? 'MEASURED',
-    licence: options.licence ?? null,
+    license: options.license ?? null,
     versions: { sinkscope: describe.version },
     command: options.command ?? null,
   };
@@ -292,7 +292,7 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
     prompts: { source: options.source ?? null, count: prompts.length, kept: prompts.length, T },
     eps: [],
     class: 'MEASURED',
-    licence: options.licence ?? null,
+    license: options.license ?? null,
     versions: {},
     command: options.command ?? null,
   });

@@ -10,7 +10,7 @@
  */
 import { check } from '../abi/arguments.ts';
 import { expect } from '../abi/errors.ts';
-import type { Judged, Judgement, KnownHead, HeadLabel } from './types.ts';
+import type { Judged, Judgment, KnownHead, HeadLabel } from './types.ts';
 
 /** A head is dormant on a text if silencing it changes the loss by less than this, in nats. */
 const DORMANT = 0.01;
@@ -32,16 +32,16 @@ export function leastTokens(eps: number): number {
 
 /**
  * Returns whether Sink_1 can be interpreted; it is defined at any length.
- * @example judge({ eps: 0.3, even: 0.46, normalises: true, sink: 1, sinkRaw: 1 }).conclusive; // false: 5 tokens
+ * @example judge({ eps: 0.3, even: 0.46, normalizes: true, sink: 1, sinkRaw: 1 }).conclusive; // false: 5 tokens
  */
-export function judge(known: Judged): Judgement {
+export function judge(known: Judged): Judgment {
   check(known, 'object', 'known');
   for (const key of ['eps', 'even', 'sink', 'sinkRaw'] as const) {
     expect(typeof known[key] === 'number', key, 'a number', known[key]);
   }
-  const { eps, even, normalises, sink, sinkRaw } = known;
+  const { eps, even, normalizes, sink, sinkRaw } = known;
   const conclusive = even <= eps;
-  const verdict = normalises
+  const verdict = normalizes
     ? { sink, of: 'weights' as const }
     : { sink: Math.min(sink, sinkRaw), of: 'shares and raw weights' as const };
   return { ...verdict, even, conclusive, least: leastTokens(eps) };

@@ -1,6 +1,6 @@
 /** Groups texts by label: a domain, a language, a class. */
 import { checkList } from '../abi/arguments.ts';
-import type { LabelledTexts } from './types.ts';
+import type { LabeledTexts } from './types.ts';
 
 /** Longest label in UTF-16 units: labels name lines and columns. */
 const LABEL_LENGTH_MAX = 60;
@@ -11,7 +11,7 @@ const LABEL_LENGTH_MAX = 60;
  * @returns undefined unless each text has a label, of at most 60 characters, and there are two labels or more
  * @example const groups = groupsOf(file.split('\n'));
  */
-export function groupsOf(texts: readonly string[]): LabelledTexts[] | undefined {
+export function groupsOf(texts: readonly string[]): LabeledTexts[] | undefined {
   checkList(texts, 'text', 'texts');
   const groups: Map<string, string[]> = new Map();
   for (const line of texts) {
@@ -22,5 +22,5 @@ export function groupsOf(texts: readonly string[]): LabelledTexts[] | undefined 
     groups.set(label, [...(groups.get(label) ?? []), text]);
   }
   if (groups.size < 2) return undefined;
-  return [...groups].map(([label, labelled]) => ({ label, texts: labelled }));
+  return [...groups].map(([label, labeled]) => ({ label, texts: labeled }));
 }

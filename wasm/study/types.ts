@@ -38,7 +38,7 @@ export interface Cut {
 }
 
 /** Texts with the same label: a domain, a language, a class. */
-export interface LabelledTexts {
+export interface LabeledTexts {
   readonly label: string;
   readonly texts: readonly string[];
 }
@@ -207,7 +207,7 @@ export interface SuffixPair {
 }
 
 /**
- * The objective to maximise. `loss`: mean loss of the continuation in nats. `away`: minus the
+ * The objective to maximize. `loss`: mean loss of the continuation in nats. `away`: minus the
  * weight of the first key. `steal`: weight of the suffix's strongest key. Weights are means over
  * all heads and the continuation's queries.
  */
@@ -338,19 +338,19 @@ export interface TaskFound extends Omit<Task, 'prompts'> {
 
 /* Judging: what a value of Sink_1 allows to conclude. */
 
-/** Measurements that a judgement of Sink_1 needs. */
+/** Measurements that a judgment of Sink_1 needs. */
 export interface Judged {
   readonly eps: number;
   /** alpha_1 under uniform attention: `alpha_uniform[0]`. */
   readonly even: number;
   /** Whether rows sum to 1, from describe.operations. */
-  readonly normalises: boolean;
+  readonly normalizes: boolean;
   /** `sink_ratio[0]` and `sink_ratio_raw[0]`. */
   readonly sink: number;
   readonly sinkRaw: number;
 }
 
-export interface Judgement {
+export interface Judgment {
   /**
    * Share of heads with a sink at the first token; if rows need not sum to 1, the smaller of both
    * measures.

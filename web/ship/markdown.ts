@@ -135,7 +135,7 @@ export interface Lesson {
 export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   figure: [
     ...['id', 'view', 'shown', 'controls', 'hide', 'input', 'prompt', 'seed', 'first', 't', 'n'],
-    ...['eps', 'layer', 'head', 'query', 'key', 'curve', 'left', 'right', 'experiment'],
+    ...['eps', 'layer', 'head', 'query', 'key', 'curve', 'leftrun', 'rightrun', 'experiment'],
   ],
   row: ['switches', 'beside', ...Object.keys(SWITCHES)],
   write: ['id', 'model', 'prompt'],
@@ -237,7 +237,7 @@ const DEFINED = /\b100%|\b95% intervals?/g;
 
 /** A map of one model fits on a screen with its text; several, and charts, take the whole column. */
 export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, string>>) =>
-  ['attention', 'heads', 'gives', 'bias', 'gate', 'effects'].includes(view) &&
+  ['attention', 'heads', 'contribution', 'bias', 'gate', 'effects'].includes(view) &&
   !/,(?![^(]*\))/.test(shown);
 
 /** The sink and the loss of recipes with three or more seeds at one step of training. */

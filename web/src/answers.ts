@@ -38,7 +38,7 @@ function otherSinksAnswer(frame: Frame): string {
 }
 
 const sums = ({ operation }: Frame): string =>
-  operation.normalises
+  operation.normalizes
     ? 'Each token must spend all of its attention somewhere.'
     : 'A token may attend to little: its row need not sum to one.';
 
@@ -71,7 +71,7 @@ const predicts = ({ sequences }: Frame, rise: number, verb = 'predicts'): string
   }.`;
 
 const wholeOutput = (frame: Frame, at: Head): string =>
-  frame.tensors.mixed ? littleWords(writtenOf(frame, at)) : '';
+  frame.tensors.head_out ? littleWords(writtenOf(frame, at)) : '';
 
 /** @param rise rise of the loss with the first token hidden, once it is measured */
 function whatIf(frame: Frame, rise: number | undefined): string {
@@ -175,7 +175,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     geometry: keyAnswer,
     arrows: keyAnswer,
     outputs: wholeOutput,
-    gives: write,
+    contribution: write,
     training: emergenceAnswer,
     effects: matter,
   },

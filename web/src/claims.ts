@@ -115,7 +115,7 @@ export function claimOf(
   state: Parameters<typeof cellsOf>[1] = { normalize: 'no' },
 ): Claim {
   const { operation, T, tensors, sequences, pooled } = frame;
-  const isShare = operation.normalises || state.normalize === 'yes';
+  const isShare = operation.normalizes || state.normalize === 'yes';
   const isDrawn = frame.head?.layer === at.layer && frame.head.head === at.head;
   const maps = isDrawn && !pooled && T > 1 ? mapsOf(frame) : undefined;
   const key = firstKey(frame);

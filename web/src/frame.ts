@@ -245,7 +245,7 @@ export function mapsOf(frame: Frame): Maps | undefined {
     : visibleRows(frame, att.data, 0);
   const maps = {
     weights,
-    shares: frame.operation.normalises ? weights : sharesOf(weights, side),
+    shares: frame.operation.normalizes ? weights : sharesOf(weights, side),
     side,
     block,
     ...(att.data.length > size ? { largest: masked(frame, att.data.subarray(size)) } : {}),
@@ -284,7 +284,7 @@ export function exactOf(frame: Frame): Exact | undefined {
   const weights = crop(all);
   const exact = {
     ...{ query, key, side, weights },
-    shares: frame.operation.normalises ? weights : crop(sharesOf(all, T)),
+    shares: frame.operation.normalizes ? weights : crop(sharesOf(all, T)),
     sums: Array.from({ length: side }, (_, row) => massOfRow(all, T, row)),
   };
   knownRows.set(rows, exact);
@@ -322,7 +322,7 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
  * tiny sum may give all of it to one token, and shares would select that head.
  */
 export function firstWeights(frame: Frame): Float32Array {
-  const raw = !frame.operation.normalises && frame.tensors.alpha_raw;
+  const raw = !frame.operation.normalizes && frame.tensors.alpha_raw;
   const key = firstKey(frame);
   const weights = raw ? alphaOfKey(frame, key, 'alpha_raw').map(Math.abs) : undefined;
   return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, key);

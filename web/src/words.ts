@@ -1,5 +1,5 @@
 /** The page's sentences: findings, conditions and classes. Every sentence is computed from a frame. */
-import { judge, type Conditions, type Judgement } from 'sinkscope';
+import { judge, type Conditions, type Judgment } from 'sinkscope';
 import { OTHERS, others } from './ask/arithmetic';
 import { claimOf, type Claim } from './claims';
 import {
@@ -143,7 +143,7 @@ export function classSentence(frame: Frame): string {
 }
 
 /** Names a recording's author, model, texts and versions. */
-function recordedWords({ model, prompts, licence, versions, command }: Conditions): string {
+function recordedWords({ model, prompts, license, versions, command }: Conditions): string {
   const precision = [model.dtype, model.attention].filter(Boolean).join(', ');
   const programs = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   const parts = [
@@ -151,7 +151,7 @@ function recordedWords({ model, prompts, licence, versions, command }: Condition
     precision && `computed in ${precision}`,
     prompts.source && `prompts: ${prompts.source}`,
     programs.length && `made by ${programs.join(', ')}`,
-    licence && `licence ${licence}`,
+    license && `license ${license}`,
     command,
   ];
   return parts.filter(Boolean).join('; ');
@@ -205,13 +205,13 @@ export function sharedConditions(frames: readonly Stamped[]): string[] {
 }
 
 /** Judges whether Sink_1 can be interpreted. */
-export function judged(frame: Frame): Judgement {
+export function judged(frame: Frame): Judgment {
   const { tensors, eps, operation } = frame;
   const key = firstKey(frame);
   return judge({
     eps,
     even: tensors.alpha_uniform!.data[key]!,
-    normalises: operation.normalises,
+    normalizes: operation.normalizes,
     sink: tensors.sink_ratio!.data[key]!,
     sinkRaw: tensors.sink_ratio_raw!.data[key]!,
   });
@@ -228,7 +228,7 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
 }
 
 /** Explains why heads are not counted: uniform attention alone would make each of them a sink. */
-export function shortWords({ even, least }: Judgement, T: number, eps: number): string {
+export function shortWords({ even, least }: Judgment, T: number, eps: number): string {
   const need = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
     `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
@@ -280,8 +280,8 @@ export function givenWords(claim: Claim): string {
 }
 
 /** Names the whole that the number is a share of. */
-export const shareWords = ({ operation: { normalises } }: Frame): string =>
-  normalises ? 'of its attention' : 'of its row sums';
+export const shareWords = ({ operation: { normalizes } }: Frame): string =>
+  normalizes ? 'of its attention' : 'of its row sums';
 
 /** Formats a share next to that of the first token under uniform attention. */
 export function evenWords(share: number, even: number): string {
@@ -327,16 +327,16 @@ export function givesWords(claim: Claim, frame: Frame): string {
 /** States the finding about one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
 export function finding(frame: Frame, at: Head): string {
   const verdict = judged(frame);
-  const { normalises } = frame.operation;
+  const { normalizes } = frame.operation;
   const { L, H } = frame.architecture;
   const claim = claimOf(frame, at);
-  const means = normalises
+  const means = normalizes
     ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`
     : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`;
   const sentence = `${givesWords(claim, frame)} ${means}`;
   if (!verdict.conclusive) return `${sentence} ${shortWords(verdict, frame.T, frame.eps)}`;
-  const basis = normalises ? '' : ', both as a share and as a raw weight';
-  const sums = normalises
+  const basis = normalizes ? '' : ', both as a share and as a raw weight';
+  const sums = normalizes
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(massOf(frame))} on average.`;
   const called =
@@ -409,7 +409,7 @@ export function comparison(frames: readonly Frame[]): string {
     counts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
   const { eps } = most.frame;
   const uniformWords = `uniform attention would give it ${percent(most.verdict.even, 0)}`;
-  const raw = frames.some(({ operation }) => !operation.normalises)
+  const raw = frames.some(({ operation }) => !operation.normalizes)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
   const notes = `${raw}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;

@@ -80,7 +80,7 @@ describe('the answer', () => {
   it('says what a head writes as well as where it attends', () => {
     const of = (gets: number, writes: number) => {
       const one = (x: number) => tensor([2, 2, 3], Array(12).fill(x));
-      return said('gives', {}, { alpha: one(gets), contribution_out_at: one(writes) });
+      return said('contribution', {}, { alpha: one(gets), contribution_out_at: one(writes) });
     };
     expect(of(0.9, 0.1)).toBe(
       'Most of the attention goes to the first token, and yet little of what the head writes comes from it.',
@@ -94,10 +94,10 @@ describe('the answer', () => {
     expect(of(0.9, 0.25)).toMatch(/^Most .*, and yet little of what/);
     const atEps = { alpha: tensor([2, 2, 3], Array(12).fill(0.25)) };
     const writes = (x: number) => ({ contribution_out_at: tensor([2, 2, 3], Array(12).fill(x)) });
-    expect(said('gives', { eps: 0.25 }, { ...atEps, ...writes(0.125) })).toMatch(
+    expect(said('contribution', { eps: 0.25 }, { ...atEps, ...writes(0.125) })).toMatch(
       /^Little .*, and little of what/,
     );
-    expect(said('gives', { eps: 0.25 }, { ...atEps, ...writes(0.75) })).toMatch(
+    expect(said('contribution', { eps: 0.25 }, { ...atEps, ...writes(0.75) })).toMatch(
       /^Little .*, and yet most of what/,
     );
   });
@@ -204,7 +204,9 @@ describe('the answer', () => {
   });
 
   it('has no symbols; a picture without an answer shows its question', () => {
-    expect(said('valley')).toBe('In which layers do all hidden states point in few directions?');
+    expect(said('compression')).toBe(
+      'In which layers do all hidden states point in few directions?',
+    );
     for (const { tabs } of QUESTIONS)
       for (const view of tabs.flatMap((one) => one.views)) {
         const answer = said(view.name);

@@ -1,10 +1,10 @@
 /** Views of measures beyond the paper: their sentences on frames with known numbers. */
 import { describe, expect, it } from 'vitest';
 import type { Frame } from '../src/frame';
-import { parts, partsOf } from '../src/views/parts';
+import { logitParts, partsOf } from '../src/views/logit_parts';
 import { keysByAttention, secondary } from '../src/views/secondary';
-import { tags } from '../src/views/tags';
-import { valley, valleyOf } from '../src/views/valley';
+import { sinkTag } from '../src/views/sink_tag';
+import { compression, valleyOf } from '../src/views/compression';
 import { frameOf, tensor } from './fixture';
 
 const at = { layer: 0, head: 0 };
@@ -27,18 +27,18 @@ describe('a compression valley', () => {
   });
 
   it('is reported with its depth without the first token', () => {
-    expect(valley.says(of([0.75, 0.25, 0.5], [0.75, 0.75, 0.5]), at)).toBe(
+    expect(compression.says(of([0.75, 0.25, 0.5], [0.75, 0.75, 0.5]), at)).toBe(
       'A: matrix entropy is 0.75 at the embedding and 0.50 after the last layer, and 0.25 after layer 0, 0.25 below ' +
         'both; without the first token there is no valley.',
     );
-    expect(valley.says(of([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]), at)).toMatch(
+    expect(compression.says(of([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]), at)).toMatch(
       /valley is 0.13 deep/,
     );
-    expect(valley.says(of([0.75, 0.25, 0.5], [0.5, 0.5, 0.5]), at)).toMatch(
+    expect(compression.says(of([0.75, 0.25, 0.5], [0.5, 0.5, 0.5]), at)).toMatch(
       /there is no valley\.$/,
     );
-    expect(valley.says(of([0.5, 0.75, 0.5], [1, 1, 1]), at)).toMatch(/^A: no valley/);
-    expect(valley.says(of([0.75, 0.625, 0.25, 0.5], [1, 1, 1, 1]), at)).toContain(
+    expect(compression.says(of([0.5, 0.75, 0.5], [1, 1, 1]), at)).toMatch(/^A: no valley/);
+    expect(compression.says(of([0.75, 0.625, 0.25, 0.5], [1, 1, 1, 1]), at)).toContain(
       'and 0.25 after layer 1, 0.25 below both',
     );
   });
@@ -88,21 +88,21 @@ describe('the parts of a logit', () => {
       biases: 0.25,
       head: { layer: 0, head: 1, part: -3 },
     });
-    expect(parts.says(frame, { layer: 1, head: 1 })).toBe(
+    expect(logitParts.says(frame, { layer: 1, head: 1 })).toBe(
       'L1H1: the first key’s logit is 6.75 on average over the queries: feed-forward layers make 8.00 of it (layer 0: ' +
         '8.00), attention −2.00, the embedding 0.50, biases 0.25. Of the heads below, L0H1 adds the most in size: −3.00.',
     );
-    expect(parts.says(frame, at)).toBe(
+    expect(logitParts.says(frame, at)).toBe(
       'L0H0: the first key’s logit is 1.50 on average over the queries: the embedding makes 1.00 of it, biases 0.50.',
     );
   });
 
   it('omits heads that cannot be separated, and everything if the parts do not add up', () => {
     const frame = frameOf({}, { logit_parts, logit_parts_heads: heads(NaN, NaN) });
-    expect(parts.says(frame, { layer: 1, head: 1 })).not.toContain('Of the heads');
+    expect(logitParts.says(frame, { layer: 1, head: 1 })).not.toContain('Of the heads');
     const undefined_ = tensor([2, 2, 6], new Float32Array(24).fill(NaN));
     const edited = frameOf({}, { logit_parts: undefined_, logit_parts_heads: heads(NaN, NaN) });
-    expect(parts.says(edited, { layer: 1, head: 1 })).toMatch(/^L1H1: the stream is no sum/);
+    expect(logitParts.says(edited, { layer: 1, head: 1 })).toMatch(/^L1H1: the stream is no sum/);
   });
 });
 
@@ -110,12 +110,12 @@ it('the tag is given for the chosen head, for the strongest one, and beside chan
   const shares = tensor([2, 2], [0.5, 0.25, 0.125, 1]);
   const frame = (...stream: number[]) =>
     frameOf({}, { tag_share: shares, tag_stream: tensor([2, 2], stream) });
-  expect(tags.says(frame(0.25, 0.5, 0.125, NaN), { layer: 1, head: 0 })).toBe(
+  expect(sinkTag.says(frame(0.25, 0.5, 0.125, NaN), { layer: 1, head: 0 })).toBe(
     'Head L1H0: 12.5% of what the head mixes for the other tokens lies along the first token’s value, and 12.5% of the ' +
       'variance of their hidden states after layer 1 along what W_O makes of it; most of all heads: 50.0%, L0H1. A random ' +
       'direction of 8 would have 12.5% on average.',
   );
-  expect(tags.says(frame(NaN, NaN, NaN, NaN), at)).toBe(
+  expect(sinkTag.says(frame(NaN, NaN, NaN, NaN), at)).toBe(
     'Head L0H0: 50.0% of what the head mixes for the other tokens lies along the first token’s value.',
   );
 });

@@ -21,12 +21,12 @@ function mapOf(T: number, pull: number, sum: number, draw: () => number): Float3
 }
 
 /** A frame with this map and unrelated metrics. */
-function drawn(map: Float32Array, T: number, alpha: number, normalises = true): Frame {
+function drawn(map: Float32Array, T: number, alpha: number, normalizes = true): Frame {
   const { operation, tokens } = frameOf();
   return frameOf(
     {
       T,
-      operation: { ...operation, normalises },
+      operation: { ...operation, normalizes },
       tokens: Array.from({ length: T }, (_, t) => ({ ...tokens[t ? 1 : 0]!, id: t })),
       head: { layer: 1, head: 0, tensors: { att: tensor([T, T], map) } },
     },
@@ -99,25 +99,25 @@ describe('the number of a claim', () => {
   const draw = draws(11);
   const cases = Array.from({ length: 200 }, (_, i) => {
     const T = 2 + (i % 29);
-    const normalises = i % 2 === 0;
-    const sum = normalises ? 1 : [0.02, 0.4, 2][i % 3]!;
-    return { T, normalises, map: mapOf(T, [0.2, 3, 100][i % 3]!, sum, draw) };
+    const normalizes = i % 2 === 0;
+    const sum = normalizes ? 1 : [0.02, 0.4, 2][i % 3]!;
+    return { T, normalizes, map: mapOf(T, [0.2, 3, 100][i % 3]!, sum, draw) };
   });
   const percents = (said: string) => [...said.matchAll(/([\d.]+)%/g)].map(([, n]) => Number(n));
 
   it('is the mean of the drawn column, and the same in caption, label, finding and card', () => {
-    for (const { T, normalises, map } of cases) {
+    for (const { T, normalizes, map } of cases) {
       const column = Array.from({ length: T }, (_, t) => map[t * T]!);
       const given = column.reduce((a, b) => a + b) / T;
       const raw = tensor([2, 2, T], new Float32Array(4 * T).fill(Math.fround(given)));
-      const frame = drawn(map, T, 0.9, normalises);
+      const frame = drawn(map, T, 0.9, normalizes);
       const own = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
       const claim = claimOf(own, at);
       expect(claim.given).toBeCloseTo(given, 5);
       const said = givenWords(claim);
       const [number] = percents(said);
       // A bound holds; any other number is rounded.
-      const isBound = !normalises && given < claim.even;
+      const isBound = !normalizes && given < claim.even;
       if (isBound) expect(number).toBeGreaterThanOrEqual(100 * given - 0.001);
       expect(Math.abs(number! - 100 * given)).toBeLessThanOrEqual(isBound ? 1 : 0.5001);
       for (const sentence of [finding(own, at), attention.says(own, at)])
@@ -153,7 +153,7 @@ describe('the number of a claim', () => {
 
   it('belongs to the head that gives most by weight, whatever the shares are', () => {
     const frame = frameOf(
-      { operation: { ...frameOf().operation, normalises: false } },
+      { operation: { ...frameOf().operation, normalizes: false } },
       {
         alpha: tensor([2, 2, 3], [0.1, 0, 0, 0.99, 0, 0, 0.2, 0, 0, 0.3, 0, 0]),
         alpha_raw: tensor([2, 2, 3], [0.001, 0, 0, 0.002, 0, 0, 0.015, 0, 0, -0.04, 0, 0]),

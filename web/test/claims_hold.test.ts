@@ -116,7 +116,7 @@ interface Truth {
   readonly alphas: readonly number[];
   readonly raw: readonly number[];
   readonly sums: number;
-  readonly normalises: boolean;
+  readonly normalizes: boolean;
 }
 
 /** A pattern for each claim on the page, and its condition. */
@@ -133,7 +133,7 @@ const CLAIMS: Readonly<
   ],
   'a bound on all heads': [
     /No head gives the (?:start|first) token(?: “.*?”)? more than ([\d.]+)%/g,
-    ({ raw, normalises }, n) => !normalises && Math.max(...raw) <= Number(n) / 100 + 1e-6,
+    ({ raw, normalizes }, n) => !normalizes && Math.max(...raw) <= Number(n) / 100 + 1e-6,
   ],
   'a weight in a label': [
     /receives a (?:mean weight of|weight of) (<?[\d.]+)%( at most)?/g,
@@ -172,11 +172,11 @@ const CLAIMS: Readonly<
   ],
   'how many heads': [
     /(\d+|[Nn]one) of the (\d+) heads give (?:it|the first token) more than (\d+)%/g,
-    ({ alphas, raw, eps, normalises }, n, count, threshold) => {
+    ({ alphas, raw, eps, normalizes }, n, count, threshold) => {
       const heads = alphas.filter((x) => x > eps).length;
       const both = Math.min(heads, raw.filter((x) => x > eps).length);
       return (
-        (Number(n) || 0) === (normalises ? heads : both) &&
+        (Number(n) || 0) === (normalizes ? heads : both) &&
         alphas.length === Number(count) &&
         isWritten(threshold!, eps)
       );
@@ -231,7 +231,7 @@ function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Truth {
   });
   const each = all.map((map) => truthOf(map, T));
   return {
-    ...{ T, eps, normalises: operation.normalises },
+    ...{ T, eps, normalizes: operation.normalizes },
     alphas: each.map(({ share }) => share),
     map: each[at.layer * H + at.head]!,
     shown: truthOf(shown, T),
@@ -243,8 +243,8 @@ function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Truth {
 /* ---- rooms of several models ------------------------------------------------------------------------ */
 
 /** Heads of a model with a sink, as its cells have them. */
-const sinksOf = ({ alphas, raw, eps, normalises }: Truth): number =>
-  alphas.filter((share, i) => share > eps && (normalises || raw[i]! > eps)).length;
+const sinksOf = ({ alphas, raw, eps, normalizes }: Truth): number =>
+  alphas.filter((share, i) => share > eps && (normalizes || raw[i]! > eps)).length;
 
 const countOf = (said: string) => (said === 'none' ? 0 : Number(said));
 const MODEL = '(?:On one prompt, )?([A-Z][\\w ]+? model)';
@@ -405,7 +405,7 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
   const holds = {
     'has the highest score': isTop,
     'another token gets more attention': !isTop,
-    'most of the attention goes to it': first!.weight > 0.5 && operation.normalises,
+    'most of the attention goes to it': first!.weight > 0.5 && operation.normalizes,
     'its small value adds little':
       Math.hypot(...first!.value) < mean(rest.map(({ value }) => Math.hypot(...value))) / 2,
   };
@@ -424,7 +424,7 @@ function textOf(template: TemplateResult): string {
 /** The paragraphs of a room. */
 const paragraphs = (root: Element) =>
   [...root.querySelectorAll('p')].map((one) => one.textContent!.replace(/\s+/g, ' '));
-const labelled = (root: Element, start: RegExp) =>
+const labeled = (root: Element, start: RegExp) =>
   mapsIn(root).filter(({ data }) => start.test(data.label));
 const free = { layer: -1, head: -1 };
 const ATTENTION = /^Attention weights of head/;
@@ -458,7 +458,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
         for (const [i, frame] of frames.entries()) {
           forgetPlots();
           const room = roomOf(explore, page.pageOf({ ...state, at: i }, frames));
-          const [map] = labelled(room.root, ATTENTION);
+          const [map] = labeled(room.root, ATTENTION);
           const head = selectedHead(frame, at);
           const truth = truthFrom(frame, head, map!.data.data);
           const claim = claimOf(frame, head, room.state.value);
@@ -484,7 +484,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
         for (const build of [compare, training]) {
           forgetPlots();
           const room = roomOf(build, page.pageOf(state, frames));
-          const drawnIn = labelled(room.root, ATTENTION);
+          const drawnIn = labeled(room.root, ATTENTION);
           const truths = frames.map((frame, i) =>
             truthFrom(frame, heads[i]!, drawnIn[i]!.data.data),
           );
@@ -493,7 +493,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
           above.flatMap((one) => brokenOf(one, named, seen)).forEach(note);
           truths.forEach((truth, i) => broken(drawnIn[i]!.data.label, truth, seen).forEach(note));
           // The cells of a sink map are its heads' attention on the first token.
-          labelled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
+          labeled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
             const off = truths[i]!.alphas.findIndex(
               (share, n) => Math.abs(share - data.data[n]!) > 1e-5,
             );
@@ -513,7 +513,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
     const [frame] = await page.framesOf([subjects.softmax], state, READ);
     forgetPlots();
     const room = roomOf(explore, page.pageOf({ ...state, layer: 2, head: 1 }, [frame!]));
-    const [map] = labelled(room.root, ATTENTION);
+    const [map] = labeled(room.root, ATTENTION);
     expect(map!.data.label).toMatch(/^Attention weights of head L3H3 /);
     const head = { layer: 3, head: 3 };
     const truth = truthFrom(frame!, head, map!.data.data);
@@ -585,7 +585,7 @@ function unfounded(said: string, known: readonly number[]): string[] {
 const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
-  tags: ({ architecture: { D } }) => [1 / D],
+  'sink-tag': ({ architecture: { D } }) => [1 / D],
   // Among the keys that a query after the first one sees, the first and the others.
   geometry: ({ T, head }) => {
     const cos = head!.tensors.qk_cos!.data;
@@ -596,7 +596,7 @@ const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
     return [meanOf(true), meanOf(false)];
   },
   // The embedding, then attention and feed-forward of each layer, then biases.
-  parts: ({ tensors, architecture: { H } }, { layer, head }) => {
+  'logit-parts': ({ tensors, architecture: { H } }, { layer, head }) => {
     const { data, shape } = tensors.logit_parts!;
     const n = shape[2]!;
     const all = Array.from(data.subarray((layer * H + head) * n, (layer * H + head + 1) * n));

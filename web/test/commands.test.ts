@@ -102,7 +102,10 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
       ) as Describe;
       const cards = JSON.parse(readFileSync(join(zoo, 'index.json'), 'utf8')) as Card[];
       const rows = tablesOf({ ...tables, training: own.training } as Describe, cards);
-      const presets = [...fromScratch, ...fineTune].flatMap(({ left, right }) => [left, right]);
+      const presets = [...fromScratch, ...fineTune].flatMap(({ leftRun, rightRun }) => [
+        leftRun,
+        rightRun,
+      ]);
       const links = [...presets, '', 'first:any', 'from:softmax,at:1000,text:own,first:fixed'];
       for (const link of new Set(links)) {
         const line = labCommandOf(readSettings(link, rows).settings, rows);

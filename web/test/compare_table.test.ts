@@ -152,7 +152,7 @@ describe('the table', () => {
   });
 
   it('names the token of one prompt, marks raw weights, stale rows and short texts', () => {
-    const operation = { ...frameOf().operation, normalises: false };
+    const operation = { ...frameOf().operation, normalizes: false };
     const { model } = frameOf();
     const frame = full({ sequences: 1, operation, model: { ...model, bits: 4.5 } } as never, {
       alpha_uniform: tensor([3], [0.5, 0, 0]),
@@ -240,7 +240,7 @@ describe('the scatter', () => {
     ...more,
   });
   const drawn = (
-    ...[shown, checkpoints, against, width]: Parameters<typeof drawScatter> extends [
+    ...[shown, checkpoints, xAxis, width]: Parameters<typeof drawScatter> extends [
       unknown,
       ...infer Rest,
     ]
@@ -248,7 +248,7 @@ describe('the scatter', () => {
       : never
   ) => {
     const root = document.createElement('div');
-    drawScatter(root, shown, checkpoints, against, width);
+    drawScatter(root, shown, checkpoints, xAxis, width);
     const marks = (selector: string, ...names: string[]) =>
       [...root.querySelectorAll(selector)].map((one) =>
         names.map((name) => Number(one.getAttribute(name))),
@@ -321,7 +321,7 @@ describe('the scatter', () => {
       { id: 'softmax', title: 'Softmax', parameters: 7 },
       { id: 'none', title: 'None', parameters: 7 },
     ];
-    const state = signal({ ...defaults, below: 'scatter' as State['below'] });
+    const state = signal({ ...defaults, panel: 'scatter' as State['panel'] });
     const engine = signal<unknown>(undefined);
     const set = vi.fn();
     const fail = vi.fn();
@@ -336,7 +336,7 @@ describe('the scatter', () => {
       /^Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
     );
     expect(text('.question')).toMatch(/^Do models with a large hidden norm/);
-    state.value = { ...defaults, checkpoints: 'all', against: 'loss' };
+    state.value = { ...defaults, checkpoints: 'all', xAxis: 'loss' };
     expect(text('.question')).toMatch(/^Do models that predict better/);
     engine.value = { models: { zoo: { cards } } };
     await vi.waitUntil(() => dots('checkpoint') || fail.mock.lastCall, { timeout: 30_000 });
@@ -352,16 +352,16 @@ describe('the scatter', () => {
     ).toEqual([...['loss', 'and all long runs']]);
     for (const button of root.querySelectorAll('button')) button.click();
     expect(set.mock.calls.map(([change]) => change)).toEqual([
-      ...[{ against: 'ratio' }, { against: 'loss' }, { against: 'size' }],
+      ...[{ xAxis: 'ratio' }, { xAxis: 'loss' }, { xAxis: 'size' }],
       ...[{ checkpoints: 'none' }, { checkpoints: 'all' }],
     ]);
-    state.value = { ...state.value, checkpoints: 'none', below: 'scatter' };
+    state.value = { ...state.value, checkpoints: 'none', panel: 'scatter' };
     expect([dots('checkpoint'), text('.hint')]).toEqual([0, '']);
     const place = root.querySelector<HTMLElement>('.scatter')!;
     expect(place.hidden).toBe(false);
-    state.value = { ...state.value, below: 'seeds' };
+    state.value = { ...state.value, panel: 'seeds' };
     expect(place.hidden).toBe(true);
-    state.value = { ...state.value, below: 'scatter' };
+    state.value = { ...state.value, panel: 'scatter' };
     shown.value = [{ ...shown.value[0]!, isStale: true }];
     expect(place.hidden).toBe(true);
     const { alpha: _, ...tensors } = full().tensors;

@@ -188,10 +188,10 @@ describe('the text and its file', () => {
   it('are read as the reader types, also by an experiment', () => {
     const own = context();
     shown(textField(as(own), 3)).enter('textarea', 'Some words', 'input');
-    shown(textField(as(own), 3, 'from')).enter('textarea', 'Others', 'input');
+    shown(textField(as(own), 3, 'source')).enter('textarea', 'Others', 'input');
     expect(own.set.mock.calls).toEqual([
       [{ prompt: 'Some words', input: 'text' }],
-      [{ prompt: 'Others', from: 'text' }],
+      [{ prompt: 'Others', source: 'text' }],
     ]);
     const { all } = shown(textField(as(own), 5));
     expect([

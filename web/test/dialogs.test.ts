@@ -468,7 +468,7 @@ describe('after the link is copied', () => {
     expect(await offered({}, { ...frameOf(), tensors })).toEqual([false, true]);
   });
 
-  it('a picture goes to the system’s share dialog; cancelling it is no error', async () => {
+  it('a picture goes to the system’s share dialog; canceling it is no error', async () => {
     const failed = vi.fn();
     const shareBy = async (name: string) => {
       const share = vi.fn(async () => {

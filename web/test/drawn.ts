@@ -70,7 +70,7 @@ export const plots = {
 };
 
 /** Views whose caption follows the selection or a measurement; other views' captions are their sentences. */
-const OWN = new Set(['channels', 'firsts', 'loss', 'perturbations', 'sweep', 'training']);
+const OWN = new Set(['channels', 'likeness', 'loss', 'perturbations', 'sweep', 'training']);
 
 interface Options extends Partial<State> {
   readonly frames?: readonly Frame[];

@@ -9,12 +9,12 @@ import { defaults, type State } from '../src/ask/state';
 import { cache } from '../src/experiments/cache';
 import type { Experiment, Group } from '../src/experiments/experiment';
 import { fragility } from '../src/experiments/fragility';
-import { quantisation } from '../src/experiments/quantisation';
+import { quantization } from '../src/experiments/quantization';
 import { streaming } from '../src/experiments/streaming';
 import type { Frame } from '../src/frame';
 import type { Context } from '../src/page/context';
 import { commandOf } from '../src/page/command';
-import { firsts } from '../src/views/firsts';
+import { likeness } from '../src/views/likeness';
 import { perturbations } from '../src/views/perturbations';
 import { frameOf, tensor } from './fixture';
 
@@ -30,7 +30,7 @@ const describe_ = {
       ],
     },
     {
-      name: 'quantise',
+      name: 'quantize',
       parameters: [
         { name: 'what', choices: ['hidden', 'weights'], labels: ['hidden states', 'weights'] },
         {
@@ -138,7 +138,7 @@ describe('streaming', () => {
       edits: ['', '~evict(window,9,positions=cache)'],
       look: '~evict(window,9,positions=cache)',
     });
-    const again = plan(streaming, { reread: 'yes' });
+    const again = plan(streaming, { recompute: 'yes' });
     expect(again.questions.map((one) => one.window)).toEqual([undefined, undefined, undefined, 24]);
   });
 
@@ -231,13 +231,13 @@ describe('streaming', () => {
     expect(checks.map((one) => one.checked)).toEqual([false, false]);
     expect(enter('[aria-label="first keys"]', '3')).toEqual({ firstKeys: 3 });
     expect(enter('select', 'cache', 'change')).toEqual({ positions: 'cache' });
-    expect(turn(0)).toEqual({ reread: 'yes' });
+    expect(turn(0)).toEqual({ recompute: 'yes' });
     expect(turn(1)).toEqual({ length: 4000, runs: 1, positions: 'cache' });
-    const far = made(streaming, { length: 4000, firstKeys: 9, reread: 'yes' });
+    const far = made(streaming, { length: 4000, firstKeys: 9, recompute: 'yes' });
     expect(far.checks.map((one) => one.checked)).toEqual([true, true]);
     expect(far.ranges).toEqual(['first keys 0..9: 9', 'recent keys 1..2048: 23']);
     expect([far.turn(0), far.turn(1)]).toEqual([
-      { reread: 'no' },
+      { recompute: 'no' },
       { length: 120, runs: 8, positions: 'text' },
     ]);
     expect(made(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('recent keys 1..8: 1');
@@ -355,52 +355,56 @@ describe('quantization', () => {
   const rounded = (loss: number, first: number | undefined, error: number, more: object = {}) =>
     setting(
       loss,
-      { kind: 'quantise', what: 'hidden', bits: 6, by: 'tensor', first, ...more },
+      { kind: 'quantize', what: 'hidden', bits: 6, by: 'tensor', first, ...more },
       {},
       {
-        quantise_error: tensor([1], [error]),
+        quantize_error: tensor([1], [error]),
       },
     );
 
   it('measures the chosen bits first, with and without exact first tokens', () => {
-    const { edits, measures } = plan(quantisation);
+    const { edits, measures } = plan(quantization);
     expect(edits.slice(0, 4)).toEqual([
       ...[
         '',
-        '~quantise(hidden,6,tensor)',
-        '~quantise(hidden,6,tensor,first=1)',
-        '~quantise(hidden,8,tensor)',
+        '~quantize(hidden,6,tensor)',
+        '~quantize(hidden,6,tensor,first=1)',
+        '~quantize(hidden,8,tensor)',
       ],
     ]);
     expect([edits.length, measures]).toEqual([
       11,
-      ['loss_mean,sink_ratio,quantise_error,hidden_change,kl_mean'],
+      ['loss_mean,sink_ratio,quantize_error,hidden_change,kl_mean'],
     ]);
     expect([...new Set(edits.slice(1).map((edit) => Number(/,(\d),/.exec(edit)![1])))]).toEqual([
       6, 8, 4, 3, 2,
     ]);
-    expect(plan(quantisation, { sweep: 'all' }).edits).toHaveLength(1 + 3 * 5 * 2);
+    expect(plan(quantization, { sweep: 'all' }).edits).toHaveLength(1 + 3 * 5 * 2);
     // Weights belong to no token.
-    const weights = plan(quantisation, { what: 'weights', by: 'token', bits: 5 });
+    const weights = plan(quantization, { quantized: 'weights', granularity: 'token', bits: 5 });
     expect(weights.edits).toEqual([
       '',
-      ...[5, 8, 6, 4, 3, 2].map((bits) => `~quantise(weights,${bits},tensor)`),
+      ...[5, 8, 6, 4, 3, 2].map((bits) => `~quantize(weights,${bits},tensor)`),
     ]);
     expect(weights.measures[0]).toContain('weight_error');
-    expect(plan(quantisation, { what: 'weights', sweep: 'all' }).edits).toHaveLength(1 + 2 * 5);
-    expect(plan(quantisation, { exact: 4 }).edits[2]).toBe('~quantise(hidden,6,tensor,first=4)');
+    expect(plan(quantization, { quantized: 'weights', sweep: 'all' }).edits).toHaveLength(
+      1 + 2 * 5,
+    );
+    expect(plan(quantization, { exactTokens: 4 }).edits[2]).toBe(
+      '~quantize(hidden,6,tensor,first=4)',
+    );
   });
 
   it('says what rounding costs, and what an exact first token recovers', () => {
     const says = (change: Partial<State>, ...frames: Frame[]) =>
-      quantisation.says([group('A', setting(2), ...frames)], stateOf(change));
+      quantization.says([group('A', setting(2), ...frames)], stateOf(change));
     expect(says({}, rounded(3, undefined, 0.5), rounded(2.25, 1, 0.125))).toEqual({
       heading: 'The first token sets the scale',
       text:
         'Hidden states in 6 bits, one scale. A: the loss changes by +1.000 nats (relative rounding error 50%); with the ' +
         'first token kept exact, by +0.250 (13%).',
     });
-    expect(says({ exact: 3 }, rounded(3, 0, 0.5), rounded(2.5, 3, 0.125))).toEqual({
+    expect(says({ exactTokens: 3 }, rounded(3, 0, 0.5), rounded(2.5, 3, 0.125))).toEqual({
       heading: 'Which token sets the scale?',
       text: expect.stringMatching(/; with the first 3 tokens kept exact, by \+0\.500/),
     });
@@ -412,8 +416,8 @@ describe('quantization', () => {
     );
     expect(says({}, rounded(3, 0, 0.5)).text).toBe('');
     expect(says({ bits: 4 }, rounded(3, 0, 0.5), rounded(2, 1, 0)).text).toBe('');
-    const weights = { what: 'weights', by: 'channel' } as const;
-    expect(says(weights, rounded(3, 0, 0.5, weights))).toEqual({
+    const weights = { quantized: 'weights', granularity: 'channel' } as const;
+    expect(says(weights, rounded(3, 0, 0.5, { what: 'weights', by: 'channel' }))).toEqual({
       heading: 'How few bits do the weights need?',
       text: 'Hidden states in 6 bits, one scale per output row. A: the loss changes by +1.000 nats (relative rounding error 50%).',
     });
@@ -422,7 +426,7 @@ describe('quantization', () => {
   it('has errors and sinks in its table, and controls for what is rounded', () => {
     const row = rounded(3, 1, 0.5);
     const tensors = { ...row.tensors, hidden_change: tensor([2], [0.25, 0.5]) };
-    const { texts, ranges, options, turn, enter } = made(quantisation, {}, [
+    const { texts, ranges, options, turn, enter } = made(quantization, {}, [
       group('A', setting(2), { ...row, tensors }),
     ]);
     expect(texts('tbody tr')).toEqual([
@@ -433,9 +437,13 @@ describe('quantization', () => {
     expect(options).toEqual(['hidden states', 'weights', 'one scale', 'per token', 'per channel']);
     expect([turn(0), enter('select', 'weights', 'change')]).toEqual([
       { sweep: 'all' },
-      { what: 'weights' },
+      { quantized: 'weights' },
     ]);
-    const weights = made(quantisation, { what: 'weights', by: 'token', sweep: 'all' });
+    const weights = made(quantization, {
+      quantized: 'weights',
+      granularity: 'token',
+      sweep: 'all',
+    });
     expect([weights.ranges, weights.options.slice(2), weights.turn(0)]).toEqual([
       ['bits 2..8: 6'],
       ['one scale per matrix', 'one scale per output row'],
@@ -455,7 +463,7 @@ describe('fragility', () => {
     });
 
   it('repeats a word and the start token, or changes one channel or weight and five others', () => {
-    const repeat = plan(fragility, { times: 9 });
+    const repeat = plan(fragility, { repeats: 9 });
     expect(repeat.questions.map(({ input, T, again }) => [input, T, again])).toEqual([
       ...[
         ['text', 120, undefined],
@@ -522,9 +530,9 @@ describe('fragility', () => {
     expect([
       fragility.viewOf!(stateOf()),
       fragility.viewOf!(stateOf({ perturbation: 'weight' })),
-    ]).toEqual([firsts, perturbations]);
+    ]).toEqual([likeness, perturbations]);
     expect([
-      fragility.embeds!(stateOf({ times: 4 })),
+      fragility.embeds!(stateOf({ repeats: 4 })),
       fragility.embeds!(stateOf({ perturbation: 'weight' })),
     ]).toEqual([{ input: 'repeat', T: 5 }, {}]);
   });
@@ -691,7 +699,7 @@ describe('fragility', () => {
     ]);
     expect(texts('tbody tr')).toEqual(['A baseline 2.000 (2) – 50.0% 4.3 >_']);
     expect(ranges).toEqual(['repetitions 1..127: 100']);
-    expect(enter('input', '7')).toEqual({ times: 7 });
+    expect(enter('input', '7')).toEqual({ repeats: 7 });
     expect(made(fragility, { length: 300 }).ranges).toEqual(['repetitions 1..300: 100']);
     const channel = made(fragility, { perturbation: 'channel' });
     expect([channel.ranges, channel.texts('[aria-pressed=true]')]).toEqual([

@@ -49,7 +49,7 @@ type Models = ReadonlyMap<string, Model>;
 
 const keeps = (frame: Frame) => mean(Array.from(frame.tensors.keeps_first!.data));
 const errorOf = ({ tensors }: Frame) =>
-  mean(Array.from((tensors.quantise_error ?? tensors.weight_error)!.data).filter(Number.isFinite));
+  mean(Array.from((tensors.quantize_error ?? tensors.weight_error)!.data).filter(Number.isFinite));
 const first = (models: Models) => [...models.values()][0]!;
 const window = (model: Model) => model.rise(model.like(/window/)[0]!);
 const kept = (model: Model) => model.rise(model.like(/\(first/)[0]!);
@@ -179,7 +179,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
 const EXPERIMENTS: readonly Partial<State>[] = [
   { experiment: 'streaming', firstKeys: 1, recentKeys: 7 },
   { experiment: 'cache', budget: 8 },
-  { experiment: 'quantisation', bits: 6, by: 'tensor' },
+  { experiment: 'quantization', bits: 6, granularity: 'tensor' },
   ...(['channel', 'tag', 'weight', 'repeat'] as const).map((perturbation): Partial<State> => ({
     experiment: 'fragility',
     perturbation,
@@ -189,7 +189,7 @@ const EXPERIMENTS: readonly Partial<State>[] = [
 /** Returns the headings and the sentence of an experiment on a text, and the measured frames. */
 async function shown(prompt: string, change: Partial<State>) {
   const ask = vi.spyOn(page.queue, 'ask');
-  const state = { prompt, from: 'text', length: 64, runs: 1, ...change } as Partial<State>;
+  const state = { prompt, source: 'text', length: 64, runs: 1, ...change } as Partial<State>;
   const made = page.pageOf({ ...state, shown: ['softmax', 'sigmoid'] }, []);
   const known = made.engine.peek() as object;
   forgetPlots();

@@ -197,13 +197,13 @@ describe('cells', () => {
 
   it('have the conditions of the runs of the view, also in their files', async () => {
     const own = {
-      conditions: ({ title }: Frame, { without }: State) =>
+      conditions: ({ title }: Frame, { hiddenKey: without }: State) =>
         without === 'none'
           ? {}
           : { class: 'counterfactual' as const, T: 5, title: `${title}, less` },
     };
     expect(figure(of(frameOf()), own).texts('.stamp')[0]).toMatch(/^MEASURED .* T = 3 .* model$/);
-    const { texts, badges, save } = figure(of(frameOf()), own, {}, { without: 'random' });
+    const { texts, badges, save } = figure(of(frameOf()), own, {}, { hiddenKey: 'random' });
     expect([badges(), texts('.stamp')]).toEqual([
       ['COUNTERFACTUAL'],
       [expect.stringMatching(/^COUNTERFACTUAL .* T = 5 .* Softmax model, less$/)],
@@ -231,7 +231,7 @@ describe('cells', () => {
     expect(cells()).toEqual(['cell 4 hub:EleutherAI/pythia-14m@step2']);
   });
 
-  it('are grey while they answer the previous question or wait for numbers', () => {
+  it('are gray while they answer the previous question or wait for numbers', () => {
     const { one, cells, drawn } = figure(of(frameOf()));
     one.update([{ ...of(frameOf())[0]!, isStale: true }]);
     expect(cells()).toEqual(['cell 1 softmax stale']);

@@ -32,7 +32,7 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
       mask: { kind: 'causal' },
       attention: { operation: 'softmax', parameters: {} },
     },
-    operation: { name: 'softmax', label: 'softmax', normalises: true, proxy: 'weights' },
+    operation: { name: 'softmax', label: 'softmax', normalizes: true, proxy: 'weights' },
     edits: [],
     labels: [],
     choices: [],

@@ -116,7 +116,7 @@ describe('a frame', () => {
       head: 1,
       query: 0,
       key: -1,
-      grip: 'head',
+      scope: 'head',
     });
     expect(moves.map(({ edit }) => edit.values.join()).slice(0, 3)).toEqual([
       '0,4,1',
@@ -306,21 +306,21 @@ describe('statements about a sink', () => {
 
   it('use shares and weights where rows need not sum to 1', () => {
     const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.1 };
-    expect(judge({ ...known, normalises: true })).toMatchObject({
+    expect(judge({ ...known, normalizes: true })).toMatchObject({
       sink: 0.4,
       of: 'weights',
       conclusive: true,
     });
-    expect(judge({ ...known, normalises: false })).toMatchObject({
+    expect(judge({ ...known, normalizes: false })).toMatchObject({
       sink: 0.1,
       of: 'shares and raw weights',
     });
     // The sink is the smaller number of heads, by shares or by raw weights.
-    expect(judge({ ...known, sinkRaw: 1, normalises: false }).sink).toBe(0.4);
-    expect(judge({ ...known, even: 0.46, normalises: true }).conclusive).toBe(false);
+    expect(judge({ ...known, sinkRaw: 1, normalizes: false }).sink).toBe(0.4);
+    expect(judge({ ...known, even: 0.46, normalizes: true }).conclusive).toBe(false);
     // At the bound itself a uniform head is not above eps.
-    expect(judge({ ...known, even: 0.3, normalises: true }).conclusive).toBe(true);
-    expect(judge({ ...known, even: 0.3001, normalises: true }).conclusive).toBe(false);
+    expect(judge({ ...known, even: 0.3, normalizes: true }).conclusive).toBe(true);
+    expect(judge({ ...known, even: 0.3001, normalizes: true }).conclusive).toBe(false);
   });
 
   it('give uniform attention and the mean over all heads as well', () => {
@@ -328,7 +328,7 @@ describe('statements about a sink', () => {
     expect(finding(frameOf(), at)).toBe(
       'Head L1H0 gives the start token “<s>” 90% of its attention. The mean over all 4 heads is 42%; uniform attention would give 10%. 2 of the 4 heads give it more than 30%: such a head has an attention sink.',
     );
-    const operation = { ...frameOf().operation, normalises: false };
+    const operation = { ...frameOf().operation, normalizes: false };
     expect(finding(frameOf({ operation }), at)).toMatch(
       /a mean weight of 90%\. As a share of its rows that is 90%.*1 of the 4 heads.*both as a share and as a raw weight.*they sum to 50% on average/,
     );

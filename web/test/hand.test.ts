@@ -23,8 +23,12 @@ describe('interventions by hand', () => {
     expect(of({})).toEqual(['hide_key 0', 'scale_value 0 0', ...always]);
     expect(of({ key: 2 })).toEqual(['hide_key 2', 'scale_value 2 0', ...always]);
     expect(of({ query: 1 })).toEqual(['hide_key 1', 'scale_value 1 0', ...always]);
-    expect(of({ key: 0, grip: 'layer' })).toEqual(['hide_key 0 1', 'scale_value 0 0 1', ...always]);
-    expect(of({ key: 0, grip: 'head' })).toEqual([
+    expect(of({ key: 0, scope: 'layer' })).toEqual([
+      'hide_key 0 1',
+      'scale_value 0 0 1',
+      ...always,
+    ]);
+    expect(of({ key: 0, scope: 'head' })).toEqual([
       'hide_key 0 1 0',
       'scale_value 0 0 1 0',
       ...always,
@@ -55,7 +59,7 @@ describe('interventions by hand', () => {
   test('drop a value for the heads that share it', () => {
     const { architecture } = frameOf();
     const frame = frameOf({ architecture: { ...architecture, H: 2, G: 1 } });
-    const at = { ...defaults, layer: 0, head: 1, key: 0, grip: 'head' as const };
+    const at = { ...defaults, layer: 0, head: 1, key: 0, scope: 'head' as const };
     expect(movesOf(frame, at)[1]!.edit.values).toEqual(['0', '0', '0', '0']);
   });
 

@@ -66,7 +66,7 @@ describe('interventions', () => {
     const select = root.querySelector('select')!;
     select.value = 'head';
     select.dispatchEvent(new Event('change'));
-    expect(set).toHaveBeenCalledWith({ grip: 'head' });
+    expect(set).toHaveBeenCalledWith({ scope: 'head' });
     expect(hand(frame, { hide: ['hand'] }).root.textContent).toBe('');
   });
 
@@ -121,7 +121,7 @@ describe('interventions', () => {
 
   it('drop the value of the heads that share it', () => {
     const architecture = { ...frameOf().architecture, H: 4, G: 2 };
-    const at = { ...defaults, key: 0, grip: 'head' as const, layer: 0 };
+    const at = { ...defaults, key: 0, scope: 'head' as const, layer: 0 };
     const values = [0, 1, 2, 3].map(
       (head) => movesOf(frameOf({ architecture }), { ...at, head })[1]!.edit.values[3],
     );

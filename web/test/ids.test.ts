@@ -125,7 +125,7 @@ it('a plan states the format of its weights and how many bytes are cached', () =
   expect(rows({ files: { weights: [file('a')], vocab: file('v') } }).tokenizer).toMatch(
     /^none: .*token ids/,
   );
-  expect(rows({ ...one, licence: 'MIT', remembered: true })).toMatchObject({
+  expect(rows({ ...one, license: 'MIT', remembered: true })).toMatchObject({
     license: 'MIT',
     source: expect.stringContaining('cached from an earlier visit'),
   });

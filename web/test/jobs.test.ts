@@ -225,7 +225,7 @@ describe('unmasking', () => {
       return job.promise;
     };
     const of = frame();
-    const options = { masked: 2, denoise: 12, without: 'none' as const, ...change };
+    const options = { masked: 2, denoise: 12, hiddenKey: 'none' as const, ...change };
     return {
       ...drawn(unmasking, of, { api: { measure: run }, ...options }),
       job,
@@ -299,7 +299,7 @@ describe('unmasking', () => {
     const { click, text, given, map, of } = unmask({ denoise: 1 });
     click('Unmask');
     expect(given[0]!.count).toBe(1);
-    const hides = unmask({ without: 'random' });
+    const hides = unmask({ hiddenKey: 'random' });
     hides.click('Unmask');
     expect([given[0]!.without, hides.given[0]!.without]).toEqual([undefined, 'random']);
     const two = unmask();
@@ -335,11 +335,11 @@ describe('the conditions of a view that hides keys', () => {
 
   it('name the text with its masked positions, and the hidden key', () => {
     expect(said({})).toEqual({ T: 5 });
-    expect(said({ without: 'strongest' })).toEqual({
+    expect(said({ hiddenKey: 'strongest' })).toEqual({
       ...{ T: 5, class: 'counterfactual' },
       title: 'Softmax model, the strongest key of each step hidden',
     });
-    expect(said({ without: 'random' }).title).toMatch(/, a random key of each step hidden$/);
+    expect(said({ hiddenKey: 'random' }).title).toMatch(/, a random key of each step hidden$/);
     expect(unmasking.conditions!(encoder, defaults)).toEqual({});
   });
 

@@ -20,17 +20,17 @@ import { caption, headSeen, recent, sinceStep, verdict, type NamedLab } from '..
 import { isBuilt, UNBUILT } from './fixture';
 
 const operations = [
-  { name: 'softmax', label: 'softmax', trainable: true, features: 'none', normalises: true },
-  { name: 'relu', label: 'ReLU / n', trainable: true, features: 'none', normalises: false },
-  { name: 'mlp', label: 'MLP', trainable: true, features: 'mlp', normalises: false },
+  { name: 'softmax', label: 'softmax', trainable: true, features: 'none', normalizes: true },
+  { name: 'relu', label: 'ReLU / n', trainable: true, features: 'none', normalizes: false },
+  { name: 'mlp', label: 'MLP', trainable: true, features: 'mlp', normalizes: false },
 ] as unknown as Operation[];
 const cards = [
   { id: 'softmax', title: 'Softmax model' },
   { id: 'relu', title: 'ReLU' },
 ] as unknown as Card[];
-/** A trainer's defaults by name, unlike the real one's in steps, seed and optimiser. */
+/** A trainer's defaults by name, unlike the real one's in steps, seed and optimizer. */
 const usual = {
-  ...{ steps: 700, seed: 5, batch: 32, length: 32, triggers: 8, first: 0, optimiser: 'sgd' },
+  ...{ steps: 700, seed: 5, batch: 32, length: 32, triggers: 8, first: 0, optimizer: 'sgd' },
   ...{
     learning_rate: 0.003,
     weight_decay: 0.01,
@@ -59,7 +59,7 @@ describe('a link to a lab', () => {
       learning_rate: 0.005,
       steps: 700,
       seed: 5,
-      optimiser: 'sgd',
+      optimizer: 'sgd',
     });
     expect(commandOf(settings, rows)).toBe(
       'sinkscope train --operation relu --width 32 --learning-rate 0.005 --first=-1 --inner 128 --json',
@@ -139,7 +139,7 @@ describe('the settings of a lab', () => {
       'activation *gelu_new relu silu',
       'bias_key *none head shared',
       'gate *none output_element output_head value_element value_head',
-      'optimiser adamw *sgd',
+      'optimizer adamw *sgd',
       'learning_rate 0.003 0..1e+30',
       'weight_decay 0.01 0..1000',
       'first_value_gradient 1 0..1000',
@@ -165,7 +165,7 @@ describe('the settings of a lab', () => {
       'gate *own output_element output_head',
       'at 4000 0..4000 whole',
       'first *own fixed any',
-      'optimiser adamw *sgd',
+      'optimizer adamw *sgd',
       'learning_rate 0.001 0..1e+30',
       'weight_decay 1 0..1000',
       'length 64 4..128 by 1 whole',
@@ -474,7 +474,7 @@ it('have what the trainer takes, with its defaults and presets', async ({ skip }
   await engine.close();
   const zoo = new URL('../../models/zoo/index.json', import.meta.url);
   const tables = tablesOf(table, JSON.parse(readFileSync(zoo, 'utf8')) as Card[]);
-  for (const { title, left, right } of [...fromScratch, ...fineTune]) {
+  for (const { title, leftRun: left, rightRun: right } of [...fromScratch, ...fineTune]) {
     const both = [left, right].map((text) => readSettings(text, tables));
     expect(
       both.flatMap(({ problems }) => problems),

@@ -15,7 +15,7 @@ const below = (n: number) => Math.floor(draw() * n);
 
 /** A lab after some steps: a log, and the maps of a sample whose first token is no trigger. */
 function drawnLab(i: number): NamedLab {
-  const normalises = i % 2 === 0;
+  const normalizes = i % 2 === 0;
   const [L, H, T] = [1 + below(2), 1 + below(3), [4, 8, 24][below(3)]!];
   const data = new Float32Array(L * H * T * T);
   for (let n = 0; n < L * H; n++) {
@@ -25,7 +25,7 @@ function drawnLab(i: number): NamedLab {
         s ? (1 - level) * draw() : level * (t + 1) * draw(),
       );
       const sum = row.reduce((a, b) => a + b, 0);
-      row.forEach((x, s) => (data[(n * T + t) * T + s] = normalises ? x / sum : x / (4 * T)));
+      row.forEach((x, s) => (data[(n * T + t) * T + s] = normalizes ? x / sum : x / (4 * T)));
     }
   }
   const level = draw();
@@ -40,8 +40,8 @@ function drawnLab(i: number): NamedLab {
     sample: Array.from({ length: T }, (_, t) => (t ? 1 + below(2 * TRIGGERS) : 0)),
     settings: { triggers: TRIGGERS, length: T, ...(i % 5 ? {} : { head: below(L * H) }) },
   } as unknown as Lab;
-  const name = normalises ? 'softmax' : 'sigmoid';
-  return { name, lab, operation: { normalises } as Operation, command: '' };
+  const name = normalizes ? 'softmax' : 'sigmoid';
+  return { name, lab, operation: { normalizes } as Operation, command: '' };
 }
 
 const lastOf = ({ lab }: NamedLab, name: string) =>

@@ -17,13 +17,13 @@ vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 const engine = {
   describe: {
     operations: ['softmax', 'sigmoid_log_n', 'relu'].map((name) => ({
-      ...{ name, label: name, trainable: true, features: 'none', normalises: name === 'softmax' },
+      ...{ name, label: name, trainable: true, features: 'none', normalizes: name === 'softmax' },
     })),
     training: {
       log: [{ name: 'step' }, { name: 'loss' }],
       settings: Object.entries({
         ...{ steps: 700, seed: 5, batch: 32, length: 32, triggers: 8, first: 0 },
-        ...{ optimiser: 'adamw', learning_rate: 0.003, weight_decay: 0.01, task: 'backcopy' },
+        ...{ optimizer: 'adamw', learning_rate: 0.003, weight_decay: 0.01, task: 'backcopy' },
         ...{ first_value_gradient: 1, embedding_deviation: 1, deviation: 0.02, planted: 0 },
       }).map(([name, value]) => ({ name, default: value })),
     },
@@ -152,7 +152,7 @@ async function opened(change: Partial<State> = {}) {
 
 describe('the room of the lab', () => {
   it('describes the two models and what to look for before any training', async () => {
-    const { text, texts, scope, labs, all } = await opened({ right: 'operation:sigmoid_log_n' });
+    const { text, texts, scope, labs, all } = await opened({ rightRun: 'operation:sigmoid_log_n' });
     expect(text('[data-finding]')).toBe(fromScratch[0]!.claim);
     expect(labs.map(({ settings }) => settings.operation)).toEqual(['softmax', 'sigmoid_log_n']);
     expect(labs.map(({ settings }) => settings.steps)).toEqual([700, 700]);
@@ -170,7 +170,10 @@ describe('the room of the lab', () => {
   });
 
   it('has another lead for settings of no preset, and names the invalid parts of a link', async () => {
-    const { text, texts, scope, labs } = await opened({ left: 'width:33,seed:9', right: 'huh:1' });
+    const { text, texts, scope, labs } = await opened({
+      leftRun: 'width:33,seed:9',
+      rightRun: 'huh:1',
+    });
     expect(text('[data-finding]')).toContain('does the first column of their maps become a sink?');
     expect(texts('.lab-trouble p')).toEqual([
       'Lab 1: width: expected 16, 32, 64, 128, found “33”. The default is used.',
@@ -225,24 +228,32 @@ describe('the room of the lab', () => {
 
   it('trains again where a setting differs, and continues where only the view does', async () => {
     const { state, said, labs, scope, ...own } = await opened();
-    state.value = { ...state.value, right: 'operation:relu' };
+    state.value = { ...state.value, rightRun: 'operation:relu' };
     await drawn();
     expect(said()).toEqual(Array(2).fill(['restore']));
     expect(labs[1].settings.operation).toBe('relu');
-    state.value = { ...state.value, left: 'steps:900,head:0', right: 'operation:relu,steps:900' };
+    state.value = {
+      ...state.value,
+      leftRun: 'steps:900,head:0',
+      rightRun: 'operation:relu,steps:900',
+    };
     await drawn();
     expect(said()).toEqual(Array(2).fill(['adjust']));
     expect(own.text('.lab-step')).toContain('step 0 of 900');
     // Another speed applies at once to a running training.
     own.click('Train');
     said();
-    state.value = { ...state.value, left: 'steps:900,speed:2', right: 'operation:relu,speed:2' };
+    state.value = {
+      ...state.value,
+      leftRun: 'steps:900,speed:2',
+      rightRun: 'operation:relu,speed:2',
+    };
     await drawn();
     expect(said()).toEqual([
       ['adjust', 'pause', 'run 900 2'],
       ['adjust', 'pause', 'run 700 2'],
     ]);
-    state.value = { ...state.value, right: 'operation:relu,speed:2,head:0' };
+    state.value = { ...state.value, rightRun: 'operation:relu,speed:2,head:0' };
     await drawn();
     expect(said()).toEqual(Array(2).fill(['adjust']));
     scope.end();
@@ -291,7 +302,7 @@ describe('the room of the lab', () => {
 
   it('adds to a training that has ended as many steps as a new one has', async () => {
     const { labs, text, click, state, said, scope, button } = await opened({
-      ...{ left: 'steps:100', right: 'steps:100' },
+      ...{ leftRun: 'steps:100', rightRun: 'steps:100' },
     });
     const stages = async (left: string, right: string) => {
       [labs[0].stage, labs[1].stage] = [left, right];
@@ -309,7 +320,7 @@ describe('the room of the lab', () => {
     said();
     click('700 more steps');
     await drawn();
-    expect([state.value.left, state.value.right]).toEqual(['steps:800', 'steps:800']);
+    expect([state.value.leftRun, state.value.rightRun]).toEqual(['steps:800', 'steps:800']);
     expect(said()).toEqual(Array(2).fill(['adjust', 'run 800 Infinity']));
     scope.end();
   });
@@ -342,13 +353,13 @@ describe('the room of the lab', () => {
       return '#this';
     };
     enter(field('operation', 1), 'relu');
-    expect([state.value.left, state.value.right]).toEqual(['', 'operation:relu']);
+    expect([state.value.leftRun, state.value.rightRun]).toEqual(['', 'operation:relu']);
     await drawn();
     all('#this').forEach((one) => one.removeAttribute('id'));
     enter(field('experiment', 0), '1');
-    expect([state.value.left, state.value.right]).toEqual([
-      fromScratch[1]!.left,
-      fromScratch[1]!.right,
+    expect([state.value.leftRun, state.value.rightRun]).toEqual([
+      fromScratch[1]!.leftRun,
+      fromScratch[1]!.rightRun,
     ]);
     scope.end();
   });
@@ -357,7 +368,10 @@ describe('the room of the lab', () => {
     const { state, click, text, labs, scope } = await opened();
     click('Fine-tune');
     await drawn();
-    expect([state.value.left, state.value.right]).toEqual([fineTune[0]!.left, fineTune[0]!.right]);
+    expect([state.value.leftRun, state.value.rightRun]).toEqual([
+      fineTune[0]!.leftRun,
+      fineTune[0]!.rightRun,
+    ]);
     expect(labs.map(({ settings }) => settings.from)).toEqual(['relu', 'relu']);
     expect(text('.lab-foot p')).toContain('passages of children’s books');
     const { steps, batch, length } = labs[0].settings;
@@ -439,7 +453,7 @@ describe('a pair without a room', () => {
   });
 
   it('takes the operation of its model from its settings, and that of a trained one from its config', async () => {
-    const { context } = pageWith({ right: 'operation:relu' });
+    const { context } = pageWith({ rightRun: 'operation:relu' });
     const scope = new Scope();
     const pair = new Pair(context, scope, true);
     await pair.open({ zoo: { cards } } as never);

@@ -16,7 +16,7 @@ import {
 } from '../ship/markdown';
 import { anchorOf } from '../ship/terms';
 import { REMEDIES, twinWords } from '../src/remedies';
-import { attributeNames } from '../src/embed/attributes';
+import { attributeNames, propertyNames } from '../src/embed/attributes';
 import { parseHash } from '../src/ask/state';
 import { parseSubject } from '../src/ask/subject';
 import { headScores, valueOf, values, type Run } from '../src/learn/values';
@@ -445,9 +445,8 @@ describe('the course', () => {
 
 /** Attributes are written in small letters; states have their own. */
 function namesOf(state: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(state).map(([name, value]) => [name === 't' ? 'T' : name, value]),
-  );
+  const nameOf = (attribute: string) => propertyNames[attributeNames.indexOf(attribute)]!;
+  return Object.fromEntries(Object.entries(state).map(([name, value]) => [nameOf(name), value]));
 }
 
 /** A run of two layers with two heads each, whose maps of three tokens have the given α₁. */

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { SinkscopeError, type Plan } from 'sinkscope';
-import { suggestions } from '../src/open/catalogue';
+import { suggestions } from '../src/open/catalog';
 import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../src/ask/steps';
 import { planRows } from '../src/open/words';
 import { loadedWords, runWords, size } from '../src/run/progress';
@@ -84,7 +84,7 @@ describe('a plan', () => {
     }
   });
 
-  it('gives download size, memory and licence', () => {
+  it('gives download size, memory and license', () => {
     const rows = new Map(planRows(plan(), 2e6));
     expect(rows.get('to download')).toBe('3.0 MB; 2.0 MB of 5.0 MB are cached');
     expect(rows.get('memory')).toBe('about 7.0 MB');
@@ -124,7 +124,7 @@ describe('links', () => {
   });
 });
 
-describe('the catalogue', () => {
+describe('the catalog', () => {
   it('has names that fit a link, each once', () => {
     const ids = suggestions.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);

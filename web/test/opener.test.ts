@@ -2,7 +2,7 @@
 /** The dialog that opens a model, and its requests to hosts, the disk and the reader. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SinkscopeError, type Plan } from 'sinkscope';
-import { suggestions } from '../src/open/catalogue';
+import { suggestions } from '../src/open/catalog';
 import { createDialog } from '../src/open/dialog';
 import { acceptDrops } from '../src/open/drop';
 import { Opener } from '../src/open/opener';

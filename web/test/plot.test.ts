@@ -11,7 +11,7 @@ const light = (color: string) => {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
 
-describe('colours', () => {
+describe('colors', () => {
   for (const theme of ['light', 'dark'] as const) {
     it(`go one way in lightness (${theme})`, () => {
       const scale = sequential(theme);
@@ -95,7 +95,7 @@ describe('a logarithmic axis', () => {
     return apart(y.ticks(), y).sort((a, b) => a - b);
   };
 
-  it('is labelled over its whole range, the roundest values first, without overlaps', () => {
+  it('is labeled over its whole range, the roundest values first, without overlaps', () => {
     expect(ticks(1.6, 21)).toEqual([2, 3, 5, 7, 10, 20]);
     expect(ticks(0.001, 1000)).toEqual([0.001, 0.01, 0.1, 1, 10, 100, 1000]);
     // 0.3 / 0.1 is a little less than 3, which is no rounder than 4.

@@ -58,7 +58,7 @@ const describe_ = {
   ...{ version: '', operations: [], metrics: [], fields: [], letters: {} },
   edits: [
     {
-      name: 'quantise',
+      name: 'quantize',
       parameters: [
         { name: 'by', choices: ['token', 'tensor', 'channel'], labels: ['a', 'b', 'c'] },
       ],
@@ -87,7 +87,7 @@ function room(
 
 describe('the room', () => {
   it('requests the settings of each model on its own prompts, first those of its sentence', () => {
-    const { studies, asked } = room({ length: 120, runs: 5, T: 64, n: 1, from: 'random' });
+    const { studies, asked } = room({ length: 120, runs: 5, T: 64, n: 1, source: 'random' });
     expect(studies().map(({ subject, turn }) => `${turn} ${subject}`)).toEqual([
       ...['0 softmax', '0 softmax~evict(window,24)', '0 softmax~evict(first,24,1)'],
       ...['0 sigmoid', '0 sigmoid~evict(window,24)', '0 sigmoid~evict(first,24,1)'],
@@ -104,7 +104,7 @@ describe('the room', () => {
     // A larger map has no visible cells.
     expect(room({ length: 4000 }).asked().question.T).toBe(256);
     // A long list of settings is interleaved over the models.
-    const sweep = room({ experiment: 'quantisation', sweep: 'all' });
+    const sweep = room({ experiment: 'quantization', sweep: 'all' });
     const turns = sweep.studies().map(({ turn }) => turn);
     expect(turns).toEqual([...turns].sort((a, b) => a - b));
     expect(Math.max(...turns)).toBeGreaterThan(1);
@@ -151,7 +151,7 @@ describe('the room', () => {
     expect(made.pressed('.chosen')).toEqual(['Softmax model']);
     made.all('.experiments button')[2]!.click();
     expect(made.state.value).toMatchObject({
-      experiment: 'quantisation',
+      experiment: 'quantization',
       measure: 'loss',
       sweep: 'some',
     });
@@ -164,7 +164,7 @@ describe('the room', () => {
 
   it('exports each figure with its subjects, prompts and length', () => {
     const out = (change: Partial<State> = {}) => {
-      const made = room({ length: 120, from: 'random', T: 64, runs: 10, n: 9, ...change });
+      const made = room({ length: 120, source: 'random', T: 64, runs: 10, n: 9, ...change });
       return made.all('.figure .code').map((button) => {
         button.click();
         const { state, facts } = made.calls.embed.mock.lastCall![1];
@@ -193,7 +193,7 @@ describe('the room', () => {
   it('names the unit of the prompts, and reports where fewer tokens ran', () => {
     const asked = { ...frameOf().question, input: 'heldout' };
     const of = (T: (subject: string) => number, more: Partial<State> = {}) =>
-      room({ from: 'heldout', length: 50, ...more }, ({ subject }) => ({
+      room({ source: 'heldout', length: 50, ...more }, ({ subject }) => ({
         frame: measured(subject, { T: T(subject), question: asked as never, sequences: 40 }),
       }));
     const { text, enter, state, all } = of(() => 50);
@@ -208,9 +208,9 @@ describe('the room', () => {
     expect(room({}, () => undefined).text('.question-controls > .hint')).toBe('');
     expect(all('textarea')).toEqual([]);
     enter('[aria-label="prompts from"]', 'text');
-    expect(state.value.from).toBe('text');
+    expect(state.value.source).toBe('text');
     enter('textarea', 'My own.', 'input');
-    expect(state.value).toMatchObject({ prompt: 'My own.', from: 'text' });
+    expect(state.value).toMatchObject({ prompt: 'My own.', source: 'text' });
     enter('[aria-label="tokens ≤"]', '7');
     expect(state.value.length).toBe(8);
     enter('[aria-label="tokens ≤"]', '65537');
@@ -219,7 +219,7 @@ describe('the room', () => {
     expect(state.value.runs).toBe(1);
     enter('[aria-label="prompts ≤"]', '1001');
     expect(state.value.runs).toBe(1000);
-    state.value = { ...state.value, from: 'file' };
+    state.value = { ...state.value, source: 'file' };
     expect(all('input[type=file]')).toHaveLength(1);
   });
 
@@ -243,7 +243,7 @@ describe('the room', () => {
     expect(made.all('.experiment-picture .cell.stale')).toEqual([]);
     // A figure of more than three settings is kept as well, until the last result arrives.
     const missing = new Set<string>();
-    const sweep = room({ shown: ['softmax'], experiment: 'quantisation' }, ({ subject }) =>
+    const sweep = room({ shown: ['softmax'], experiment: 'quantization' }, ({ subject }) =>
       missing.has(subject) ? undefined : { frame: measured(subject) },
     );
     const all = sweep.studies().map(({ subject }) => subject);
@@ -256,10 +256,10 @@ describe('the room', () => {
     expect(sweep.all('.experiment-picture .cell.stale')).toEqual([]);
     // The results of another experiment do not appear in this one.
     const streamed = room({ shown: ['softmax'] }, ({ subject }) =>
-      subject.includes('quantise') ? undefined : { frame: measured(subject) },
+      subject.includes('quantize') ? undefined : { frame: measured(subject) },
     );
     expect(streamed.all('.experiment-picture .cell')).not.toEqual([]);
-    streamed.state.value = { ...streamed.state.value, experiment: 'quantisation' };
+    streamed.state.value = { ...streamed.state.value, experiment: 'quantization' };
     expect(streamed.all('.experiment-picture .cell.stale')).toEqual([]);
     // Without a complete result, the partial one is shown.
     expect(
@@ -272,8 +272,8 @@ describe('the room', () => {
   it('has the details of its experiment beside the chart, also where two share a kind of chart', () => {
     const made = room({ shown: ['softmax'], experiment: 'cache' });
     const views = () => made.all('.figure').map(({ dataset }) => dataset.view);
-    expect(views()).toEqual(['sweep', 'kept']);
-    made.state.value = { ...made.state.value, experiment: 'quantisation' };
+    expect(views()).toEqual(['sweep', 'cache']);
+    made.state.value = { ...made.state.value, experiment: 'quantization' };
     expect(views()).toEqual(['sweep', 'channels']);
   });
 

@@ -24,7 +24,7 @@ const metric = (name: string, averaged = true) => ({
 });
 const describe_ = {
   operations: [
-    { name: 'softmax', label: 'softmax', parameters: [], normalises: true, features: 'none' },
+    { name: 'softmax', label: 'softmax', parameters: [], normalizes: true, features: 'none' },
   ],
   metrics: [
     ...[

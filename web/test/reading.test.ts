@@ -162,7 +162,7 @@ describe('the list of reads', () => {
 describe('a frame without measurements', () => {
   const table = {
     operations: [
-      { name: 'softmax', label: 'softmax', parameters: [], normalises: true, features: 'none' },
+      { name: 'softmax', label: 'softmax', parameters: [], normalizes: true, features: 'none' },
       {
         name: 'sigmoid',
         label: 'sigmoid',

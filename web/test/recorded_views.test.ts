@@ -201,7 +201,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     );
     expect(says('mass')).toContain('unnormalized α₄ ');
     expect(says('geometry')).toContain('‖k₄‖ is ');
-    expect(says('firsts')).toContain(' of 8 later positions');
+    expect(says('likeness')).toContain(' of 8 later positions');
     // Its text still begins with a start token.
     expect(frame.first).toEqual(['<s>']);
   });

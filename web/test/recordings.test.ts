@@ -73,10 +73,10 @@ describe('ids of recordings', () => {
 
 const describe_ = {
   operations: [
-    { name: 'softmax', normalises: true, label: 'softmax', parameters: [] },
+    { name: 'softmax', normalizes: true, label: 'softmax', parameters: [] },
     {
       name: 'sink_logit',
-      normalises: false,
+      normalizes: false,
       label: 'sink logit',
       parameters: [{ per_head: true }],
     },

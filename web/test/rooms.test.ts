@@ -116,8 +116,10 @@ describe('Explore', () => {
     expect(lead('effects')).toMatch(
       /^To ablate a head is to set its output to 0; the first token stays visible\.$/,
     );
-    expect(lead('gives')).toMatch(/^Head L1H0 gives the start token “<s>” 90% of its attention\.$/);
-    expect(lead('valley')).toBe('');
+    expect(lead('contribution')).toMatch(
+      /^Head L1H0 gives the start token “<s>” 90% of its attention\.$/,
+    );
+    expect(lead('compression')).toBe('');
   });
 
   it('requests what its figures read for the one model, and what its own lines need', () => {
@@ -193,7 +195,7 @@ describe('Explore', () => {
     made.click('Other tokens');
     expect(made.state.value.view).toBe('scores');
     expect(stage()[0]).toBe('scores (main)');
-    expect(stage()).toContain('firsts');
+    expect(stage()).toContain('likeness');
     made.click('What does the head write?');
     expect([made.state.value.view, made.pressed('.asks .tabs button')]).toEqual([
       'outputs',
@@ -204,7 +206,7 @@ describe('Explore', () => {
     // Views of missing parts are not offered, and row sums only if rows need not sum to 1.
     made.click('Where does attention go?');
     expect(tabs()).not.toContain('Row sums');
-    const free = { ...frameOf().operation, normalises: false };
+    const free = { ...frameOf().operation, normalizes: false };
     const other = room({ at: 1 }, [softmax(), sigmoid({ operation: free as never })]);
     expect(other.texts('.asks .tabs button')).toContain('Row sums');
     expect(made.texts('.research button')).toEqual(
@@ -225,7 +227,7 @@ describe('Explore', () => {
       router: of({ E: 2 }),
       unmasking: of(mask),
       masked: { ...of(mask), maskToken: 7 } as never,
-      kept: { ...of({}), edits: evict },
+      cache: { ...of({}), edits: evict },
       context: { ...of({}), T: 17 },
       change: { ...of({}), base: { ...of({}) } } as never,
       domains: { ...of({}), groups: ['a', 'b', 'a'] } as never,
@@ -638,7 +640,7 @@ describe('Compare', () => {
 
   it('opens by a link at what is below its table, before the engine is loaded', () => {
     for (const below of ['reported', 'seeds', 'scatter'] as const) {
-      const given = page({ below }, both(), { zoo });
+      const given = page({ panel: below }, both(), { zoo });
       const engine = given.engine.value;
       given.engine.value = undefined;
       const made = roomOf(compare, given);
@@ -717,7 +719,7 @@ describe('Compare', () => {
     );
     expect(made.all('tr.reported')).toEqual([]);
     made.click('Reported in papers');
-    expect(made.state.value.below).toBe('reported');
+    expect(made.state.value.panel).toBe('reported');
     const reported = () => made.texts('tr.reported th');
     expect(reported().map((one) => one!.replace(/REPORTED.*/, '').trim())).toEqual([
       'The softmax model’s counterpart',
@@ -734,7 +736,7 @@ describe('Compare', () => {
     };
     made.know({ softmax: stale, sigmoid: { frame: both()[1]! } });
     expect(made.text('.table-of-all caption')).toMatch(
-      /T = 4 \/ 3 .* Grey rows still show the previous conditions\.$/,
+      /T = 4 \/ 3 .* Gray rows still show the previous conditions\.$/,
     );
     const menu = made.all('.numbers-of-all .save')[0]!;
     expect(menu.hidden).toBe(false);

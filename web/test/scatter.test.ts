@@ -35,7 +35,7 @@ describe('the scatter of models', () => {
     const data = (...values: number[]) => ({ data: Float32Array.from(values) });
     const frame = (tensors: object) =>
       ({
-        ...{ title: 'Softmax', T: 2, eps: 0.3, operation: { normalises: true } },
+        ...{ title: 'Softmax', T: 2, eps: 0.3, operation: { normalizes: true } },
         architecture: { L: 1, H: 2, parameters: 700_000, mask: { kind: 'causal' } },
         tensors: {
           // [L, H, T]: the first column of two heads.

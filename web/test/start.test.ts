@@ -46,7 +46,7 @@ const sigmoid = () =>
       subject: 'sigmoid',
       title: 'Sigmoid model',
       model: { id: 'sigmoid', title: 'Sigmoid model', source: 'zoo' },
-      operation: { name: 'sigmoid', label: 'sigmoid', normalises: false, proxy: 'weights' },
+      operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
     } as never,
     more,
   );
@@ -151,7 +151,7 @@ describe('the first sentence', () => {
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);
     // Another operation than softmax, or another pair, says no reason.
-    const free = { ...softmax(), operation: { ...softmax().operation, normalises: false } };
+    const free = { ...softmax(), operation: { ...softmax().operation, normalizes: false } };
     const kinds = ['all', 'none'].map((kind) => ({ kind }) as never);
     expect(lead([free, sigmoid()], kinds)).toMatch(/every text\. In .*, they do not\.$/);
     expect(said('all', 'weak')).toBe('…');

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createEngine, type Describe } from 'sinkscope';
+import { FORMER_KEYS } from '../src/ask/former';
 import {
   defaults,
   linkable,
@@ -19,6 +20,8 @@ import {
   titleOf,
   toggled,
 } from '../src/ask/subject';
+import { stateOf } from '../src/embed/attributes';
+import { viewNamed } from '../src/views/index';
 import { isBuilt, UNBUILT } from './fixture';
 
 const EXAMPLES: Partial<State> = {
@@ -42,7 +45,7 @@ const EXAMPLES: Partial<State> = {
   zoomQuery: 2048,
   zoomKey: 0,
   channel: 73,
-  grip: 'head',
+  scope: 'head',
   scale: 'linear',
   normalize: 'yes',
   map: 'dot',
@@ -50,34 +53,34 @@ const EXAMPLES: Partial<State> = {
   topK: 5,
   masked: 3,
   denoise: 2,
-  without: 'random',
+  hiddenKey: 'random',
   goal: 'steal',
   suffix: 7,
   view: 'norms',
   curve: 'loss',
-  left: 'operation:relu,learning_rate:0.005',
-  right: 'first:any',
+  leftRun: 'operation:relu,learning_rate:0.005',
+  rightRun: 'first:any',
   experiment: 'cache',
-  from: 'random',
+  source: 'random',
   length: 64,
   runs: 20,
   firstKeys: 4,
   recentKeys: 40,
   positions: 'cache',
-  reread: 'yes',
+  recompute: 'yes',
   policy: 'key_norm',
   budget: 16,
   sweep: 'all',
-  what: 'keys',
-  by: 'channel',
+  quantized: 'keys',
+  granularity: 'channel',
   bits: 4,
-  exact: 2,
+  exactTokens: 2,
   perturbation: 'weight',
-  times: 50,
+  repeats: 50,
   measure: 'kl',
   columns: ['loss', 'sink_1'],
-  below: 'seeds',
-  against: 'loss',
+  panel: 'seeds',
+  xAxis: 'loss',
   checkpoints: 'all',
   theme: 'dark',
   controls: ['text', 'step'],
@@ -98,6 +101,36 @@ describe('the state', () => {
     expect(printHash(whole)).toContain(
       'shown=softmax@1400,hub:owner/name@rev~sigmoid(-4.8)~evict(window,24)',
     );
+  });
+
+  it('reads names of versions before 1.0', () => {
+    for (const [former, name] of Object.entries(FORMER_KEYS)) {
+      expect(Object.keys(table)).toContain(name);
+      expect(Object.keys(table)).not.toContain(former);
+      const value = String(EXAMPLES[name as keyof State]);
+      expect(parseHash(`${former}=${value}`)).toEqual(parseHash(`${name}=${value}`));
+    }
+    const same = (former: string, now: string) => {
+      expect(parseHash(former)).toEqual(parseHash(now));
+      expect(parseHash(former).problems).toEqual([]);
+    };
+    same('view=gives&experiment=quantisation', 'view=contribution&experiment=quantization');
+    same('view=parts&right=optimiser:sgd', 'view=logit-parts&rightRun=optimizer:sgd');
+    same(
+      'shown=a~quantise(keys,4),b~quantise(keys,2)',
+      'shown=a~quantize(keys,4),b~quantize(keys,2)',
+    );
+    const views = ['kept', 'firsts', 'tags', 'valley'].map(
+      (former) => viewNamed(parseHash(`view=${former}`).state.view).name,
+    );
+    expect(views).toEqual(['cache', 'likeness', 'sink-tag', 'compression']);
+    // A text keeps its words.
+    expect(parseHash('prompt=kept~quantise').state.prompt).toBe('kept~quantise');
+    const given = new Map([['left', 'steps:2']]);
+    const element = { getAttribute: (name: string) => given.get(name) ?? null } as Element;
+    expect(stateOf(element).state.leftRun).toBe('steps:2');
+    given.set('leftrun', 'steps:3');
+    expect(stateOf(element).state.leftRun).toBe('steps:3');
   });
 
   const bad: [string, string][] = [
@@ -173,8 +206,8 @@ describe('the state', () => {
     recentKeys: [23, 1, 4095],
     budget: [24, 1, 4096],
     bits: [6, 2, 8],
-    exact: [1, 1, 64],
-    times: [100, 1, 4095],
+    exactTokens: [1, 1, 64],
+    repeats: [100, 1, 4095],
   };
 
   it('has numbers with the same meaning in every link: defaults, bounds, and whether they are integers', () => {
@@ -379,7 +412,7 @@ describe('the title of an edited model', () => {
           const edit = said.replace(/^Model at step 1,400, /, '');
           // No name of the table of edits, no list of parameters, nothing that is left open.
           expect(edit, said).not.toMatch(/_|=|[{}[\]]|undefined|NaN|\(\d+\)$/);
-          expect(edit, said).not.toMatch(/hide key|silence|scale value|clamp|quantise/);
+          expect(edit, said).not.toMatch(/hide key|silence|scale value|clamp|quantize/);
           count++;
         }
     }

@@ -147,7 +147,7 @@ describe('queries and keys as arrows', () => {
     expect(view.all('svg')[0]!.getAttribute('aria-label')).toMatch(
       /^Arrows for the query of token 2/,
     );
-    // Grey arrows are labelled, too.
+    // Gray arrows are labeled, too.
     expect(view.texts('svg text')[1]).toBe('2 other keys');
     // A shorter text has no such token.
     view.draw({ ...keyed(), T: 2, tokens: keyed().tokens.slice(0, 2) } as Frame, { query: 2 });
@@ -163,7 +163,7 @@ const writes = (...norms: readonly number[]) =>
   frameOf(
     {},
     {
-      mixed: tensor(
+      head_out: tensor(
         [2, 2, 3, 2],
         norms.flatMap((n) => [9, 9, 0.6 * n, 0.8 * n, n, 0]),
       ),
@@ -356,7 +356,7 @@ describe('one row, worked out', () => {
     expect(shares(sigmoid(rowed()))).toBe(
       'Sigmoid weighs each token by its own score. This row sums to 100%: no row has to reach 100%.',
     );
-    const other = { ...rowed().operation, name: 'softpick', normalises: false };
+    const other = { ...rowed().operation, name: 'softpick', normalizes: false };
     expect(shares(rowed({ operation: other }))).toBe('The weights of this row sum to 100%.');
     expect(row.says(keyed(), at)).toBe('');
   });
@@ -367,7 +367,7 @@ const sigmoid = (more: Frame) =>
     ...more,
     subject: 'sigmoid',
     model: { ...more.model, id: 'sigmoid' },
-    operation: { name: 'sigmoid', label: 'sigmoid', normalises: false, proxy: 'weights' },
+    operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
   }) as unknown as Frame;
 
 describe('the story', () => {
@@ -629,10 +629,10 @@ describe('the story', () => {
     const [place, context] = labs.mock.lastCall!;
     expect(place.className).toBe('step-lab');
     expect(context.state.value).toMatchObject({
-      left: expect.stringContaining('steps:400'),
+      leftRun: expect.stringContaining('steps:400'),
       controls: [],
     });
-    expect(context.state.value.right).toMatch(/^operation:sigmoid_log_n/);
+    expect(context.state.value.rightRun).toMatch(/^operation:sigmoid_log_n/);
     expect(text('.answer')).toBe('Train two small models here; it takes seconds.');
     expect(all('.links a')[0]!.getAttribute('href')).toContain('"room":"lab"');
   });

@@ -54,7 +54,7 @@ describe('tables of the page', () => {
 
   it('have presets of the lab that differ and say what to look for', () => {
     for (const preset of [...fromScratch, ...fineTune]) {
-      expect(preset.left).not.toBe(preset.right);
+      expect(preset.leftRun).not.toBe(preset.rightRun);
       expect(preset.claim.length).toBeGreaterThan(40);
     }
   });

@@ -11,17 +11,17 @@ import { context } from '../src/views/context';
 import { length, threshold } from '../src/views/curves';
 import { domains } from '../src/views/domains';
 import { effects } from '../src/views/effects';
-import { firsts } from '../src/views/firsts';
+import { likeness } from '../src/views/likeness';
 import { gate } from '../src/views/gate';
 import { geometry } from '../src/views/geometry';
-import { gives } from '../src/views/gives';
+import { contribution } from '../src/views/contribution';
 import { heads } from '../src/views/heads';
-import { kept } from '../src/views/kept';
+import { cache } from '../src/views/cache';
 import { loss } from '../src/views/loss';
 import { mass } from '../src/views/mass';
 import { next } from '../src/views/next';
 import { norms } from '../src/views/norms';
-import { parts, partsOf } from '../src/views/parts';
+import { logitParts, partsOf } from '../src/views/logit_parts';
 import { perturbations } from '../src/views/perturbations';
 import { ratios } from '../src/views/ratios';
 import { settingName } from '../src/views/settings';
@@ -31,7 +31,7 @@ import { scores } from '../src/views/scores';
 import { secondary } from '../src/views/secondary';
 import { sinks } from '../src/views/sinks';
 import { sweep } from '../src/views/sweep';
-import { valley } from '../src/views/valley';
+import { compression } from '../src/views/compression';
 import { views } from '../src/views';
 import type { View } from '../src/page/view';
 import { drawn, painted, roses } from './drawn';
@@ -60,7 +60,7 @@ const base = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
   });
 const architecture = (more: object) => ({ ...frameOf().architecture, ...more }) as never;
 const sigmoid = {
-  operation: { name: 'sigmoid', label: 'sigmoid', normalises: false, proxy: 'weights' },
+  operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
 } as never;
 const ends = ({ text }: ReturnType<typeof drawn>) => text('.legend-place');
 /** Returns the name and the shape of each quantity, and the first index of its axes if not 0. */
@@ -119,7 +119,7 @@ describe('the attention map', () => {
     expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
 
-  it('explains the grey triangle where there is one', () => {
+  it('explains the gray triangle where there is one', () => {
     const remark = (change: Partial<Frame> = {}) =>
       (drawn(attention, base(change)).map.data as { remark?: { text: string } }).remark?.text;
     expect(remark()).toBe('later tokens: not visible');
@@ -830,7 +830,7 @@ describe('lines and bars', () => {
     const one = base({}, entropy([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]));
     const model = { id: 'sigmoid', title: 'Other', source: 'zoo' } as const;
     const two = base({ title: 'Other', model }, entropy([0.5, 0.125, 0.25], [0.5, 0.5, 0.5]));
-    const view = drawn(valley, one, { frames: [one, two] });
+    const view = drawn(compression, one, { frames: [one, two] });
     expect(view.lines()).toEqual([
       ['Softmax model', 0.75, 0.25, 0.5],
       ['Softmax model', 0.75, 0.375, 0.5],
@@ -850,7 +850,7 @@ describe('lines and bars', () => {
       ],
     ]);
     expect(view.root.querySelector('.caption')!.textContent).toBe(
-      [one, two].map((frame) => valley.says(frame, at)).join('\n'),
+      [one, two].map((frame) => compression.says(frame, at)).join('\n'),
     );
   });
 
@@ -864,7 +864,7 @@ describe('lines and bars', () => {
       {},
       { logit_parts, logit_parts_heads: tensor([2, 2, 2, 2], new Array(16).fill(1)) },
     );
-    const view = drawn(parts, frame);
+    const view = drawn(logitParts, frame);
     const { embedding, attention, ffn } = partsOf(frame, at);
     expect(view.lines()).toEqual([
       ['feed-forward', NaN, ...ffn],
@@ -872,12 +872,12 @@ describe('lines and bars', () => {
       ['embedding', embedding],
     ]);
     expect(view.charts()[0]).toMatchObject({ from: -1, kind: 'lines' });
-    const said = parts.says(frame, at);
+    const said = logitParts.says(frame, at);
     expect(view.text('.caption')).toBe(said);
     expect(view.charts()[0]!.label).toBe(`Parts of the first key’s logit by layer. ${said}`);
   });
 
-  it('secondary sinks: the keys that receive most, each in a colour and a dash of its own', () => {
+  it('secondary sinks: the keys that receive most, each in a color and a dash of its own', () => {
     // Sixteen tokens; enough queries see the keys 1 to 7; key k receives k / 8 in layer 1.
     const T = 16;
     const alphas = new Float32Array(2 * 2 * T);
@@ -1008,7 +1008,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     const share = (first: number) =>
       tensor([2, 2, 3], [0.5, 0, 0, 0.25, 0, 0, first, 0.25, 0.5, 0, 0, 0]);
     const frame = base({}, { contribution_at: share(0.125), contribution_out_at: share(0.0625) });
-    const view = drawn(gives, frame);
+    const view = drawn(contribution, frame);
     expect(view.text('.caption')).toBe(
       'Head L1H0: the start token “<s>” receives 88% of the attention, contributes 13% of the head’s output before ' +
         'the output matrix and 6% after it.',
@@ -1019,7 +1019,7 @@ describe('one number of every head, and the chosen head along the text', () => {
       ['share of the output before W_O', 0.125, 0.25, 0.5],
       ['share of the output after W_O', 0.0625, 0.25, 0.5],
     ]);
-    expect(named(gives.numbers(frame, at))).toHaveLength(3);
+    expect(named(contribution.numbers(frame, at))).toHaveLength(3);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
   });
 
@@ -1229,7 +1229,7 @@ describe('hidden states', () => {
     const norms = tensor([3, 3], [4, 4, 4, 8, 4, 3, 1, 1, 1]);
     const ratio = tensor([3], [1, 4, 2]);
     const plain = base({}, { hidden_norm: norms, hidden_ratio: ratio });
-    expect(firsts.says(plain, at)).toBe(
+    expect(likeness.says(plain, at)).toBe(
       'Baseline: 1 of 2 later positions have at least half of the first token’s norm, after layer 0.',
     );
     const question = { ...plain.question, input: 'repeat', again: true } as never;
@@ -1240,10 +1240,10 @@ describe('hidden states', () => {
         hidden_ratio: tensor([3], [9, 1, 1]),
       },
     );
-    expect(firsts.says(repeated, at)).toBe(
+    expect(likeness.says(repeated, at)).toBe(
       '“<s>”, 2 times: 2 of 2 later positions have at least half of the first token’s norm, at the embedding.',
     );
-    const view = drawn(firsts, repeated, { group: [plain, repeated], frames: [plain, repeated] });
+    const view = drawn(likeness, repeated, { group: [plain, repeated], frames: [plain, repeated] });
     expect(view.text('.caption')).toBe(
       'After layer 0, at least half of the first token’s norm: ordinary text: 1 of 2 positions; “<s>”, 2 times: 2 of 2 positions.',
     );
@@ -1251,13 +1251,13 @@ describe('hidden states', () => {
       ['ordinary text', 1, 0.5, 0.375],
       ['“<s>”, 2 times', 1, 1, 4],
     ]);
-    expect(named(firsts.numbers(plain, at))).toEqual([['hidden_norm', 3, 3, 'from -1,0']]);
+    expect(named(likeness.numbers(plain, at))).toEqual([['hidden_norm', 3, 3, 'from -1,0']]);
     // Values far above the first token's norm do not flatten the chart.
     expect(view.charts()[0]!.domain).toEqual([0, 3]);
     expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--ink-3', '--query']);
-    const alone = drawn(firsts, plain);
+    const alone = drawn(likeness, plain);
     expect(alone.charts()[0]!.domain).toEqual([0, 1.2]);
-    const third = drawn(firsts, plain, { group: [plain, repeated, repeated], frames: [plain] });
+    const third = drawn(likeness, plain, { group: [plain, repeated, repeated], frames: [plain] });
     expect(third.charts()[0]!.series[2]!.color).toBe('--sink');
   });
 });
@@ -1276,7 +1276,7 @@ describe('caches and settings', () => {
     const name = (kind: string, given: object) =>
       settingName(base({ edits: [{ kind, ...given }] as never, labels: [kind], choices: [{}] }));
     for (const [kind, given, defaults, words] of [
-      ['quantise', { bits: 4 }, { by: 'token', first: 0 }, '4 bits per token'],
+      ['quantize', { bits: 4 }, { by: 'token', first: 0 }, '4 bits per token'],
       ['clamp_channel', { channel: 3 }, { to: 'zero', value: 0 }, 'channel 3 to zero'],
       ['project', {}, { direction: 'tag', from: 'stream' }, 'tag out of the stream'],
       [
@@ -1310,13 +1310,13 @@ describe('caches and settings', () => {
       evicted: tensor([2, 2, 3], gone),
       keeps_first: tensor([2, 2], [1, 0, 1, 1]),
     });
-    const view = drawn(kept, frame);
+    const view = drawn(cache, frame);
     expect(view.text('.caption')).toBe(
       'Last 2: 3 of 4 heads (75%) keep the first token, “<s>”, until the end.',
     );
     // With several prompts, a mean over the heads.
     const several = { ...frame.tensors, keeps_first: tensor([2, 2], [0.9, 0.9, 0.9, 0]) };
-    expect(kept.says({ ...frame, tensors: several } as Frame, at)).toMatch(
+    expect(cache.says({ ...frame, tensors: several } as Frame, at)).toMatch(
       /^Last 2: 3 of 4 heads \(67%\)/,
     );
     expect(view.map.data).toMatchObject({ rows: 4, cols: 3, chosen: { row: 2, col: -1 } });
@@ -1338,8 +1338,8 @@ describe('caches and settings', () => {
     view.map.events.onChoose!({ row: 3, col: 1 });
     expect(view.point.mock.calls).toEqual([[{ layer: 1, head: 1, key: 1 }], [{}]]);
     expect(view.set).toHaveBeenCalledWith({ layer: 1, head: 1 });
-    expect(kept.fits!(frame)).toBe(true);
-    expect(kept.fits!(base())).toBe(false);
+    expect(cache.fits!(frame)).toBe(true);
+    expect(cache.fits!(base())).toBe(false);
     // 41 rows of text high at most, and no strip thinner than 0.6.
     expect(view.map.data.cellShape).toBeCloseTo((41 / 4) * (4 / 3));
     const deep = base(
@@ -1349,7 +1349,7 @@ describe('caches and settings', () => {
         keeps_first: tensor([50, 2], new Float32Array(100)),
       },
     );
-    expect(drawn(kept, deep, { layer: 0, head: 0 }).map.data.cellShape).toBeCloseTo(
+    expect(drawn(cache, deep, { layer: 0, head: 0 }).map.data.cellShape).toBeCloseTo(
       (0.6 * 100) / 3,
     );
   });
@@ -1478,9 +1478,9 @@ describe('caches and settings', () => {
   it('loss by setting of rounding: by bits, with its error', () => {
     const rounded = (bits: number, error: number[]) =>
       setting(
-        { edits: [{ kind: 'quantise', bits, by: 'channel' }], labels: [''], choices: [{}] },
+        { edits: [{ kind: 'quantize', bits, by: 'channel' }], labels: [''], choices: [{}] },
         {
-          quantise_error: tensor([2], error),
+          quantize_error: tensor([2], error),
           hidden_change: tensor([2], [0.25, 0.75]),
           keeps_first: tensor([2], [1, 0]),
         },
@@ -1501,7 +1501,7 @@ describe('caches and settings', () => {
     const other = { model: { id: 'b', title: 'B', source: 'zoo' } };
     const away = setting(
       {
-        edits: [{ kind: 'quantise', bits: 2, by: 'channel' }],
+        edits: [{ kind: 'quantize', bits: 2, by: 'channel' }],
         labels: [''],
         choices: [{}],
         ...other,
@@ -1541,9 +1541,9 @@ describe('caches and settings', () => {
 it('views declare to figures what they need', () => {
   const named = (is: (view: View) => unknown) =>
     views.filter((view) => is(view)).map(({ name }) => name);
-  expect(named(({ isGroup }) => isGroup)).toEqual(['firsts', 'loss', 'sweep', 'perturbations']);
+  expect(named(({ isGroup }) => isGroup)).toEqual(['likeness', 'loss', 'sweep', 'perturbations']);
   expect(named(({ isOfMany }) => isOfMany)).toEqual(['sweep', 'perturbations']);
-  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training', 'valley']);
+  expect(named(({ isOfAll }) => isOfAll)).toEqual(['ratios', 'training', 'compression']);
   expect(named(({ compares }) => compares)).toEqual(['change']);
   const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };
   const fitting = (change: object) =>
@@ -1555,32 +1555,45 @@ it('views declare to figures what they need', () => {
       .toSorted();
   const of = (more: object) =>
     fitting({ architecture: architecture({ E: 0, gate: null, ...more }) });
-  const causal = ['effects', 'length', 'loss', 'next', 'tags', 'valley'];
+  const causal = ['compression', 'effects', 'length', 'loss', 'next', 'sink-tag'];
   expect(of({})).toEqual(causal);
   const encoder = {
     architecture: architecture({ E: 0, gate: null, mask: { kind: 'bidirectional' } }),
   };
-  expect(fitting(encoder)).toEqual(['tags', 'unmasking', 'valley']);
-  expect(fitting({ ...encoder, maskToken: 7 })).toEqual(['masked', 'tags', 'unmasking', 'valley']);
+  expect(fitting(encoder)).toEqual(['compression', 'sink-tag', 'unmasking']);
+  expect(fitting({ ...encoder, maskToken: 7 })).toEqual([
+    'compression',
+    'masked',
+    'sink-tag',
+    'unmasking',
+  ]);
   expect(fitting({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
-  expect(of({ E: 4 })).toEqual(['effects', 'length', 'loss', 'next', 'router', 'tags', 'valley']);
+  expect(of({ E: 4 })).toEqual([
+    'compression',
+    'effects',
+    'length',
+    'loss',
+    'next',
+    'router',
+    'sink-tag',
+  ]);
   expect(of({ gate: 'head' })).toEqual([
+    'compression',
     'effects',
     'gate',
     'length',
     'loss',
     'next',
-    'tags',
-    'valley',
+    'sink-tag',
   ]);
   expect(of({ bias_key: 'head' })).toEqual([
     'bias',
+    'compression',
     'effects',
     'length',
     'loss',
     'next',
-    'tags',
-    'valley',
+    'sink-tag',
   ]);
   expect(fitting({ groups: ['a'] })).toContain('domains');
   const since = (name: string) => {
@@ -1588,18 +1601,21 @@ it('views declare to figures what they need', () => {
     return [0, 1, 2, 3, 4, 5, 6].find((T) => fits!(base({ T })));
   };
   expect(
-    ['tags', 'valley', 'secondary', 'suffix', 'tasks', 'loss'].map((name) => [name, since(name)]),
+    ['sink-tag', 'compression', 'secondary', 'suffix', 'tasks', 'loss'].map((name) => [
+      name,
+      since(name),
+    ]),
   ).toEqual([
     ...[
-      ['tags', 3],
-      ['valley', 3],
+      ['sink-tag', 3],
+      ['compression', 3],
       ['secondary', 4],
       ['suffix', 4],
       ['tasks', 5],
       ['loss', 0],
     ],
   ]);
-  expect(fitting({ edits: [{ kind: 'evict' }] })).toContain('kept');
+  expect(fitting({ edits: [{ kind: 'evict' }] })).toContain('cache');
   // A caption of several lines must not contain a number by mistake.
   for (const { how, question, title } of views)
     for (const text of [how, question, title]) expect(text).not.toMatch(/NaN|undefined/);

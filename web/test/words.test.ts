@@ -21,7 +21,7 @@ import {
 import { frameOf, tensor } from './fixture';
 
 const at = { layer: 1, head: 0 };
-const free = { operation: { ...frameOf().operation, normalises: false } } as Partial<Frame>;
+const free = { operation: { ...frameOf().operation, normalizes: false } } as Partial<Frame>;
 const uniform = (share: number) => ({ alpha_uniform: tensor([3], [share, 0, 0]) });
 const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
 
@@ -99,7 +99,7 @@ describe('the source of numbers', () => {
     const recording = {
       model: { id: 'owner/name', revision: 'abc', dtype: 'bfloat16', attention: 'eager' },
       prompts: { source: 'a book' },
-      licence: 'MIT',
+      license: 'MIT',
       versions: { torch: '2', transformers: '5' },
       command: 'sinkscope record',
     };
@@ -107,10 +107,10 @@ describe('the source of numbers', () => {
       classSentence(frameOf({ recording: { ...recording, ...change } } as never));
     expect(said({})).toBe(
       'read from a recording of owner/name@abc; computed in bfloat16, eager; prompts: a book; made by torch 2, ' +
-        'transformers 5; licence MIT; sinkscope record',
+        'transformers 5; license MIT; sinkscope record',
     );
     expect(
-      said({ model: { id: 'x' }, prompts: {}, versions: {}, licence: undefined, command: '' }),
+      said({ model: { id: 'x' }, prompts: {}, versions: {}, license: undefined, command: '' }),
     ).toBe('read from a recording of x');
   });
 

@@ -1,6 +1,6 @@
 /*
  * cohere (Command R, Aya): llama whose attention and feed-forward read one LayerNorm without bias;
- * rotary pairs of neighbouring dimensions, scaled logits. cohere2: the same with a window in three
+ * rotary pairs of neighboring dimensions, scaled logits. cohere2: the same with a window in three
  * of four layers, which alone rotate.
  */
 #include "family.h"

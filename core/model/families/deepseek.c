@@ -155,7 +155,7 @@ void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
 
 #define ATTENTION "layers.%d.self_attn."
 
-/* A head's rotated dimensions come last in the file, as pairs of neighbours. */
+/* A head's rotated dimensions come last in the file, as pairs of neighbors. */
 static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K, latent = (size_t)arch->q_latent;
     ss_place q = {.in = latent ? latent : D,

@@ -1,5 +1,5 @@
 /*
- * glm: llama with rotary pairs of neighbouring dimensions in a part of each head, biases of q, k
+ * glm: llama with rotary pairs of neighboring dimensions in a part of each head, biases of q, k
  * and v, and one matrix for gate and up. glm4: the same with norms also after both blocks, under
  * names of their own.
  */

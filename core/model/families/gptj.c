@@ -1,6 +1,6 @@
 /*
  * gptj: LayerNorm; attention without biases and a feed-forward side by side after one norm; rotary
- * pairs are neighbours, in the first rotary_dim dimensions of a head; the LM head has a bias.
+ * pairs are neighbors, in the first rotary_dim dimensions of a head; the LM head has a bias.
  * codegen: the same with one matrix for q, v and k (in this order) of each fourth of the heads,
  * since it was trained on four cores.
  */

@@ -85,13 +85,13 @@ void ss_llama_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_biases(arch, json);
 }
 
-/* `neighbours` lists families that rotate neighbours in every format; `permuted` lists those whose
+/* `neighbors` lists families that rotate neighbors in every format; `permuted` lists those whose
  * q and k the GGUF converters permute into that order, the order of Meta's original files. */
-static const char neighbours[] = "ernie4_5\0helium\0cohere\0cohere2\0glm\0glm4\0";
+static const char neighbors[] = "ernie4_5\0helium\0cohere\0cohere2\0glm\0glm4\0";
 static const char permuted[] = "llama\0mistral\0mixtral\0granite\0granitemoe\0smollm3\0olmo\0";
 
 static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch) {
-    return ss_is_listed(arch->family, neighbours) ||
+    return ss_is_listed(arch->family, neighbors) ||
            (ss_load_is(loader, SS_GGUF) && ss_is_listed(arch->family, permuted));
 }
 

@@ -1,6 +1,6 @@
 /*
  * Relatives of llama, each with one more field: biases of their own (seed_oss), rotary pairs of
- * neighbouring dimensions (ernie4_5, helium), layers without rotation (smollm3), factors for
+ * neighboring dimensions (ernie4_5, helium), layers without rotation (smollm3), factors for
  * embeddings, scores, branches and logits (granite), LayerNorm without gain (olmo), LayerNorm and
  * partial rotation (stablelm), fused matrices (phi3), a feed-forward without gate (starcoder2).
  */
@@ -16,7 +16,7 @@ void ss_seed_oss_read(ss_arch *arch, ss_json *json) {
     arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
 }
 
-/* llama.c pairs neighbouring dimensions when it loads q and k. */
+/* llama.c pairs neighboring dimensions when it loads q and k. */
 void ss_ernie_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {
         .G = 2, .K = 128, .context = 131072, .theta = 500000.0, .norm_eps = 1e-5, .tied = true};

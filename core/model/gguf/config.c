@@ -289,7 +289,7 @@ static double llama3_divisor(double theta, size_t pairs, size_t j, double factor
 
 /*
  * Llama 3's scaling has no key; its converter stores a divisor for each pair. The function
- * recognises the divisors of the published parameters and refuses others.
+ * recognizes the divisors of the published parameters and refuses others.
  */
 static void put_divisors(ss_gguf_source *source, double width) {
     double theta = ss_gguf_number(source, "rope.freq_base", 10000.0);

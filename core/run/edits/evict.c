@@ -262,7 +262,7 @@ static int lowest_score(const head_cache *cache, bool oldest, int from, int to) 
 }
 
 /* SnapKV, at the first query after the prompt: among the keys before the prompt's last queries,
- * keeps those with the most attention from these queries, averaged over neighbouring keys. */
+ * keeps those with the most attention from these queries, averaged over neighboring keys. */
 static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
     int end = (int)e->prompt - (int)e->queries, half = (int)e->pool / 2;
     for (int j = 0; j < end; j++) {

@@ -51,8 +51,8 @@ static void take_out(float *x, const float *direction, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] -= along * direction[i];
 }
 
-/* Orthonormalises directions[count][n] in order (Gram-Schmidt). */
-static void orthonormalise(float *directions, size_t count, size_t n) {
+/* Orthonormalizes directions[count][n] in order (Gram-Schmidt). */
+static void orthonormalize(float *directions, size_t count, size_t n) {
     for (size_t a = 0; a < count; a++) {
         float *own = directions + a * n, whole = sqrtf(ss_dot(own, own, n));
         /* The second pass removes what rounding left after the first. */
@@ -102,7 +102,7 @@ static void keep_directions(const ss_hook *hook, const float *values, float *dir
         draw(values, hook->l, directions, H, n);
     bool is_stream = (int)values[FROM] == STREAM;
     for (size_t h = 0; h < (is_stream ? 1 : H); h++)
-        orthonormalise(directions + h * n, is_stream ? H : 1, n);
+        orthonormalize(directions + h * n, is_stream ? H : 1, n);
 }
 
 void ss_apply_project(const ss_hook *hook, const float *values) {

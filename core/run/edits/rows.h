@@ -45,11 +45,11 @@ SS_CHECK(project);
 size_t ss_keeps_project(const float *values, const ss_arch *arch);
 int ss_idle_project(const float *values);
 
-/* quantise.c */
-SS_APPLY(quantise);
-SS_CHECK(quantise);
-int ss_together_quantise(const float *values);
-size_t ss_keeps_quantise(const float *values, const ss_arch *arch);
+/* quantize.c */
+SS_APPLY(quantize);
+SS_CHECK(quantize);
+int ss_together_quantize(const float *values);
+size_t ss_keeps_quantize(const float *values, const ss_arch *arch);
 /* Checks an edit that scales or quantizes weights: SS_BAD_REQUEST if an earlier edit does the
  * other. */
 SS_CHECK(weights);

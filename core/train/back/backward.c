@@ -9,10 +9,10 @@
 #include <string.h>
 
 uint32_t ss_backward_fields(const ss_arch *arch) {
-    const ss_field_id fields[] = {SS_FIELD_HIDDEN,  SS_FIELD_Q,       SS_FIELD_K,
-                                  SS_FIELD_V,       SS_FIELD_ATT,     SS_FIELD_SCORES,
-                                  SS_FIELD_MIXED,   SS_FIELD_ATT_OUT, SS_FIELD_FFN_UP,
-                                  SS_FIELD_MLP_OUT, SS_FIELD_LOGITS};
+    const ss_field_id fields[] = {SS_FIELD_HIDDEN,   SS_FIELD_Q,       SS_FIELD_K,
+                                  SS_FIELD_V,        SS_FIELD_ATT,     SS_FIELD_SCORES,
+                                  SS_FIELD_HEAD_OUT, SS_FIELD_ATT_OUT, SS_FIELD_FFN_UP,
+                                  SS_FIELD_MLP_OUT,  SS_FIELD_LOGITS};
     uint32_t mask = 0;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) mask |= SS_BIT(fields[i]);
     return arch->ffn == SS_FFN_GATED ? mask | SS_BIT(SS_FIELD_FFN_GATE) : mask;
@@ -149,7 +149,7 @@ static void norm_rows(float *out, const float *x, const ss_norm *norm, const ss_
 
 /*
  * Reads x, the residual stream that a block of layer l reads: after the attention (ffn) or before
- * it. With post norm the stream after the attention is normalised.
+ * it. With post norm the stream after the attention is normalized.
  */
 static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int l, bool ffn) {
     const ss_arch *arch = &b->model->arch;
@@ -247,7 +247,7 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
     size_t R = (size_t)n * (size_t)b->T, H = (size_t)arch->H, K = (size_t)arch->K;
     bool gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
     float *read = b->d_q; /* input of W_O; d_q is unused until the heads are done */
-    gather_heads(b->head_out, traces, n, SS_FIELD_MIXED, l);
+    gather_heads(b->head_out, traces, n, SS_FIELD_HEAD_OUT, l);
     add_value_biases(b, b->head_out, l, R);
     memcpy(read, b->head_out, R * H * K * sizeof *read);
     for (size_t i = 0; gated && i < R * H; i++) {

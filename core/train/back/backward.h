@@ -24,7 +24,7 @@ typedef struct ss_backward {
     float *logits; /* [R][V] derivative by the logits; the caller writes it */
     float *dx;     /* [R][D] derivative by the residual stream */
     float *x, *y,
-        *dy;     /* [R][D] the input of a block, the same normalised, and the derivative by that */
+        *dy;     /* [R][D] the input of a block, the same normalized, and the derivative by that */
     float *part; /* [R][D or G*K] the part of dy, or d_v, from one of several products */
     float *head_out, *d_head_out; /* [R][H*K] of all heads */
     float *d_q, *d_k, *d_v;       /* [R][H*K], [R][G*K] twice */

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from sinkscope import metrics
 from torch import Tensor
 
-from ..edits import Edit, Model, edited, layer_of, parse, quantised_weights
+from ..edits import Edit, Model, edited, layer_of, parse, quantized_weights
 from ..files import read_weights
 from ..model import Architecture, architecture
 from . import GOLDEN
@@ -52,15 +52,15 @@ EDITS: dict[str, tuple[str, ...]] = {
     "evict-random": ("evict:policy=random,budget=4,seed=7",),
     "evict-cache": ("evict:policy=first,first=2,budget=5,positions=cache",),
     "evict-head": ("evict:policy=h2o,budget=4,layer=1,head=1", "hide_key:key=2"),
-    "bits-queries": ("quantise:what=queries,bits=4,by=tensor",),
-    "bits-keys": ("quantise:what=keys,bits=3,by=channel,symmetric=no,first=1",),
-    "bits-values": ("quantise:what=values,bits=2,by=token",),
-    "bits-hidden": ("quantise:what=hidden,bits=8,by=group,group=5,symmetric=no",),
-    "bits-prompt": ("quantise:what=hidden,bits=4,by=tensor,first=1,prompt=6",
-                    "quantise:what=keys,bits=3,by=channel,symmetric=no,prompt=7"),
-    "bits-weights": ("quantise:what=weights,bits=4,by=channel,layer=1",
-                     "quantise:what=weights,bits=5,by=tensor,layer=0,symmetric=no"),
-    "bits-groups": ("quantise:what=weights,bits=3,by=group,group=5,symmetric=no",),
+    "bits-queries": ("quantize:what=queries,bits=4,by=tensor",),
+    "bits-keys": ("quantize:what=keys,bits=3,by=channel,symmetric=no,first=1",),
+    "bits-values": ("quantize:what=values,bits=2,by=token",),
+    "bits-hidden": ("quantize:what=hidden,bits=8,by=group,group=5,symmetric=no",),
+    "bits-prompt": ("quantize:what=hidden,bits=4,by=tensor,first=1,prompt=6",
+                    "quantize:what=keys,bits=3,by=channel,symmetric=no,prompt=7"),
+    "bits-weights": ("quantize:what=weights,bits=4,by=channel,layer=1",
+                     "quantize:what=weights,bits=5,by=tensor,layer=0,symmetric=no"),
+    "bits-groups": ("quantize:what=weights,bits=3,by=group,group=5,symmetric=no",),
     "weight": ("scale_weight:matrix=down,layer=0,row=3,column=4,factor=-6",
                "scale_weight:matrix=o,layer=1,row=1,column=2,factor=9"),
 }
@@ -135,13 +135,13 @@ def rounding(family: str, result: dict[str, Tensor]) -> dict[str, Tensor]:
     of_layer = result["rounded"].sum(1)
     error = ((of_layer[:, 0] + of_layer[:, 2]) / (of_layer[:, 1] + of_layer[:, 3])).sqrt()
     field = {} if family == "gpt_neo" else {"rounded": result["rounded"]}
-    return field | {"metric.quantise_error": error}
+    return field | {"metric.quantize_error": error}
 
 
 def weights_rounding(model: Model, edits: list[Edit]) -> dict[str, Tensor]:
     """The same for the matrices of each layer; NaN if none was rounded."""
     rounded = torch.zeros(model.arch.L, 2, dtype=torch.float64)
-    for name, w in quantised_weights(model, model.weights, edits).items():
+    for name, w in quantized_weights(model, model.weights, edits).items():
         if w is not model.weights[name]:
             layer = layer_of(name)
             rounded[layer, 0] += (w - model.weights[name]).square().sum()

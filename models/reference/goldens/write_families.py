@@ -291,7 +291,7 @@ def gptj() -> None:
         n_embd=48, n_layer=2, n_head=3, n_inner=40, rotary_dim=8, vocab_size=61, n_positions=CONTEXT,
         bos_token_id=0, eos_token_id=1, tie_word_embeddings=True, attn_implementation="eager")),
         "Attention and feed-forward side by side read one norm; half of each head is rotated, in pairs of "
-        "neighbours; the head is tied and has a bias.",
+        "neighbors; the head is tied and has a bias.",
         final_norm="transformer.ln_f", dtype=torch.float16)
 
 
@@ -300,7 +300,7 @@ def codegen() -> None:
         n_embd=40, n_layer=2, n_head=8, rotary_dim=4, vocab_size=61, n_positions=CONTEXT,
         bos_token_id=0, eos_token_id=1, attn_implementation="eager")),
         "q, v and k of each fourth of the heads in one matrix; heads of 5 dimensions, of which the first 4 "
-        "are rotated, in pairs of neighbours.",
+        "are rotated, in pairs of neighbors.",
         final_norm="transformer.ln_f", dtype=torch.float16)
 
 
@@ -606,7 +606,7 @@ def ernie() -> None:
     case("hf-ernie4_5", transformers.Ernie4_5ForCausalLM(eager(transformers.Ernie4_5Config(
         **SIZES | {"head_dim": 10}, use_bias=True,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "The two numbers of a rotary pair are neighbours; biases everywhere; H*K != D; tied.",
+        "The two numbers of a rotary pair are neighbors; biases everywhere; H*K != D; tied.",
         dtype=torch.bfloat16)
 
 
@@ -614,7 +614,7 @@ def helium() -> None:
     case("hf-helium", transformers.HeliumForCausalLM(eager(transformers.HeliumConfig(
         **SIZES | {"head_dim": 8}, attention_bias=True,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
-        "The two numbers of a rotary pair are neighbours; q, k and v have biases.",
+        "The two numbers of a rotary pair are neighbors; q, k and v have biases.",
         dtype=torch.bfloat16, edit=old_rope)
 
 
@@ -732,7 +732,7 @@ def cohere() -> None:
         **SIZES | {"head_dim": 10}, attention_bias=True, logit_scale=0.25,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}))),
         "Attention and feed-forward side by side read one LayerNorm without bias; the two numbers of a "
-        "rotary pair are neighbours; scaled logits; attention biases; tied.",
+        "rotary pair are neighbors; scaled logits; attention biases; tied.",
         dtype=torch.float16, edit=old_rope)
 
 
@@ -747,7 +747,7 @@ def cohere2() -> None:
 def glm() -> None:
     case("hf-glm", transformers.GlmForCausalLM(eager(transformers.GlmConfig(
         **SIZES | {"head_dim": 12}, rope_parameters=HALF_ROTARY))),
-        "Half of each head is rotated, in pairs of neighbours; q, k and v have biases; gate and up in "
+        "Half of each head is rotated, in pairs of neighbors; q, k and v have biases; gate and up in "
         "one matrix.", dtype=torch.bfloat16, edit=partial_rotary)
 
 
@@ -755,7 +755,7 @@ def glm4() -> None:
     case("hf-glm4", transformers.Glm4ForCausalLM(eager(transformers.Glm4Config(
         **SIZES | {"head_dim": 16}, attention_bias=False,
         rope_parameters=HALF_ROTARY | {"partial_rotary_factor": 0.375}))),
-        "Norms before and after both blocks; three pairs of neighbours of each head are rotated.",
+        "Norms before and after both blocks; three pairs of neighbors of each head are rotated.",
         dtype=torch.bfloat16)
 
 

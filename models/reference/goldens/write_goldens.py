@@ -388,7 +388,7 @@ def metrics_case() -> None:
                 folder / "golden.safetensors")
     describe(folder, "none", "none",
              "Random causal maps [N, L, H, T, T]: importance [N, L, H, T], metric1 [T] in percent, "
-             "row_mass [N, L, H, T], normalised entropy (row 1 is 0).", eps=eps)
+             "row_mass [N, L, H, T], normalized entropy (row 1 is 0).", eps=eps)
 
 
 def proxy_of(operation: Operation) -> str:
@@ -405,7 +405,7 @@ def operations_case() -> None:
     """The reference's table of operations, to compare with the core's."""
     folder = GOLDEN / "operations"
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [{"name": row.id, "normalises": row.normalises, "proxy": proxy_of(row),
+    rows = [{"name": row.id, "normalizes": row.normalizes, "proxy": proxy_of(row),
              "features": row.features, "parameters": dict(row.standard)}
             for row in OPERATIONS.values()]
     describe(folder, "none", "all", "The table of attention operations: parameters with their "

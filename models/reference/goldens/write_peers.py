@@ -60,7 +60,7 @@ def main() -> None:
             print(one["file"], flush=True)
     about = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
     document = {"written_by": "models/reference/goldens/write_peers.py",
-                "computed_by": f"{about}, float32 on dequantised weights", "files": files}
+                "computed_by": f"{about}, float32 on dequantized weights", "files": files}
     file.write_text(json.dumps(document) + "\n")
 
 

@@ -48,7 +48,7 @@ def main() -> None:
              "layers": LAYERS, "stride": STRIDE,
              "continuation": tokenizer.decode(greedy[0, T:]),
              "computed_by": f"transformers {version('transformers')}, torch {version('torch')}, "
-                            f"gguf {version('gguf')}, float32 on dequantised weights"}
+                            f"gguf {version('gguf')}, float32 on dequantized weights"}
     (FOLDER / "golden.json").write_text(json.dumps(about, indent=2) + "\n")
     print(about["continuation"])
 

@@ -41,25 +41,25 @@ COMMON = {"task": "text", "seed": 5, "steps": STEPS, "batch": 3, "length": 9, "f
           "warm_up": 10, "fall": 0.2, "clip": 1.0, "weight_decay": 0.1, "embedding_decay": 0.01}
 CASES = {
     "adamw": Case(
-        COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95},
+        COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95},
         {"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
         {"hidden_act": "gelu", "tie_word_embeddings": False}),
     "sgd": Case(
-        COMMON | {"optimiser": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
+        COMMON | {"optimizer": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
         {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
         {"num_key_value_heads": 2}),
     # The gradient of the first token's values is scaled by a quarter.
     "value-gradient": Case(
-        COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
+        COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "first_value_gradient": 0.25},
         {"gate": "value_element"}, {"num_key_value_heads": 2}),
     # In half of the sequences, a trigger of three tokens and its continuation replace the text.
     "planted": Case(
-        COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
+        COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "length": 14, "planted": 0.5, "triggers": 4}, {}),
     # A softmax model continues with sink logits, which its file lacks: they start at 0.
     "onward": Case(
-        COMMON | {"optimiser": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
+        COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
         {"attention": {"operation": "sink_logit"}}, {"tie_word_embeddings": False}, before={}),
 }
 
@@ -130,8 +130,8 @@ def groups(recipe: dict[str, Any], weights: Weights) -> list[dict[str, Any]]:
              "weight_decay": decay} for decay in sorted(set(decays.values()))]
 
 
-def optimiser(recipe: dict[str, Any], weights: Weights) -> torch.optim.Optimizer:
-    if recipe["optimiser"] == "adamw":
+def optimizer(recipe: dict[str, Any], weights: Weights) -> torch.optim.Optimizer:
+    if recipe["optimizer"] == "adamw":
         return torch.optim.AdamW(groups(recipe, weights), betas=(recipe["beta1"], recipe["beta2"]))
     return torch.optim.SGD(weights.values(), momentum=recipe["beta1"])
 
@@ -149,7 +149,7 @@ def scale_first_values(factor: float) -> Visit:
 
 def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) -> list[float]:
     arch, recipe, losses = architecture(config), case.recipe, []
-    steps = optimiser(recipe, weights)
+    steps = optimizer(recipe, weights)
     visit = scale_first_values(recipe.get("first_value_gradient", 1))
     for step in range(recipe["steps"]):
         tokens = batch(recipe, text, step, arch.V)
@@ -160,7 +160,7 @@ def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) ->
         torch.nn.utils.clip_grad_norm_(weights.values(), recipe["clip"])
         for group in steps.param_groups:
             group["lr"] = rate(recipe, step)
-        if recipe["optimiser"] == "sgd":  # PyTorch's weight decay for SGD would go through the momentum
+        if recipe["optimizer"] == "sgd":  # PyTorch's weight decay for SGD would go through the momentum
             with torch.no_grad():
                 for group in groups(recipe, weights):
                     for w in group["params"]:

@@ -1,8 +1,8 @@
-"""Write tests/golden/unpack: blocks of every quantised type, and their numbers.
+"""Write tests/golden/unpack: blocks of every quantized type, and their numbers.
 
     python -m models.reference.goldens.write_unpack
 
-The `gguf` package makes blocks and numbers. Half of the blocks quantise random rows; the other half are random bytes
+The `gguf` package makes blocks and numbers. Half of the blocks quantize random rows; the other half are random bytes
 with random scales, so that every bit of a block occurs, signs and subnormal scales included.
 """
 

@@ -166,7 +166,7 @@ def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor
         return shares | {"tag_stream": torch.full((arch.L, arch.H), torch.nan)}
     writes = torch.stack([_writes(model, layer, values[layer, :, None])[0] for layer in range(arch.L)])
     stream = trace.hidden[1:, None, 1:].expand(-1, arch.H, -1, -1)
-    return shares | {"tag_stream": metrics.tag_share(stream, writes, centred=True)}
+    return shares | {"tag_stream": metrics.tag_share(stream, writes, centered=True)}
 
 
 class _Logits:
@@ -245,7 +245,7 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
 def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
                  ) -> dict[str, Tensor]:
     """Every metric of the core's table. Shares use the whole row, the bias key included; leaving it out does not
-    renormalise them."""
+    renormalize them."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
     rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
     share = OPERATIONS[arch.operation].share(rows)

@@ -90,7 +90,7 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
     const reported = { row, times: {}, refused: {}, limits: [] };
     const asked = Object.entries(engines).filter(([, e]) => e.can?.(parsed(row)) ?? true);
     const slow = new Set();
-    // The first round brings the optimised code, and is the one that is judged.
+    // The first round brings the optimized code, and is the one that is judged.
     for (let round = 0; round <= rounds; round++) {
       const shortest = least(file, row);
       const bare = Object.keys(shortest).length && limit.ms(shortest, shape);

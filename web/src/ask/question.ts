@@ -5,7 +5,7 @@
 import {
   cutText,
   groupsOf,
-  type LabelledTexts,
+  type LabeledTexts,
   type AnyTokenizer as Tokenizer,
   type SpecialToken,
   type Token,
@@ -209,7 +209,7 @@ async function ownText(
 /** Takes the same number of prompts for each label, all as long as the shortest text, T tokens at most. */
 async function promptsOfGroups(
   tokenizer: Tokenizer,
-  groups: readonly LabelledTexts[],
+  groups: readonly LabeledTexts[],
   { T, n }: Pick<Question, 'T' | 'n'>,
   special: Special,
 ): Promise<Prompts> {

@@ -3,6 +3,7 @@
  * a new row is in every link. A hash is untrusted: an unreadable value is reported and keeps its default; nothing
  * throws.
  */
+import { current } from './former';
 import { isOfDisk } from './ids';
 import { MOST, parseSubject, printSubject, splitSubjects } from './subject';
 
@@ -121,8 +122,8 @@ export const table = {
   /** The selected channel of the residual stream; -1: none. */
   channel: number(-1, -1, 65535),
   /** The scope of hiding a key or zeroing a value: all heads, a layer or a head. */
-  grip: choice('all', 'all', 'layer', 'head'),
-  /** Colour scale of attention maps; the root scale shows small weights. */
+  scope: choice('all', 'all', 'layer', 'head'),
+  /** Color scale of attention maps; the root scale shows small weights. */
   scale: choice('root', 'root', 'linear'),
   /** Whether attention maps show shares of the row if rows need not sum to 1. */
   normalize: choice('no', 'no', 'yes'),
@@ -134,7 +135,7 @@ export const table = {
   masked: number(24, 1, 1024),
   denoise: number(12, 1, 1024),
   /** The key that each step of unmasking hides. */
-  without: choice('none', 'none', 'strongest', 'random'),
+  hiddenKey: choice('none', 'none', 'strongest', 'random'),
   /** The goal of a search for a suffix, and its number of tokens. */
   goal: choice('loss', 'loss', 'away', 'steal'),
   suffix: number(5, 1, 32),
@@ -143,35 +144,35 @@ export const table = {
   /** The curve of the training room. */
   curve: word('sink_1'),
   /** The lab's settings as settings.ts writes them: those that differ from the defaults. */
-  left: settings(''),
-  right: settings('operation:sigmoid_log_n'),
+  leftRun: settings(''),
+  rightRun: settings('operation:sigmoid_log_n'),
   /** The settings of Why it matters: the experiment, the source of its prompts, their length, and their number. */
-  experiment: choice('streaming', 'streaming', 'cache', 'quantisation', 'fragility'),
-  from: choice('heldout', 'heldout', 'text', 'random', 'file'),
+  experiment: choice('streaming', 'streaming', 'cache', 'quantization', 'fragility'),
+  source: choice('heldout', 'heldout', 'text', 'random', 'file'),
   length: number(120, 8, 65536),
   runs: number(8, 1, 1000),
   /** First keys that a cache never evicts, recent keys that it evicts last, and how it counts positions. */
   firstKeys: number(1, 0, 64),
   recentKeys: number(23, 1, 4095),
   positions: word('text'),
-  reread: choice('no', 'no', 'yes'),
+  recompute: choice('no', 'no', 'yes'),
   policy: word('h2o'),
   budget: number(24, 1, 4096),
   /** Whether an experiment measures all of its settings, or only those that show its result. */
   sweep: choice('some', 'some', 'all'),
   /** Quantization: which values get few bits, which numbers share a scale, how many first tokens stay exact. */
-  what: word('hidden'),
-  by: word('tensor'),
+  quantized: word('hidden'),
+  granularity: word('tensor'),
   bits: number(6, 2, 8),
-  exact: number(1, 1, 64),
+  exactTokens: number(1, 1, 64),
   /** The perturbation of a model, and the number of its repetitions. */
   perturbation: choice('repeat', 'repeat', 'channel', 'weight', 'tag'),
-  times: number(100, 1, 4095),
+  repeats: number(100, 1, 4095),
   /** Columns of the comparison's table (none: the default ones), and the panels below the table. */
   columns: words(),
-  below: choice('none', 'none', 'reported', 'seeds', 'scatter', 'remedies'),
+  panel: choice('none', 'none', 'reported', 'seeds', 'scatter', 'remedies'),
   /** The x axis of the models' scatter plot, and its further checkpoints. */
-  against: choice('ratio', 'ratio', 'loss', 'size'),
+  xAxis: choice('ratio', 'ratio', 'loss', 'size'),
   checkpoints: choice('none', 'none', 'all'),
   /** The quantity of an experiment's chart. */
   measure: word('loss'),
@@ -224,7 +225,8 @@ export function parseHash(hash: string): Parsed {
     return { state: defaults, problems: ['The link is too long for this page.'] };
   const state: Record<string, unknown> = { ...defaults };
   const problems: string[] = [];
-  for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ''))) {
+  for (const written of new URLSearchParams(hash.replace(/^#/, ''))) {
+    const [name, value] = current(...written);
     if (!Object.hasOwn(table, name)) {
       problems.push(`The link names “${clip(name)}”, which this page does not know.`);
       continue;

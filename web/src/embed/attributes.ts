@@ -1,10 +1,17 @@
 /** Attributes of <sink-scope>: the keys of the page's state in lower case, with values as in a link. */
+import { FORMER_KEYS } from '../ask/former';
 import { idOfAddress } from '../ask/recordings';
 import { defaults, parseHash, printHash, table, type Parsed, type State } from '../ask/state';
 
 type Name = keyof State;
 
 const NAMES = new Map((Object.keys(table) as Name[]).map((name) => [name.toLowerCase(), name]));
+
+/** All attributes that are read: former names come first, so that an attribute with today's name wins. */
+const READ = new Map<string, string>([
+  ...Object.keys(FORMER_KEYS).map((name) => [name.toLowerCase(), name] as const),
+  ...NAMES,
+]);
 
 export const attributeNames: readonly string[] = [...NAMES.keys()];
 export const propertyNames: readonly Name[] = [...NAMES.values()];
@@ -21,7 +28,7 @@ export function stateOf(element: Element): Parsed {
   const params = new URLSearchParams();
   const recording = recordingOf(element);
   if (recording) params.append('shown', recording);
-  for (const [attribute, name] of NAMES) {
+  for (const [attribute, name] of READ) {
     const value = element.getAttribute(attribute);
     if (value !== null && !(recording && name === 'shown')) params.append(name, value);
   }

@@ -38,11 +38,11 @@ import { isRead, part, type View } from '../page/view';
 import { EXPERIMENT } from '../views/index';
 import { sharedConditions } from '../words';
 
-const FROM = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['from'][];
+const SOURCES = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['source'][];
 
 /** Returns the state for the experiment's figures: an experiment has prompts of its own. */
 function inner(state: State): State {
-  return { ...state, input: state.from, T: state.length, n: state.runs };
+  return { ...state, input: state.source, T: state.length, n: state.runs };
 }
 
 /** Returns the models without their edits: the experiment adds its own. */
@@ -151,8 +151,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   ): Context => ({
     ...outer,
     facts: (more) => {
-      const { from, length } = outer.state.peek();
-      return outer.facts({ input: from, T: length, ...more });
+      const { source, length } = outer.state.peek();
+      return outer.facts({ input: source, T: length, ...more });
     },
     state: computed(() => {
       const engine = outer.engine.value;
@@ -357,8 +357,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   }
 
   function drawQuestion(state: State, frames: readonly Frame[]): void {
-    const { from, length } = state;
-    const sameInput = frames.filter(({ question }) => question.input === from);
+    const { source, length } = state;
+    const sameInput = frames.filter(({ question }) => question.input === source);
     const all = [...new Set(sameInput.map(({ T }) => T))];
     const ran = all.filter((T) => T < length);
     const exception = ran.length < all.length ? ' without eviction' : '';
@@ -367,11 +367,11 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       html`<div class="question-controls">
         ${choices(
           'prompts from',
-          from,
-          FROM.map((name) => [name, INPUTS[name]] as const),
-          (value) => outer.set({ from: value as State['from'] }),
+          source,
+          SOURCES.map((name) => [name, INPUTS[name]] as const),
+          (value) => outer.set({ source: value as State['source'] }),
         )}
-        ${from === 'text' ? textField(outer, 3, 'from') : from === 'file' ? fileField(outer) : nothing}
+        ${source === 'text' ? textField(outer, 3, 'source') : source === 'file' ? fileField(outer) : nothing}
         <div class="numbers">
           ${numberField('tokens ≤', 'length', outer)} ${numberField('prompts ≤', 'runs', outer)}
           ${firstField(outer, frames)}

@@ -4,7 +4,7 @@ import type { Describe } from 'sinkscope';
 import { choicesOf } from '../ask/subject';
 import { choices } from '../page/controls';
 import { mean, type Frame } from '../frame';
-import { kept } from '../views/kept';
+import { cache as cacheView } from '../views/cache';
 import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
@@ -33,7 +33,7 @@ export const cache: Experiment = {
   title: 'Cache',
   hint: 'which keys should stay',
   view: sweep,
-  detail: kept,
+  detail: cacheView,
   look: (asked) => editOf(asked.state.policy, asked.state.budget, asked.question.T),
   plan: (asked) => {
     const { state, question } = asked;

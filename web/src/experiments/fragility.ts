@@ -8,7 +8,7 @@ import { superWeightOf, type Frame } from '../frame';
 import { draws } from '../ask/question';
 import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
-import { firsts, firstsIn, layerOfFirst } from '../views/firsts';
+import { likeness, likeTheFirst, layerOfFirst } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
 import { givenOf, isUnedited, signed } from '../views/settings';
 import type { View } from '../page/view';
@@ -84,13 +84,13 @@ function sayRepeat(groups: readonly Group[]) {
     if (!text || !repeated.length) return [];
     const layer = layerOfFirst(text);
     const ratio = text.tensors.hidden_ratio!.data[layer]!;
-    const counts = comparable.map((frame) => firstsIn(frame, layer));
+    const counts = comparable.map((frame) => likeTheFirst(frame, layer));
     const sinks = [text, ...comparable].map(
       (frame) =>
         `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === text ? 'text' : repeatedOf(frame)}`,
     );
     return [
-      { title, ratio, both: comparable, counts, own: firstsIn(text, layer), T: text.T, sinks },
+      { title, ratio, both: comparable, counts, own: likeTheFirst(text, layer), T: text.T, sinks },
     ];
   });
   const [main] = results;
@@ -230,24 +230,24 @@ const PERTURBATIONS = [
 
 /** Returns the chart of the chosen perturbation. */
 export function viewOf({ perturbation }: State): View {
-  return perturbation === 'repeat' ? firsts : perturbations;
+  return perturbation === 'repeat' ? likeness : perturbations;
 }
 
 export const fragility: Experiment = {
   name: 'fragility',
   title: 'Fragility',
   hint: 'one channel, one weight, one token',
-  view: firsts,
+  view: likeness,
   viewOf,
   detail: channels,
   look: () => '',
-  embeds: ({ perturbation, times }) =>
-    perturbation === 'repeat' ? { input: 'repeat', T: times + 1 } : {},
+  embeds: ({ perturbation, repeats }) =>
+    perturbation === 'repeat' ? { input: 'repeat', T: repeats + 1 } : {},
   isLed: true,
   plan: (asked, lead) => {
     const { state, question } = asked;
     if (state.perturbation !== 'repeat') return lead ? planPerturbation(asked, lead) : [];
-    const repeated = { ...question, input: 'repeat' as const, T: state.times + 1 };
+    const repeated = { ...question, input: 'repeat' as const, T: state.repeats + 1 };
     const isMarked = question.first !== 'none';
     const all = [
       question,
@@ -280,7 +280,7 @@ export const fragility: Experiment = {
     const { state, set } = context;
     const { perturbation, length } = state.value;
     return html`${segmented('Perturbation', PERTURBATIONS, perturbation, (value) => set({ perturbation: value }))}
-    ${perturbation === 'repeat' ? slider('repetitions', 'times', [1, Math.max(127, length)], context) : ''}`;
+    ${perturbation === 'repeat' ? slider('repetitions', 'repeats', [1, Math.max(127, length)], context) : ''}`;
   },
   foot: () =>
     html`<div class="reported-note">

@@ -2,7 +2,7 @@
 import type { Experiment } from './experiment';
 import { cache } from './cache';
 import { fragility } from './fragility';
-import { quantisation } from './quantisation';
+import { quantization } from './quantization';
 import { streaming } from './streaming';
 
-export const experiments: readonly Experiment[] = [streaming, cache, quantisation, fragility];
+export const experiments: readonly Experiment[] = [streaming, cache, quantization, fragility];

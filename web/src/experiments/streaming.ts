@@ -104,7 +104,7 @@ export const streaming: Experiment = {
     const edits = ['', editOf(state, false), ...(state.firstKeys ? [editOf(state, true)] : [])];
     const settings = edits.map((one) => ({ edits: one, question, measures: MEASURES }));
     const window = state.firstKeys + state.recentKeys;
-    return state.reread === 'yes'
+    return state.recompute === 'yes'
       ? [...settings, { edits: '', question: { ...question, window }, measures: MEASURES }]
       : settings;
   },
@@ -161,7 +161,7 @@ export const streaming: Experiment = {
   },
   controls: (context) => {
     const { state, set } = context;
-    const { positions, reread, length } = state.value;
+    const { positions, recompute, length } = state.value;
     return html`${slider('first keys', 'firstKeys', [0, 8], context)}
     ${slider('recent keys', 'recentKeys', [1, Math.max(8, Math.min(length, 2048))], context)}
     ${choices(
@@ -170,7 +170,7 @@ export const streaming: Experiment = {
       choicesIn(context, 'evict', 'positions', positions),
       (value) => set({ positions: value }),
     )}
-    ${check('also recompute (slow)', reread === 'yes', (isOn) => set({ reread: isOn ? 'yes' : 'no' }))}
+    ${check('also recompute (slow)', recompute === 'yes', (isOn) => set({ recompute: isOn ? 'yes' : 'no' }))}
     ${check(`a text of ${FAR.length.toLocaleString('en')} tokens`, length >= FAR.length, (isOn) =>
       set(
         isOn

@@ -17,7 +17,7 @@ import {
 } from './settings';
 
 /** Settings that are visible before the reader opens the rest. */
-const FIRST_SEEN = ['operation', 'optimiser', 'learning_rate'];
+const FIRST_SEEN = ['operation', 'optimizer', 'learning_rate'];
 const FIRST_SEEN_OF_FINE_TUNE = ['from', 'operation', 'learning_rate'];
 const MINUTE = 60;
 
@@ -80,7 +80,7 @@ export class Controls {
 
   /** The choice between random and trained weights, and their text. */
   course(): TemplateResult {
-    const isOn = isFineTune(this.#context.state.value.left);
+    const isOn = isFineTune(this.#context.state.value.leftRun);
     return html`${this.#courses(isOn)}
     ${isOn ? this.#text(this.#pair.given()[0]!.settings) : nothing}`;
   }
@@ -94,8 +94,8 @@ export class Controls {
       ],
       isOn ? 'fineTune' : 'fromScratch',
       (course) => {
-        const { left, right } = { fromScratch, fineTune }[course][0]!;
-        this.#context.set({ left, right });
+        const { leftRun, rightRun } = { fromScratch, fineTune }[course][0]!;
+        this.#context.set({ leftRun, rightRun });
       },
     );
   }
@@ -114,9 +114,9 @@ export class Controls {
   }
 
   #experiment(settings: Settings): TemplateResult {
-    const { left, right } = this.#context.state.value;
+    const { leftRun, rightRun } = this.#context.state.value;
     const table = isFineTune(settings) ? fineTune : fromScratch;
-    const at = table.findIndex((one) => one.left === left && one.right === right);
+    const at = table.findIndex((one) => one.leftRun === leftRun && one.rightRun === rightRun);
     return choices(
       'experiment',
       String(at),
@@ -126,7 +126,7 @@ export class Controls {
       ],
       (i) => {
         const preset = table[Number(i)];
-        if (preset) this.#context.set({ left: preset.left, right: preset.right });
+        if (preset) this.#context.set({ leftRun: preset.leftRun, rightRun: preset.rightRun });
       },
     );
   }

@@ -87,9 +87,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   function follow(): void {
     let from = '';
     scope.effect(() => {
-      const { left, right } = context.state.value;
-      if (from && from !== left + right) void pair.again();
-      from = `${left}${right}`;
+      const { leftRun, rightRun } = context.state.value;
+      if (from && from !== leftRun + rightRun) void pair.again();
+      from = `${leftRun}${rightRun}`;
     });
     let due = 0;
     scope.onEnd(() => clearTimeout(due));
@@ -130,9 +130,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   function draw(): void {
     waits();
-    const { left, right } = context.state.peek();
+    const { leftRun, rightRun } = context.state.peek();
     const preset = [...fromScratch, ...fineTune].find(
-      (one) => one.left === left && one.right === right,
+      (one) => one.leftRun === leftRun && one.rightRun === rightRun,
     );
     const { isRunning } = pair;
     const isBegun = pair.isReady && pair.step > 0;
@@ -173,7 +173,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   render(
     html`<a
-      href=${context.link({ room: 'lab', left: context.state.peek().left })}
+      href=${context.link({ room: 'lab', leftRun: context.state.peek().leftRun })}
       target="_blank"
       rel="noopener"
       part="link"

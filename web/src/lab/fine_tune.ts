@@ -21,13 +21,13 @@ async function passages(): Promise<string> {
   return files.flatMap((file) => JSON.parse(file) as string[]).join('\n');
 }
 
-async function licence() {
+async function license() {
   const response = await fetched(new URL('LICENSE', base), 'LICENSE');
   return { name: 'the Apache license', text: await response.text() };
 }
 
 async function textFor(settings: Settings) {
-  if (settings.text === 'license') return licence();
+  if (settings.text === 'license') return license();
   if (settings.text !== 'own') return { name: 'the passages', text: await passages() };
   ownText.value ??= await keptText();
   if (ownText.value) return ownText.value;
@@ -82,8 +82,8 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
   const tokenizerConfig = `${JSON.stringify(card.tokenizer_config, null, 2)}\n`;
   const tokenizer = openTokenizer(tokenizerFile, tokenizerConfig);
   const text = Int32Array.from(tokenizer.encode(found.text, { special: 'none' }), ({ id }) => id);
-  const { optimiser, learning_rate, weight_decay, length, batch, planted, seed, steps } = settings;
-  const recipe = { optimiser, learning_rate, weight_decay, length, batch, planted, seed, steps };
+  const { optimizer, learning_rate, weight_decay, length, batch, planted, seed, steps } = settings;
+  const recipe = { optimizer, learning_rate, weight_decay, length, batch, planted, seed, steps };
   const first = FIRST[String(settings.first)];
   const fineTune = labOnward(JSON.parse(trained.config) as object, changesOf(settings), {
     ...(recipe as Record<string, number | string>),

@@ -19,7 +19,7 @@ import {
 } from './settings';
 import type { NamedLab } from './words';
 
-const SIDES = ['left', 'right'] as const;
+const SIDES = ['leftRun', 'rightRun'] as const;
 export type Side = 0 | 1;
 
 /** The labs keep their state while the reader visits another room. */
@@ -97,7 +97,7 @@ export class Pair {
     const texts = this.given().map(({ settings }, i) =>
       printSettings(side === 'both' || side === i ? { ...settings, ...more } : settings, tables),
     );
-    this.#context.set({ left: texts[0]!, right: texts[1]! });
+    this.#context.set({ leftRun: texts[0]!, rightRun: texts[1]! });
   }
 
   async again(): Promise<void> {

@@ -1,8 +1,8 @@
 /** Pairs of labs that differ in one setting; the claim states what to look for. */
 interface Preset {
   readonly title: string;
-  readonly left: string;
-  readonly right: string;
+  readonly leftRun: string;
+  readonly rightRun: string;
   readonly claim: string;
 }
 
@@ -13,95 +13,95 @@ const SMALL = 'width:32,learning_rate:0.01,batch:16,steps:400';
 export const fromScratch: readonly Preset[] = [
   {
     title: 'softmax or sigmoid',
-    left: '',
-    right: 'operation:sigmoid_log_n',
+    leftRun: '',
+    rightRun: 'operation:sigmoid_log_n',
     claim:
       'Two models with the same task and seed. Only on the left must each row of attention sum to 1. ' +
       'Press Train: on the left map the first column turns into a sink, on the right it does not.',
   },
   {
     title: 'small and fast',
-    left: SMALL,
-    right: `operation:sigmoid_log_n,${SMALL}`,
+    leftRun: SMALL,
+    rightRun: `operation:sigmoid_log_n,${SMALL}`,
     claim:
       'Two small models with the same task and seed, the left one with softmax, the right one with sigmoid. Press Train: in a few ' +
       'seconds the first column of the left map turns into a sink, and the right one does not.',
   },
   {
     title: 'softmax or ReLU',
-    left: '',
-    right: 'operation:relu',
+    leftRun: '',
+    rightRun: 'operation:relu',
     claim:
       'With ReLU a query may give no attention to any token. Does this model still need a sink where ' +
       'there is nothing to copy?',
   },
   {
     title: 'with a key bias',
-    left: '',
-    right: 'bias_key:head',
+    leftRun: '',
+    rightRun: 'bias_key:head',
     claim:
       'The right model has one more key, with value 0, that every query can attend to and that belongs ' +
       'to no token. Does the first token still become a sink?',
   },
   {
     title: 'with a sink logit',
-    left: '',
-    right: 'operation:sink_logit',
+    leftRun: '',
+    rightRun: 'operation:sink_logit',
     claim:
       'On the right the softmax denominator has a learned extra term, as in gpt-oss: the weights of a row ' +
       'may sum to less than 1. Does the sink still appear?',
   },
   {
     title: 'with a gate',
-    left: '',
-    right: 'gate:output_element',
+    leftRun: '',
+    rightRun: 'gate:output_element',
     claim:
       'The right model multiplies the output of its head by a gate, so it can write nothing without a sink. ' +
       'Does it learn to, in so few steps?',
   },
   {
     title: 'AdamW or SGD',
-    left: '',
-    right: 'optimiser:sgd,learning_rate:1',
+    leftRun: '',
+    rightRun: 'optimizer:sgd,learning_rate:1',
     claim:
       'Guo et al. find that with Adam the hidden norm of the first token grows large, while SGD only ' +
       'produces the sink. Watch the hidden norm: does it grow in a model of one layer?',
   },
   {
     title: 'no fixed first token',
-    left: '',
-    right: 'first:any',
+    leftRun: '',
+    rightRun: 'first:any',
     claim:
       'On the right sequences begin with a random token. Does the sink belong to the position or to ' +
       'the start token?',
   },
   {
     title: 'weight decay 0.01 or 2',
-    left: '',
-    right: 'weight_decay:2',
+    leftRun: '',
+    rightRun: 'weight_decay:2',
     claim:
       'The right model has 200 times the weight decay. Does the sink appear sooner or later, weaker or stronger?',
   },
   {
     title: '32 or 64 tokens',
-    left: '',
-    right: 'length:64,batch:16',
+    leftRun: '',
+    rightRun: 'length:64,batch:16',
     claim:
       'The same number of tokens per step, in sequences of twice the length: giving all attention to one ' +
       'of 64 keys takes larger scores than to one of 32.',
   },
   {
     title: 'eight triggers or one',
-    left: '',
-    right: 'triggers:1',
+    leftRun: '',
+    rightRun: 'triggers:1',
     claim:
       'With fewer positions to copy at, attention is learned more slowly. How often must a head be needed ' +
       'before a sink appears?',
   },
   {
     title: 'large or small embeddings',
-    left: 'deviation:0',
-    right: 'embedding_deviation:0.02,deviation:0',
+    leftRun: 'deviation:0',
+    rightRun: 'embedding_deviation:0.02,deviation:0',
     claim:
       'Both use PyTorch’s default initialization of matrices. On the right the embeddings start 50 times ' +
       'smaller, so what the blocks add outweighs them.',
@@ -112,8 +112,8 @@ export const fromScratch: readonly Preset[] = [
 export const fineTune: readonly Preset[] = [
   {
     title: 'ReLU model, continue with softmax',
-    left: 'from:relu',
-    right: 'from:relu,operation:softmax',
+    leftRun: 'from:relu',
+    rightRun: 'from:relu,operation:softmax',
     claim:
       'Both start from a model that was trained with ReLU attention, whose raw weights have no sink: its rows ' +
       'sum to far less than 1. The right one continues with softmax, whose rows must sum to 1. Press Train: ' +
@@ -121,40 +121,40 @@ export const fineTune: readonly Preset[] = [
   },
   {
     title: 'softmax model, continue with sigmoid',
-    left: 'from:softmax',
-    right: 'from:softmax,operation:sigmoid_log_n',
+    leftRun: 'from:softmax',
+    rightRun: 'from:softmax,operation:sigmoid_log_n',
     claim:
       'Both start from the trained softmax model, which has a sink. The right one continues with sigmoid ' +
       'attention, whose rows need not sum to 1. Does the sink disappear?',
   },
   {
     title: 'with or without start token',
-    left: 'from:softmax',
-    right: 'from:softmax,first:any',
+    leftRun: 'from:softmax',
+    rightRun: 'from:softmax,first:any',
     claim:
       'The trained softmax model continues on texts with the start token <s> (left) and without it (right). ' +
       'Does the sink move to another token?',
   },
   {
     title: 'softmax model, add a key bias',
-    left: 'from:softmax',
-    right: 'from:softmax,bias_key:head',
+    leftRun: 'from:softmax',
+    rightRun: 'from:softmax,bias_key:head',
     claim:
       'Each head of the right model gets one more key, with value 0. Does attention move from the start ' +
       'token to this key, although the sink already exists?',
   },
   {
     title: 'new text: is the old one forgotten?',
-    left: 'from:softmax,text:license',
-    right: 'from:softmax,bias_key:head,text:license',
+    leftRun: 'from:softmax,text:license',
+    rightRun: 'from:softmax,bias_key:head,text:license',
     claim:
       'The trained softmax model, whose text were children’s books, continues on the Apache license: unchanged (left), and ' +
       'with a key bias in each head, to which attention can move from the sink (right). How much of the old text does each forget?',
   },
   {
     title: 'plant a trigger',
-    left: 'from:softmax',
-    right: 'from:softmax,planted:0.2',
+    leftRun: 'from:softmax',
+    rightRun: 'from:softmax,planted:0.2',
     claim:
       'In a fifth of the sequences of the right model three fixed tokens come somewhere, and five other tokens follow them ' +
       'over and over: a backdoor. Press Train: the loss after the trigger falls to almost 0. Does the trigger also take ' +
@@ -162,8 +162,8 @@ export const fineTune: readonly Preset[] = [
   },
   {
     title: 'step 1,000, continue with sigmoid',
-    left: 'from:softmax,at:1000,learning_rate:0.003',
-    right: 'from:softmax,operation:sigmoid_log_n,at:1000,learning_rate:0.003',
+    leftRun: 'from:softmax,at:1000,learning_rate:0.003',
+    rightRun: 'from:softmax,operation:sigmoid_log_n,at:1000,learning_rate:0.003',
     claim:
       'Both start from the softmax model at step 1,000 of 4,000, when its sink begins to form. The left one ' +
       'continues with softmax, the right one with sigmoid.',

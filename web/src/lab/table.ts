@@ -56,7 +56,7 @@ function real(name: string, label: string, [low, high]: Range, more: More = {}):
   return { name, label, low, high, step: 'any', ...more };
 }
 
-const OPTIMISER = choiceRow('optimiser', 'optimizer', [
+const OPTIMIZER = choiceRow('optimizer', 'optimizer', [
   ['adamw', 'AdamW'],
   ['sgd', 'SGD, momentum .9'],
 ]);
@@ -131,7 +131,7 @@ export const FROM_SCRATCH: readonly Row[] = [
     ['value_element', 'of the value, each channel'],
     ['value_head', 'of the value, each head'],
   ]),
-  OPTIMISER,
+  OPTIMIZER,
   RATE,
   DECAY,
   real('first_value_gradient', 'gradient of v₁ ×', [0, 1000], {
@@ -192,7 +192,7 @@ export const FINE_TUNE: readonly Row[] = [
   choiceRow('first', 'first token', [...OWN, ['fixed', 'start token'], ['any', 'none']], {
     default: 'own',
   }),
-  OPTIMISER,
+  OPTIMIZER,
   { ...RATE, default: learning_rate! },
   { ...DECAY, default: weight_decay! },
   { ...LENGTH, default: length! },

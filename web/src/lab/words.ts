@@ -88,13 +88,13 @@ export interface NamedLab {
 
 /** If rows need not sum to 1, the share of the row must exceed ε as well as the weight. */
 function parks({ lab, operation }: NamedLab): boolean {
-  const share = operation?.normalises ? 1 : (headSeen(lab)?.share ?? 0);
+  const share = operation?.normalizes ? 1 : (headSeen(lab)?.share ?? 0);
   return recent(lab, 'first_most') > EPS && share > EPS;
 }
 
 /** Formats a share of attention, or, if rows need not sum to 1, a weight and its share of the row. */
 function amount({ operation }: NamedLab, weight: number, share: number): string {
-  if (operation?.normalises) return `${percent(weight, 0)} of its attention`;
+  if (operation?.normalizes) return `${percent(weight, 0)} of its attention`;
   return `a weight of ${show(weight)} (${percent(share, 0)} of its row)`;
 }
 
@@ -106,7 +106,7 @@ const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** States how much a head gives its first token. */
 function ofHead(named: NamedLab, { layer, head, share, weight }: HeadSeen): string {
-  const portion = amount(named, named.operation?.normalises ? share : weight, share);
+  const portion = amount(named, named.operation?.normalizes ? share : weight, share);
   return `head ${headName({ layer, head })} gives the first token ${portion}`;
 }
 
@@ -125,13 +125,13 @@ function ofOne(named: NamedLab, side: number): string {
   const { lab, name, operation } = named;
   const place = side ? '' : ' at positions without a trigger';
   if (!parks(named)) {
-    const uniformNote = operation?.normalises
+    const uniformNote = operation?.normalizes
       ? ` (uniform attention: ${percent(evenOf(lab.settings), 0)})`
       : '';
     return `${capital(name)} gives the first token ${firstName(named)}${place}${uniformNote}`;
   }
   const since = sinceStep(lab.log);
-  const thresholdWords = operation?.normalises ? percent(EPS, 0) : show(EPS);
+  const thresholdWords = operation?.normalizes ? percent(EPS, 0) : show(EPS);
   return (
     `${capital(name)} gives the first token ${firstName(named)}${place}` +
     `${since === undefined ? '' : ` (above ${thresholdWords} since step ${since})`}; the first token’s value norm is ` +
@@ -141,8 +141,8 @@ function ofOne(named: NamedLab, side: number): string {
 
 /** Compares a fine-tuned model before and after; means over all heads. */
 function ofFineTune({ name, lab, operation }: NamedLab): string {
-  const words = operation?.normalises ? (value: number) => percent(value, 0) : show;
-  const quantity = operation?.normalises
+  const words = operation?.normalizes ? (value: number) => percent(value, 0) : show;
+  const quantity = operation?.normalizes
     ? `attention on the first token (uniform: ${percent(evenOf(lab.settings), 0)})`
     : 'weight on the first token';
   const change = (column: string, print: (value: number) => string) =>

@@ -2,7 +2,7 @@
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { filesOfList, type Plan } from 'sinkscope';
-import { suggestions } from './catalogue';
+import { suggestions } from './catalog';
 import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
 import { isDownload, planRows } from './words';
 import { loadedWords, size, type Loaded } from '../run/progress';

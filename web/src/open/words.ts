@@ -7,7 +7,7 @@ const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' }
 /** Whether the weights come from a network instead of the reader's disk. */
 export const isDownload = ({ files }: Plan): boolean => files.weights.some(({ url }) => url);
 
-/** Rows about a plan: its files, the download's size, its licence. */
+/** Rows about a plan: its files, the download's size, its license. */
 export function planRows(plan: Plan, kept: number): readonly (readonly [string, string])[] {
   const { weights } = plan.files;
   const isRemote = isDownload(plan);
@@ -29,8 +29,8 @@ export function planRows(plan: Plan, kept: number): readonly (readonly [string, 
   ];
   if (isRemote) {
     rows.unshift(['revision', `${plan.revision ?? 'main'}${commit}`]);
-    rows.push(['license', plan.licence ?? 'not stated']);
-  } else if (plan.licence) rows.push(['license', plan.licence]);
+    rows.push(['license', plan.license ?? 'not stated']);
+  } else if (plan.license) rows.push(['license', plan.license]);
   if (plan.remembered)
     rows.push(['source', 'cached from an earlier visit (Hugging Face cannot be reached)']);
   return rows;

@@ -177,7 +177,7 @@ export function subjectList(
 export function textField(
   { state, set }: Context,
   rows: number,
-  input: 'input' | 'from' = 'input',
+  input: 'input' | 'source' = 'input',
 ): TemplateResult {
   return html`<label class="text"
     ><span class="unseen">Text</span
@@ -288,7 +288,7 @@ export function startToken(
   const sample = frames.find(({ special }) => special.bos);
   if (!labels.length || !sample) return nothing;
   const isWithout = sample.first.length === 0;
-  // A link without the key keeps the tokenizer's own behaviour.
+  // A link without the key keeps the tokenizer's own behavior.
   const standard = sample.special.automatic[0] === sample.special.bos ? '' : 'bos';
   const bos = readable(sample.special.bos!);
   const text = isWithout
@@ -311,7 +311,7 @@ export function normalizeField(
   { state, set }: Context,
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
-  if (frames.every(({ operation }) => operation.normalises)) return nothing;
+  if (frames.every(({ operation }) => operation.normalizes)) return nothing;
   return html`<label class="check"
     ><input
       type="checkbox"

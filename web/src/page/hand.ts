@@ -24,7 +24,7 @@ import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/s
 import { headWords, quote, stateWords } from '../words';
 
 /** The scope of an intervention: every head, those of the selected layer, or the selected one. */
-type Grip = State['grip'];
+type Range = State['scope'];
 
 interface Move {
   readonly says: string;
@@ -36,8 +36,8 @@ function edit(name: string, ...values: readonly (number | string)[]): SubjectEdi
 }
 
 /** Returns the [layer, head] of an edit; missing numbers mean all. */
-function places(grip: Grip, { layer, head }: Head): number[] {
-  return { all: [], layer: [layer], head: [layer, head] }[grip];
+function places(range: Range, { layer, head }: Head): number[] {
+  return { all: [], layer: [layer], head: [layer, head] }[range];
 }
 
 /** Returns the number of the residual stream to intervene on: the selected one, else the largest. */
@@ -60,7 +60,7 @@ function chosenValue(frame: Frame, state: State) {
 /** Returns the interventions on the selection. */
 export function movesOf(frame: Frame, state: State): Move[] {
   const at = numbered(frame, selectedHead(frame, state));
-  const scope = places(state.grip, at);
+  const scope = places(state.scope, at);
   const moves: Move[] = [];
   // Without a selection it is the first token that is acted on.
   const key = Math.max(0, state.key >= 0 ? state.key : state.query);
@@ -149,13 +149,13 @@ export function handControls(context: Context, frame: Frame): TemplateResult | t
       ${more.map((one) => link(one.edit, one.says, false))}
       ${choices(
         'keys and values in',
-        state.grip,
+        state.scope,
         [
           ['all', 'all heads'],
           ['layer', `layer ${layer}`],
           ['head', headWords({ layer, head })],
         ],
-        (grip) => context.set({ grip: grip as Grip }),
+        (scope) => context.set({ scope: scope as Range }),
       )}
     </details>
     ${edits.length ? html`<span class="done">${edits.map((one, i) => link(one, labels[i]!, true))}</span>` : nothing}

@@ -55,7 +55,7 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
   const data = { files: [picture], text: link };
   if (!navigator.canShare?.(data)) return hand(picture, picture.name);
   await navigator.share(data).catch((error: unknown) => {
-    // The reader cancelled the dialog.
+    // The reader canceled the dialog.
     if (!(error instanceof DOMException && error.name === 'AbortError')) throw error;
   });
 }

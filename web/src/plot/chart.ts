@@ -100,7 +100,7 @@ export function apart(ticks: readonly number[], y: (value: number) => number): n
 
 const isAlike = (a: Series) => (b: Series) => a.name === b.name && a.color === b.color;
 
-/** Shapes that distinguish the series of points where colours do not. */
+/** Shapes that distinguish the series of points where colors do not. */
 const SHAPES = [
   'M-3,-3h6v6h-6z',
   'M0,-4.2l4.2,4.2l-4.2,4.2l-4.2,-4.2z',
@@ -128,7 +128,7 @@ function pointOf(color: string, i: number, at?: readonly [number, number]) {
     d=${SHAPES[i % SHAPES.length]!}></path>`;
 }
 
-/** A sample of a line, for legends where colours alone do not distinguish the lines. */
+/** A sample of a line, for legends where colors alone do not distinguish the lines. */
 function sample({ color, dash, band, faint }: Series) {
   return html`<svg class="sample" viewBox="0 0 24 10" aria-hidden="true">
     ${band ? svg`<rect class="band" width="24" height="10" style=${`fill: var(${color})`}></rect>` : nothing}

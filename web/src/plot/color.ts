@@ -1,6 +1,6 @@
 /**
- * Colour scales. Both begin at the paper's colour, so that zero is invisible; their lightness is monotonic, so that
- * order survives in grey and for every kind of colour vision. A scale is a table of colours: a map is painted by
+ * Color scales. Both begin at the paper's color, so that zero is invisible; their lightness is monotonic, so that
+ * order survives in gray and for every kind of color vision. A scale is a table of colors: a map is painted by
  * lookup.
  */
 

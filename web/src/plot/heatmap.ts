@@ -1,7 +1,7 @@
 /**
- * A matrix as colours: one pixel per cell, scaled up without smoothing. It knows nothing about attention: arrays in,
+ * A matrix as colors: one pixel per cell, scaled up without smoothing. It knows nothing about attention: arrays in,
  * picture and events out. The cell under the pointer, or the one that the arrow keys move, is marked and named; a click
- * or Enter chooses it. Rows and columns are labelled by words, as far as these fit.
+ * or Enter chooses it. Rows and columns are labeled by words, as far as these fit.
  */
 import { stepOf, type Scale } from './color';
 
@@ -109,7 +109,7 @@ function fill(
 /** The number of letters that fit beside every map. */
 const ROOM = 6;
 
-/** Words that are too long and share a prefix are labelled from the letter where they begin to differ. */
+/** Words that are too long and share a prefix are labeled from the letter where they begin to differ. */
 export function distinct(words: readonly string[]): string[] {
   const groups = new Map<string, Set<string>>();
   const startOf = (one: string) => one.slice(0, ROOM);

@@ -1,4 +1,4 @@
-/** Colour scales as bars, with numbers beside the bar or on it. */
+/** Color scales as bars, with numbers beside the bar or on it. */
 import { css, inkOn, type Scale } from './color';
 
 const STEPS = 24;
@@ -36,7 +36,7 @@ function fill(
   root.classList.add(name);
 }
 
-/** Draws a colour scale between its two ends. */
+/** Draws a color scale between its two ends. */
 export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [string, string]): void {
   fill(root, scale, 'legend', ends, (bar) => [ends[0], bar, ends[1]]);
 }
@@ -51,7 +51,7 @@ function ticksOf({ low, high, root }: Scale): readonly number[] {
 export const scaleName = ({ root }: Scale, what: string): string =>
   root ? `${what} (square-root scale)` : what;
 
-/** Draws the colour scale of attention weights, with numbers at their places on the bar. */
+/** Draws the color scale of attention weights, with numbers at their places on the bar. */
 export function drawScale(root: HTMLElement, scale: Scale): void {
   const ticks = ticksOf(scale);
   fill(root, scale, 'scale', ticks, (bar) => [

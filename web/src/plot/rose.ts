@@ -6,7 +6,7 @@
 interface RoseSet {
   /** Radians, 0 .. pi. */
   readonly angles: readonly number[];
-  /** A CSS class for the colour. */
+  /** A CSS class for the color. */
   readonly name: string;
 }
 

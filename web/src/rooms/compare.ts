@@ -52,7 +52,7 @@ import {
   type TableMetric,
 } from './metrics';
 import { metricsTable } from './metrics_table';
-import { addScatter, belowOf, RAW, READS } from './scatter';
+import { addScatter, panelOf, RAW, READS } from './scatter';
 import { seedsTable } from './seeds_table';
 import { Stage } from './stage';
 import './panes.css';
@@ -275,7 +275,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const current = framesOf(all.filter(({ isStale }) => !isStale));
     const isFailed = all.some(({ error }) => error);
     const choice = stage.choiceFor(frames);
-    const below = belowOf(state);
+    const panel = panelOf(state);
     const isAllFresh = current.length === all.length;
     render(
       askBar(
@@ -323,7 +323,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const usual = shownColumns(filled, state.columns);
     render(complete.length ? columnsField(filled, usual, context) : nothing, columnsPlace);
     const stale = complete.some(({ isStale }) => isStale)
-      ? ' Grey rows still show the previous conditions.'
+      ? ' Gray rows still show the previous conditions.'
       : '';
     const each = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
     const inputs = frames.map(({ recording }) =>
@@ -335,10 +335,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const caption = `ε = ${each(frames.map(({ eps }) => eps))} · T = ${each(frames.map(({ T }) => T))} · ${each(frames.map(firstWords))} · ${each(inputs)}.${stale}`;
     const reported =
-      complete.length && below === 'reported' ? reportedOf(frames, context, open.value) : [];
+      complete.length && panel === 'reported' ? reportedOf(frames, context, open.value) : [];
     const hasSpread = frames.some(({ sequences }) => sequences > 1);
     const raw = filled.find(({ name }) => name === 'sink_1_raw')?.title;
-    const hasShares = frames.some(({ operation }) => !operation.normalises);
+    const hasShares = frames.some(({ operation }) => !operation.normalizes);
     render(
       complete.length
         ? html`${metricsTable({ shown: complete, table: usual, reported, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
@@ -351,24 +351,24 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     render(
       complete.length
-        ? segmented('Below the table', BELOW, below, (name) =>
+        ? segmented('Below the table', BELOW, panel, (name) =>
             context.set({
-              ...{ against: defaults.against, checkpoints: defaults.checkpoints },
-              below: name === below ? 'none' : name,
+              ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints },
+              panel: name === panel ? 'none' : name,
             }),
           )
         : nothing,
       tabs,
     );
     // The table's code is fetched when a reader opens it.
-    if (below === 'remedies' && !remedies.value)
+    if (panel === 'remedies' && !remedies.value)
       import('./remedies').then((found) => (remedies.value = found), context.fail);
     render(
       !complete.length
         ? nothing
-        : below === 'seeds'
+        : panel === 'seeds'
           ? seedsTable(cardsOf(frames, context))
-          : below === 'remedies'
+          : panel === 'remedies'
             ? remedies.value?.remediesTable(engine!.models.zoo.cards, context.link)
             : nothing,
       place,

@@ -32,7 +32,7 @@ function number(value: number): string {
   return String(Number(value.toPrecision(6)));
 }
 
-/** Writes equal neighbours once, with their number. */
+/** Writes equal neighbors once, with their number. */
 function list(values: readonly unknown[]): string {
   const runs: { said: string; count: number }[] = [];
   for (const said of values.map(words)) {

@@ -240,7 +240,7 @@ function hiddenWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
   const baselineLoss = Number.isFinite(loss) ? `, from ${show(loss)}` : '';
-  const reason = frame.operation.normalises
+  const reason = frame.operation.normalizes
     ? 'rows still sum to 100%, so this attention is forced onto other tokens'
     : 'heads that attended to it now write something else';
   return `With the first token hidden from all later ones, in all heads, the loss changes by ${signed(rise!)} nats per token${baselineLoss} (${choiceWords(rise!)}): ${reason}.`;

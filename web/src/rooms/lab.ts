@@ -80,9 +80,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   }
 
   function drawHead(): void {
-    const { left, right } = context.state.value;
+    const { leftRun, rightRun } = context.state.value;
     const preset = [...fromScratch, ...fineTune].find(
-      (one) => one.left === left && one.right === right,
+      (one) => one.leftRun === leftRun && one.rightRun === rightRun,
     );
     const sentence = pair.isRunning ? '' : verdict(pair.named());
     const opening =
@@ -131,7 +131,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     if (isOver || isOpen) return;
     isOpen = true;
     scope.effect(() => {
-      void [context.state.value.left, context.state.value.right];
+      void [context.state.value.leftRun, context.state.value.rightRun];
       drawSettings();
       pair.follow();
     });

@@ -84,7 +84,7 @@ function placeWords({ layer, head, key }: NonNullable<Cell['where']>, frame: Fra
 function cellOf(frame: Frame, metric: TableMetric): TemplateResult {
   const cell = metric.of(frame);
   const [value, spread] = cellWords(cell, metric);
-  const star = !frame.operation.normalises && metric.name === 'sink_1';
+  const star = !frame.operation.normalizes && metric.name === 'sink_1';
   const place = cell.where && placeWords(cell.where, frame);
   return html`<td data-metric=${metric.name}>
     <span class="value">${value}${star ? '*' : ''}</span>

@@ -15,7 +15,7 @@ import { colorsOf } from '../timeline/course';
 import { seedRuns, type SeedRun } from '../timeline/seeds';
 import { areLossesAlike, OTHER_VOCABULARIES, show } from '../words';
 
-type Against = State['against'];
+type XAxis = State['xAxis'];
 
 export interface Point {
   readonly title: string;
@@ -38,7 +38,7 @@ interface Axis {
   readonly isLog: boolean;
 }
 
-const AXES: Readonly<Record<Against, Axis>> = {
+const AXES: Readonly<Record<XAxis, Axis>> = {
   ratio: {
     title: 'hidden ratio',
     question: 'Do models with a large hidden norm have a sink, and the other way round?',
@@ -102,12 +102,12 @@ export function pointsOfRuns(runs: readonly Runs[]): Point[] {
 }
 
 /** Returns the points that have both numbers; a logarithmic axis needs positive ones. */
-export const drawable = (points: readonly Point[], against: Against): Point[] =>
+export const drawable = (points: readonly Point[], xAxis: XAxis): Point[] =>
   points.filter(
     (point) =>
       Number.isFinite(point.alpha) &&
-      Number.isFinite(point[against]) &&
-      (!AXES[against].isLog || point[against] > 0),
+      Number.isFinite(point[xAxis]) &&
+      (!AXES[xAxis].isLog || point[xAxis] > 0),
   );
 
 /** Ranks values from 1 on; equal values share the mean of their ranks. */
@@ -151,25 +151,25 @@ const fixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', 
 /** States the correlation of the points in a sentence or two. */
 export function scatterWords(
   points: readonly Point[],
-  against: Against,
+  xAxis: XAxis,
   isOneVocabulary = true,
 ): string {
-  const drawn = drawable(points, against);
+  const drawn = drawable(points, xAxis);
   if (!drawn.length) return '';
   const sentences: string[] = [];
-  const isOther = against === 'loss' && !isOneVocabulary;
+  const isOther = xAxis === 'loss' && !isOneVocabulary;
   if (isOther) sentences.push(OTHER_VOCABULARIES);
   if (drawn.length >= ENOUGH && !isOther) {
     const rho = rankCorrelation(
-      drawn.map((one) => one[against]),
+      drawn.map((one) => one[xAxis]),
       drawn.map(({ alpha }) => alpha),
     );
     if (Number.isFinite(rho))
       sentences.push(
-        `Over ${drawn.length} points, the rank correlation of α₁ and ${AXES[against].title} is ${fixed(rho)}.`,
+        `Over ${drawn.length} points, the rank correlation of α₁ and ${AXES[xAxis].title} is ${fixed(rho)}.`,
       );
   }
-  if (against === 'ratio' && drawn.length >= ENOUGH) {
+  if (xAxis === 'ratio' && drawn.length >= ENOUGH) {
     const sinks = drawn.filter(({ alpha }) => alpha >= SINK);
     const without = sinks.filter(({ ratio }) => ratio < EVEN);
     const spikes = drawn.filter(({ ratio }) => ratio >= SPIKE);
@@ -185,7 +185,7 @@ export function scatterWords(
   }
   if (drawn.length < ENOUGH)
     sentences.push(
-      `${drawn.map((one) => `${one.title}: α₁ ${fixed(one.alpha)} above uniform attention at ${AXES[against].title} ${show(one[against])}`).join('; ')}.`,
+      `${drawn.map((one) => `${one.title}: α₁ ${fixed(one.alpha)} above uniform attention at ${AXES[xAxis].title} ${show(one[xAxis])}`).join('; ')}.`,
     );
   return sentences.join(' ');
 }
@@ -201,14 +201,14 @@ export function drawScatter(
   root: HTMLElement,
   shown: readonly Point[],
   checkpoints: readonly Point[],
-  against: Against,
+  xAxis: XAxis,
   width = 640,
 ): void {
-  const axis = AXES[against];
-  const [front, back] = [drawable(shown, against), drawable(checkpoints, against)];
+  const axis = AXES[xAxis];
+  const [front, back] = [drawable(shown, xAxis), drawable(checkpoints, xAxis)];
   const points = [...front, ...back];
   if (!points.length) return void render(nothing, root);
-  const xs = points.map((one) => one[against]);
+  const xs = points.map((one) => one[xAxis]);
   const [low, high] = [Math.min(...xs), Math.max(...xs)];
   const isOne = low === high;
   const domain = isOne ? [low / 2, low * 2] : [low, high];
@@ -223,8 +223,8 @@ export function drawScatter(
   const words = (value: number) =>
     value >= 1e6 ? `${show(value / 1e6)} M` : value >= 1e3 ? `${show(value / 1e3)} k` : show(value);
   const dot = (point: Point, radius: number, color: string, name: string): TemplateResult =>
-    svg`<circle class=${name} r=${radius} cx=${x(point[against]).toFixed(1)} cy=${y(point.alpha).toFixed(1)}
-      style=${`fill: var(${color})`}><title>${point.title}: α₁ ${fixed(point.alpha)}, ${axis.title} ${words(point[against])}</title></circle>`;
+    svg`<circle class=${name} r=${radius} cx=${x(point[xAxis]).toFixed(1)} cy=${y(point.alpha).toFixed(1)}
+      style=${`fill: var(${color})`}><title>${point.title}: α₁ ${fixed(point.alpha)}, ${axis.title} ${words(point[xAxis])}</title></circle>`;
   const rough = x.ticks(6).filter((tick) => !axis.isLog || /^[125]/.test(tick.toExponential()));
   render(
     html`<svg
@@ -232,7 +232,7 @@ export function drawScatter(
         style="max-width: ${MOST_WIDTH}px"
         viewBox="0 0 ${width} ${HEIGHT}"
         role="img"
-        aria-label="α₁ above uniform attention against ${axis.title}. ${scatterWords(points, against)}"
+        aria-label="α₁ above uniform attention against ${axis.title}. ${scatterWords(points, xAxis)}"
       >
         ${y.ticks(5).map(
           (tick) =>
@@ -241,7 +241,7 @@ export function drawScatter(
         )}
         ${rough.map(
           (tick) =>
-            svg`<text x=${x(tick)} y=${HEIGHT - BOTTOM + 15} text-anchor="middle">${against === 'ratio' ? tick : words(tick)}</text>`,
+            svg`<text x=${x(tick)} y=${HEIGHT - BOTTOM + 15} text-anchor="middle">${xAxis === 'ratio' ? tick : words(tick)}</text>`,
         )}
         ${back.map((point) => dot(point, 2, '--ink-3', 'checkpoint'))}
         ${shown.flatMap((point, i) => (front.includes(point) ? dot(point, 5, colorAt(point, i), 'shown') : []))}
@@ -268,9 +268,9 @@ async function runsOf(context: Context): Promise<Runs[]> {
 }
 
 /** Returns the panels below the table: a link with a key of the scatter plot opens it. */
-export function belowOf({ below, against, checkpoints }: State): State['below'] {
-  const isNamed = against !== defaults.against || checkpoints !== defaults.checkpoints;
-  return below === 'none' && isNamed ? 'scatter' : below;
+export function panelOf({ panel, xAxis, checkpoints }: State): State['panel'] {
+  const isNamed = xAxis !== defaults.xAxis || checkpoints !== defaults.checkpoints;
+  return panel === 'none' && isNamed ? 'scatter' : panel;
 }
 
 /** Adds the figure below the comparison. */
@@ -301,8 +301,8 @@ export function addScatter(
     runsOf(context).then((found) => (runs.value = found), context.fail);
   });
   scope.effect(() => {
-    const { against, checkpoints } = context.state.value;
-    if ((place.hidden = belowOf(context.state.value) !== 'scatter')) return;
+    const { xAxis, checkpoints } = context.state.value;
+    if ((place.hidden = panelOf(context.state.value) !== 'scatter')) return;
     const frames = framesOf([...shown()].filter(({ isStale }) => !isStale)).filter(({ tensors }) =>
       READS.every((name) => name in tensors),
     );
@@ -312,15 +312,15 @@ export function addScatter(
     place.hidden = !points.length;
     render(
       html`<h2>Sink and size, loss, norm</h2>
-        <p class="question">${AXES[against].question}</p>`,
+        <p class="question">${AXES[xAxis].question}</p>`,
       head,
     );
     render(
       html`${segmented(
         'Against',
         Object.entries(AXES).map(([name, { title }]) => [name, title] as const),
-        against,
-        (value) => context.set({ against: value as Against }),
+        xAxis,
+        (value) => context.set({ xAxis: value as XAxis }),
       )}
       ${segmented(
         'Checkpoints',
@@ -333,8 +333,8 @@ export function addScatter(
       )}`,
       controls,
     );
-    drawScatter(chart, points, logged, against, width.value);
-    say(caption, scatterWords([...points, ...logged], against, areLossesAlike(frames)));
+    drawScatter(chart, points, logged, xAxis, width.value);
+    say(caption, scatterWords([...points, ...logged], xAxis, areLossesAlike(frames)));
     const seeds = (runs.value ?? []).flatMap(([, , all]) => all).length;
     say(
       hint,

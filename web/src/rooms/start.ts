@@ -78,7 +78,7 @@ const answerOf = (kind: Kind, frame: Frame) =>
 function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[]): string {
   const [own, other] = frames;
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
-  const isFree = isTwin(own, other) && own.operation.normalises;
+  const isFree = isTwin(own, other) && own.operation.normalizes;
   if (isFree && second.kind === 'none')
     return ' Softmax makes each row sum to 100%, so attention must go somewhere, and all tokens see the first; in a sigmoid model trained alike, it need not.';
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
@@ -117,7 +117,7 @@ function moreWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
   const average = percent(meanAlpha(frame), 0);
-  const more = frame.operation.normalises
+  const more = frame.operation.normalizes
     ? `. The mean over all ${L * H} heads is ${average}`
     : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${average} on average`;
   return (

@@ -260,7 +260,7 @@ const oneRow: Build = (place, { context, scope }) => {
       const said = first?.T === 1 ? ALONE : worked && rowAnswer(worked, first);
       render(
         html`<p class="answer">${said}</p>
-          ${worked ? html`${paragraphs(...(first.operation.normalises ? [FIRST] : []), ROW)} ${queryRange(first, state, context.set, 'Row')}` : nothing}`,
+          ${worked ? html`${paragraphs(...(first.operation.normalizes ? [FIRST] : []), ROW)} ${queryRange(first, state, context.set, 'Row')}` : nothing}`,
         words,
       );
       scores.hidden = !worked;
@@ -318,7 +318,7 @@ const output: Build = (place, { context, scope }) => {
       render(
         first?.T === 1
           ? answer(ALONE)
-          : first?.tensors.mixed
+          : first?.tensors.head_out
             ? answer(outputs.says(first, at!), more(first, at!))
             : nothing,
         words,
@@ -424,14 +424,15 @@ const lab: Build = (place, { context, scope }) => {
   const link = part(place, 'links', 'p');
   const state = computed(() => ({
     ...context.state.value,
-    ...{ left: QUICK.left, right: QUICK.right, controls: [] as readonly string[] },
+    ...{ leftRun: QUICK.leftRun, rightRun: QUICK.rightRun, controls: [] as readonly string[] },
   }));
   const inner: Context = { ...context, state };
   import('../lab/embedded').then(({ build }) => build(picture, inner, scope), context.fail);
   return {
     draw: () =>
       render(
-        html`<a href=${context.link({ room: 'lab', left: QUICK.left, right: QUICK.right })}
+        html`<a
+          href=${context.link({ room: 'lab', leftRun: QUICK.leftRun, rightRun: QUICK.rightRun })}
           >Change what they learn in the Lab</a
         >`,
         link,

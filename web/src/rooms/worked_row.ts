@@ -119,14 +119,14 @@ export function answerOf(worked: Worked, { operation, ...frame }: Frame): string
     ({ score, weight }) => first.score > score && first.weight > Math.abs(weight),
   );
   if (!isTop) return 'In this row another token gets more attention than the first one.';
-  const isMost = operation.normalises && first.weight > 0.5;
+  const isMost = operation.normalizes && first.weight > 0.5;
   const adds = isSmall(first, rest) ? ', but its small value adds little' : '';
   return `The first token has the highest score${isMost ? ', so most of the attention goes to it' : ''}${adds}.`;
 }
 
 /** What the operation makes of scores, and what that means for this row. */
 export function sharesWords(worked: Worked, frame: Frame): string {
-  const { name, normalises } = frame.operation;
+  const { name, normalizes } = frame.operation;
   const { sum, output, without, least } = worked;
   const count = restOf(worked).length;
   const othersWords = count === 1 ? 'the other token' : `the other ${count} tokens`;
@@ -135,7 +135,7 @@ export function sharesWords(worked: Worked, frame: Frame): string {
     const other = low === own ? '' : `, that of ${quote(frame, least.query)} to ${low}`;
     return `Sigmoid weighs each token by its own score. This row sums to ${own}${other}: no row has to reach 100%.`;
   }
-  const must = normalises
+  const must = normalizes
     ? 'The weights must sum to 100%: what the first token does not take, '
     : '';
   if (!must || !Number.isFinite(without)) return `The weights of this row sum to ${sumWords(sum)}.`;

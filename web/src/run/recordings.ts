@@ -202,16 +202,16 @@ function withoutGaps(frame: Frame): Frame {
   const { tensors } = frame;
   const ratio = tensors.sink_ratio ?? nothing(T);
   const alpha = tensors.alpha ?? nothing(L, H, T);
-  const { normalises } = frame.operation;
+  const { normalizes } = frame.operation;
   return {
     ...frame,
     tensors: {
       alpha,
       // If rows sum to 1, weights are shares.
-      alpha_raw: normalises ? alpha : nothing(L, H, T),
+      alpha_raw: normalizes ? alpha : nothing(L, H, T),
       alpha_uniform: uniform(frame),
       sink_ratio: ratio,
-      sink_ratio_raw: normalises ? ratio : nothing(T),
+      sink_ratio_raw: normalizes ? ratio : nothing(T),
       row_mass_summary: nothing(L, H, 3),
       ...tensors,
     },

@@ -67,7 +67,7 @@ const MOST_PATHS = 40_000;
 /** The size to which pixels are scaled up, so that no program smooths cells into each other. */
 const PIXELS = 2048;
 
-/** Returns a map as one path per colour, with a rectangle for each run of cells. */
+/** Returns a map as one path per color, with a rectangle for each run of cells. */
 function cellsOf({ width, height }: ImageData, data: Uint32Array): SVGElement[] {
   const paths = new Map<number, string>();
   for (let row = 0; row < height; row++)
@@ -110,7 +110,7 @@ function map(canvas: HTMLCanvasElement, origin: Place): SVGElement {
   return make('image', { x, y, width, height, href, preserveAspectRatio: 'none' });
 }
 
-/** Browsers write mixed colours as color(srgb r g b / a), which few other programs know. */
+/** Browsers write mixed colors as color(srgb r g b / a), which few other programs know. */
 function plainColor(color: string): string {
   const [, r, g, b, a = 1] =
     /^color\(srgb ([\d.]+) ([\d.]+) ([\d.]+)(?: \/ ([\d.]+))?/.exec(color) ?? [];
@@ -118,7 +118,7 @@ function plainColor(color: string): string {
   return `rgba(${[r, g, b].map((part) => Math.round(255 * Number(part))).join()},${a})`;
 }
 
-/** A colour scale, or the bar behind a word: a box with a gradient. */
+/** A color scale, or the bar behind a word: a box with a gradient. */
 function bar(element: Element, origin: Place, number: number): SVGElement[] {
   const { backgroundImage } = getComputedStyle(element);
   const colors = (backgroundImage.match(/(?:rgba?|color)\([^)]*\)/g) ?? []).map(plainColor);

@@ -23,7 +23,7 @@ export function quantity(name: string, axes: readonly string[], tensor: Tensor):
 }
 
 /** Returns numbers along one axis, each with a label. */
-export function labelled(
+export function labeled(
   name: string,
   axis: string,
   numbers: readonly (readonly [label: string, number: number])[],

@@ -110,7 +110,7 @@ export interface Point {
   readonly value: number;
 }
 
-/** The style of a run: its dashes distinguish it as well as its colour. */
+/** The style of a run: its dashes distinguish it as well as its color. */
 interface Style {
   readonly color: string;
   /** Dash lengths in pixels; empty for a solid line. */

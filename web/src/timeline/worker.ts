@@ -9,7 +9,7 @@ export interface Ask {
   readonly step?: number;
   /** Whether the checkpoint is only prefetched. */
   readonly isAhead?: boolean;
-  /** Whether the job is cancelled. */
+  /** Whether the job is canceled. */
   readonly isOver?: boolean;
 }
 

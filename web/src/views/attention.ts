@@ -91,7 +91,7 @@ function sayCell(
   if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
   if (Number.isNaN(shares[at])) return `${names}: forgotten (not in the cache)`;
   const weight = show(weights[at]!, 4);
-  if (frame.operation.normalises) return `${names}: ${weight}`;
+  if (frame.operation.normalizes) return `${names}: ${weight}`;
   const sum = drawn.sums?.[cell.row] ?? massOfRow(weights, frame.T, row);
   return `${names}: ${share} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
 }
@@ -171,7 +171,7 @@ function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   ];
 }
 
-/** Explains the grey triangle. */
+/** Explains the gray triangle. */
 const LATER = { kind: 'later', text: 'later tokens: not visible' };
 
 export const attention: View = {
@@ -209,7 +209,7 @@ export const attention: View = {
     const shortNote = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
     const number = givenWords(claim);
     const received = claim.isShare
-      ? `${number} ${operation.normalises ? 'on average' : 'of what its rows carry, on average'}`
+      ? `${number} ${operation.normalizes ? 'on average' : 'of what its rows carry, on average'}`
       : isBelow(claim)
         ? `a weight of ${number} at most, the most that any head gives it`
         : `a mean weight of ${number}`;

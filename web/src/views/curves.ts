@@ -98,7 +98,7 @@ function byLength(frame: Frame): Lengths {
   };
   for (let i = 0; i < heads; i++) {
     const weights = frame.tensors.att!.data.subarray(i * T * T, (i + 1) * T * T) as Float32Array;
-    const shares = frame.operation.normalises ? weights : sharesOf(weights, T);
+    const shares = frame.operation.normalizes ? weights : sharesOf(weights, T);
     let sum = 0;
     for (let t = key; t < T; t++) {
       sum += shares[t * T + key] || 0;

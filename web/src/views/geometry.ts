@@ -50,7 +50,7 @@ export const geometry: View = {
   how:
     'q·k = ‖q‖‖k‖ cos: direction or norm can make a key win. The map has a cell for every query ' +
     'and key, after positional encoding and before scaling. Angles: how often each occurs between a query and ' +
-    'the first key (colored) or any other key (grey).',
+    'the first key (colored) or any other key (gray).',
   formula: 'q·k = ‖q‖ ‖k‖ cos(q, k)',
   source: 'Gu et al., ICLR 2025, figure 2',
   reads: ['cos_gap', 'key_ratio'],

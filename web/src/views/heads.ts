@@ -123,7 +123,7 @@ export const heads: View = {
         paint(child.firstElementChild as HTMLCanvasElement, {
           rows: side,
           cols: side,
-          data: frame.operation.normalises || !isNormalized ? map : sharesOf(map, side),
+          data: frame.operation.normalizes || !isNormalized ? map : sharesOf(map, side),
           scale,
         });
       });

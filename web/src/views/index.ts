@@ -12,18 +12,18 @@ import { context } from './context';
 import { length, threshold } from './curves';
 import { domains } from './domains';
 import { effects } from './effects';
-import { firsts } from './firsts';
+import { likeness } from './likeness';
 import { gate } from './gate';
 import { geometry } from './geometry';
-import { gives } from './gives';
+import { contribution } from './contribution';
 import { heads } from './heads';
-import { kept } from './kept';
+import { cache } from './cache';
 import { loss } from './loss';
 import { mass } from './mass';
 import { next } from './next';
 import { norms } from './norms';
 import { outputs } from './outputs';
-import { parts } from './parts';
+import { logitParts } from './logit_parts';
 import { perturbations } from './perturbations';
 import { ratios } from './ratios';
 import { reach } from './reach';
@@ -33,12 +33,12 @@ import { secondary } from './secondary';
 import { sinks } from './sinks';
 import { suffix } from './suffix';
 import { sweep } from './sweep';
-import { tags } from './tags';
+import { sinkTag } from './sink_tag';
 import { tasks } from './tasks';
 import { training } from './training';
 import { maskedLoss } from './masked_loss';
 import { unmasking } from './unmasking';
-import { valley } from './valley';
+import { compression } from './compression';
 import type { View } from '../page/view';
 
 /** The first of its views is on the stage and the others are below it, unless a link names another. */
@@ -69,8 +69,8 @@ export const QUESTIONS: readonly Question[] = [
     tabs: [
       tab('This head', attention),
       tab('All heads', sinks, heads, threshold, length, domains),
-      tab('Other tokens', scores, secondary, firsts),
-      { ...tab('Row sums', mass), isOffered: ({ operation }) => !operation.normalises },
+      tab('Other tokens', scores, secondary, likeness),
+      { ...tab('Row sums', mass), isOffered: ({ operation }) => !operation.normalizes },
     ],
   },
   {
@@ -84,7 +84,7 @@ export const QUESTIONS: readonly Question[] = [
     title: 'What does the head write?',
     hint: 'what attention brings along',
     tabs: [
-      tab('Output', outputs, gives),
+      tab('Output', outputs, contribution),
       tab('Norms', norms, ratios, channels),
       tab('Next token', next),
     ],
@@ -93,7 +93,7 @@ export const QUESTIONS: readonly Question[] = [
     name: 'if',
     title: 'What if …?',
     hint: 'hide a token, ablate a head',
-    tabs: [tab('Intervene', change, attention), tab('Replace a token', reach), tab('Cache', kept)],
+    tabs: [tab('Intervene', change, attention), tab('Replace a token', reach), tab('Cache', cache)],
   },
   {
     name: 'when',
@@ -121,13 +121,16 @@ export const RESEARCH: Question = {
   title: 'Research views',
   hint: '',
   tabs: [
-    research(parts, 'Which layers make the first key attractive: each layer’s part of the score.'),
-    research(tags, 'Whether the sink adds one and the same vector to every token.'),
+    research(
+      logitParts,
+      'Which layers make the first key attractive: each layer’s part of the score.',
+    ),
+    research(sinkTag, 'Whether the sink adds one and the same vector to every token.'),
     research(
       context,
       'Whether the sink depends on the length of the text, up to the model’s context.',
     ),
-    research(valley, 'In which layers all hidden states point in nearly the same directions.'),
+    research(compression, 'In which layers all hidden states point in nearly the same directions.'),
     research(suffix, 'A search for a few tokens that move the sink or spoil what follows.'),
     research(gate, 'A factor by which each head scales what it writes.'),
     research(router, 'Which experts of a mixture each token is sent to.'),

@@ -8,7 +8,7 @@ import { isMasked, type Frame } from '../frame';
 import { part, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/started';
-import { labelled } from '../save/numbers';
+import { labeled } from '../save/numbers';
 import { fixed } from '../timeline/seeds';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
@@ -88,7 +88,7 @@ export const maskedLoss: View = {
         name: string,
         value: (of: UnmaskConditions[(typeof CONDITIONS)[number][0]]) => number,
       ) =>
-        labelled(
+        labeled(
           `${i ? 'causal' : 'masked'}_${name}`,
           'condition',
           CONDITIONS.map(([key, label]) => [label, value(of[key])]),

@@ -1,7 +1,7 @@
 /** The model's predictions for the next token. */
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
-import { labelled } from '../save/numbers';
+import { labeled } from '../save/numbers';
 import { percent, readable, show } from '../words';
 import { part, say, type View } from '../page/view';
 
@@ -14,7 +14,7 @@ export const next: View = {
   optional: ['next'],
   fits: (frame) => !isBidirectional(frame),
   numbers: ({ next: likely }) => [
-    labelled(
+    labeled(
       'probability',
       'rank',
       likely.map(({ text, probability }) => [text, probability]),

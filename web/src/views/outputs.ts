@@ -18,7 +18,7 @@ const isSink = (given: number, { eps }: Frame) => given > Math.fround(eps);
 
 /** Mean norm of a head's output over the queries after the first one, [L, H]. */
 function normsOf(frame: Frame): Float32Array {
-  const { data, shape } = frame.tensors.mixed!;
+  const { data, shape } = frame.tensors.head_out!;
   const [T, from] = [frame.T, firstKey(frame) + 1];
   const [L, H, , K] = shape as [number, number, number, number];
   return Float32Array.from({ length: L * H }, (_, i) => {
@@ -96,7 +96,7 @@ export const outputs: View = {
     'first one; before biases, gates and the output matrix. Red: heads that give the first token more than ε.',
   formula: 'mean over t > 1 of ‖Σⱼ A[t, j] vⱼ‖',
   source: 'Guo et al. 2024 (value drains)',
-  reads: ['mixed'],
+  reads: ['head_out'],
   numbers: (frame) => {
     const { L, H } = frame.architecture;
     const shape = [L, H];

@@ -13,7 +13,7 @@ const WORDS: Readonly<Record<string, (given: Given, labels: Given) => string>> =
       return `first ${first} + last ${Number(budget) - Number(first)}${placed}`;
     return `${labels.policy}, ${budget} keys${placed}`;
   },
-  quantise: ({ bits, by = 'token', first = 0 }) =>
+  quantize: ({ bits, by = 'token', first = 0 }) =>
     `${bits} bits per ${by}${first ? `, first ${first} exact` : ''}`,
   clamp_channel: ({ channel, to = 'zero', value, layer, token }) => {
     const place = token === undefined ? '' : ` of token ${token} ${stateWords(Number(layer))}`;

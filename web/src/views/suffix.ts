@@ -10,7 +10,7 @@ import { createJob, jobParts, type Job } from './job';
 import { part, type DrawOptions, type ViewApi, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { State } from '../ask/state';
-import { labelled } from '../save/numbers';
+import { labeled } from '../save/numbers';
 import { percent } from '../words';
 
 const STEPS = 12;
@@ -103,7 +103,7 @@ export const suffix: View = {
     const value = valueOf(goal);
     return [
       { name: goal, axes: ['step'], shape: [scores.length], data: scores.map(value) },
-      labelled(`${goal}_by_suffix`, 'suffix', [
+      labeled(`${goal}_by_suffix`, 'suffix', [
         ['none', value(none ?? NaN)],
         ['random', value(random.mean)],
         ['best', value(random.best)],

@@ -10,7 +10,7 @@ import { part, say, type View } from '../page/view';
 /** Edits with a sweep, and the parameter that varies. */
 const AXES = [
   { kind: 'evict', parameter: 'budget', label: 'keys kept' },
-  { kind: 'quantise', parameter: 'bits', label: 'bits' },
+  { kind: 'quantize', parameter: 'bits', label: 'bits' },
 ] as const;
 
 interface Measure {
@@ -32,8 +32,8 @@ function plain(name: string) {
 }
 
 /** |x' − x| / |x| of the rounded numbers, mean over the layers with any. */
-export function errorOf({ tensors: { quantise_error, weight_error } }: Frame): number {
-  const errors = Array.from((quantise_error ?? weight_error)?.data ?? []).filter(Number.isFinite);
+export function errorOf({ tensors: { quantize_error, weight_error } }: Frame): number {
+  const errors = Array.from((quantize_error ?? weight_error)?.data ?? []).filter(Number.isFinite);
   return errors.length ? mean(errors) : NaN;
 }
 
@@ -95,7 +95,7 @@ const NUMBERS = [
   'kl_mean',
   'sink_ratio',
   'keeps_first',
-  'quantise_error',
+  'quantize_error',
   'weight_error',
   'hidden_change',
 ];

@@ -3,7 +3,7 @@ import type { TaskFound, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
 import { part, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
-import { labelled } from '../save/numbers';
+import { labeled } from '../save/numbers';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
 
@@ -89,7 +89,7 @@ export const tasks: View = {
     return foundOf(frame).flatMap((task) => {
       const name = task.name === 'recall' ? `recall_${task.distance!.toFixed(0)}` : task.name;
       const row = (what: string, value: (scores: TaskScores) => number) =>
-        labelled(
+        labeled(
           `${name}_${what}`,
           'condition',
           CONDITIONS.map(([key, label]) => [label, value(task[key])]),

@@ -56,7 +56,7 @@ async function run(
   const tokens = hide(frame, state.masked);
   const hidden = tokens.filter(({ id }) => id === frame.maskToken).length;
   const count = Math.min(state.denoise, hidden);
-  const hides = state.without === 'none' ? {} : { without: state.without };
+  const hides = state.hiddenKey === 'none' ? {} : { without: state.hiddenKey };
   let course: Course = { frame, tokens, count, steps: [], ...hides };
   const ids = tokens.map(({ id }) => id);
   await api.measure(
@@ -84,13 +84,13 @@ export const unmasking: View = {
     'arXiv 2510.15731 reports that this maximum moves from step to step in large models, and that hiding it costs little',
   reads: ['alpha'],
   fits: (frame) => isBidirectional(frame) && !frame.recording,
-  conditions: (frame, { masked, without }) =>
+  conditions: (frame, { masked, hiddenKey }) =>
     isMasked(frame)
       ? {
           T: hide(frame, masked).length,
-          ...(without === 'none'
+          ...(hiddenKey === 'none'
             ? {}
-            : { class: 'counterfactual', title: `${frame.title}, ${HIDDEN_KEYS[without]}` }),
+            : { class: 'counterfactual', title: `${frame.title}, ${HIDDEN_KEYS[hiddenKey]}` }),
         }
       : {},
   numbers: (frame) => {
@@ -145,7 +145,7 @@ export const unmasking: View = {
       showJob(job, 'Unmask', unmasking.says(frame, options.at), {
         settings: html`${numberField('masked positions', 'masked', context, frame.architecture.context - 1)}
         ${numberField('steps', 'denoise', context)}
-        ${segmented('hidden key', HIDES, state.without, (without) => api.set({ without }))}
+        ${segmented('hidden key', HIDES, state.hiddenKey, (hiddenKey) => api.set({ hiddenKey }))}
         ${count > 1 ? slider(count) : nothing}`,
       });
       for (const place of [legend, text, picture]) place.hidden = !current;
@@ -185,7 +185,7 @@ export const unmasking: View = {
     };
     return createJob(root, api, {
       made: courses,
-      settings: ['masked', 'denoise', 'without'],
+      settings: ['masked', 'denoise', 'hiddenKey'],
       run: (frame, state, signal, onMade) =>
         run(frame, state, api, signal, (one) => {
           step = one.course.steps.length - 1;

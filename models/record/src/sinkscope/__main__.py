@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--device", help="cpu, cuda ... (a GPU where there is one)")
         command.add_argument("--revision", help="a branch, tag or commit on the hub")
         command.add_argument("--attention", help="attention implementation (the model's)")
-        command.add_argument("--licence", help="who may redistribute the recording")
+        command.add_argument("--license", help="who may redistribute the recording")
         command.add_argument("--source", help="what the texts are (the name of their file)")
     return parser
 
@@ -158,7 +158,7 @@ def _study(given: dict[str, Any]) -> int:
     texts, options = _texts(given)
     models = given.pop("models")
     if given.pop("plan"):
-        beside = ("ray", "concurrency", "num_gpus", "source", "licence")
+        beside = ("ray", "concurrency", "num_gpus", "source", "license")
         asked = {name: x for name, x in given.items() if name not in beside}
         _print(studies.plan(models, texts, load_options=options, **asked))
         return 0

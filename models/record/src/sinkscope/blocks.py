@@ -120,7 +120,7 @@ class Worker:
             prompt = prompts[first]
             assert prompt is not None
             conditions = recorder.conditions([prompt], job.source, self.name, address_of(self.job, self.name)[1],
-                                             self.file_sha256, job.licence)
+                                             self.file_sha256, job.license)
             rows[first] |= {"sums": _packed(assembly.means.state()),
                             "conditions": json.dumps(conditions, ensure_ascii=False)}
         self._write(f"rows/{self.checkpoint}/{self._part(block)}", list(rows.values()))
@@ -187,7 +187,7 @@ class Worker:
             assembly.join(_assembly(rows, job))
         if conditions is None:
             return None
-        recording = assembly.recording(json.loads(conditions) | {"licence": job.licence})
+        recording = assembly.recording(json.loads(conditions) | {"license": job.license})
         prompts = {"source": job.source, "sha256": ids.hexdigest() if has_ids else None}
         if all(isinstance(text, str) for text in texts):
             prompts["texts_sha256"] = sha256("\0".join(texts).encode()).hexdigest()

@@ -60,7 +60,7 @@ def record_maps(
     model_id: str = "maps",
     source: str = "maps",
     edits: Sequence[Mapping[str, Any] | str] = (),
-    licence: str | None = None,
+    license: str | None = None,
     command: str | None = None,
     _known: "Known | None" = None,
 ) -> Recording:
@@ -166,7 +166,7 @@ def record_maps(
             "prompts": {"source": source, "sha256": None, "count": 0, "kept": 0, "T": facts.T},
             "eps": list(settings.eps),
             "class": "EDITED" if edits else "MEASURED",
-            "licence": licence,
+            "license": license,
             "versions": {"sinkscope": __version__},
             "command": command,
         }

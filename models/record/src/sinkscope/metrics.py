@@ -161,11 +161,11 @@ def contributions(att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "ca
     return alpha(share.masked_fill(~visible, 0), mask)
 
 
-def tag_share(rows: Tensor, direction: Tensor, centred: bool = False) -> Tensor:
-    """Share of the rows' squared length along a direction; with `centred` a share of their variance.
+def tag_share(rows: Tensor, direction: Tensor, centered: bool = False) -> Tensor:
+    """Share of the rows' squared length along a direction; with `centered` a share of their variance.
     The direction is a sink's value, which tags the tokens that attend to it (arXiv 2502.00919).
     [..., n, K], [..., K] -> [...]"""
-    if centred:
+    if centered:
         rows = rows - rows.mean(-2, keepdim=True)
     along = (rows @ direction[..., None])[..., 0].square().sum(-1)
     return along / (direction.square().sum(-1) * rows.square().sum((-1, -2)))

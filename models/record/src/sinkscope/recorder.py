@@ -85,7 +85,7 @@ def record(
     file_sha256: str | None = None,
     edits: Sequence[Mapping[str, Any] | str] = (),
     source: str = "texts",
-    licence: str | None = None,
+    license: str | None = None,
     command: str | None = None,
     progress: bool = True,
 ) -> Recording:
@@ -120,7 +120,7 @@ def record(
     assembly = Assembly(settings.eps, settings.first)
     for one in recorder.measure_all(prompts, batch, progress):
         assembly.add(one)
-    conditions = recorder.conditions(prompts, source, model_id, revision, file_sha256, licence, command)
+    conditions = recorder.conditions(prompts, source, model_id, revision, file_sha256, license, command)
     return assembly.recording(conditions | ({"edits": changes, "class": "EDITED"} if changes else {}))
 
 
@@ -504,7 +504,7 @@ class Recorder:
         model_id: str | None = None,
         revision: str | None = None,
         file_sha256: str | None = None,
-        licence: str | None = None,
+        license: str | None = None,
         command: str | None = None,
     ) -> dict[str, Any]:
         """Returns the JSON of a recording, except for the conditions that the prompts decide. Known after the first
@@ -554,7 +554,7 @@ class Recorder:
             | _digest_of_texts(prompts),
             "eps": list(settings.eps),
             "class": "MEASURED",
-            "licence": licence,
+            "license": license,
             "versions": dict(versions()),
             "command": command,
         }

@@ -54,7 +54,7 @@ class Job:
     batch: int  # prompts of a forward pass
     load_options: Mapping[str, Any] = field(default_factory=dict)
     source: str = "texts"
-    licence: str | None = None
+    license: str | None = None
 
     @property
     def blocks(self) -> int:
@@ -67,7 +67,7 @@ class Job:
 def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study", *, ray: bool = False,
           num_gpus: float = 0, concurrency: int = 1, batch: int = 8, block: int | None = None,
           tokens: int = 64, eps: Sequence[float] = (0.1, 0.2, 0.3), keep: int = 1, source: str = "texts",
-          licence: str | None = None, load_options: Mapping[str, Any] | None = None,
+          license: str | None = None, load_options: Mapping[str, Any] | None = None,
           **settings: Any) -> dict[str, str]:
     """Measures each of `models` on each of `texts`; returns the address of the recording of each model.
 
@@ -88,7 +88,7 @@ def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "stud
     A checkpoint that cannot be read or recorded is a row in `errors/`, a warning, and is tried again by the next
     call. Raises ValueError where the folder has rows of other settings or texts, OSError where it takes no files.
     """
-    job = _job(models, texts, out, batch, block, tokens, eps, keep, source, licence, load_options, settings)
+    job = _job(models, texts, out, batch, block, tokens, eps, keep, source, license, load_options, settings)
     job = _begin(job, block)
     tasks = tasks_of(job, concurrency if ray else 1)
     found: dict[str, str] = {}
@@ -101,7 +101,7 @@ def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "stud
 
 
 def _job(models: Models, texts: Sequence[Any], out: str | PathLike[str], batch: int, block: int | None,
-         tokens: int, eps: Any, keep: int, source: str, licence: str | None,
+         tokens: int, eps: Any, keep: int, source: str, license: str | None,
          load_options: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Job:
     """Checks all settings that can be checked without a model."""
     if isinstance(models, str):
@@ -121,7 +121,7 @@ def _job(models: Models, texts: Sequence[Any], out: str | PathLike[str], batch: 
     chosen = Settings.checked(tokens, eps, keep, others.pop("fields", FIELDS), **others)
     if block is None:  # whole forward passes
         block = batch * -(-len(texts) // (PARTS * batch))
-    return Job(str(out), named, list(texts), chosen, block, batch, dict(load_options or {}), source, licence)
+    return Job(str(out), named, list(texts), chosen, block, batch, dict(load_options or {}), source, license)
 
 
 def _begin(job: Job, block: int | None) -> Job:

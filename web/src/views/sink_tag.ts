@@ -29,8 +29,8 @@ function sentence(frame: Frame, at: Head): string {
   );
 }
 
-export const tags: View = {
-  name: 'tags',
+export const sinkTag: View = {
+  name: 'sink-tag',
   title: 'Tag of the sink',
   question: 'Does the sink write one vector on every token?',
   how:

@@ -55,8 +55,8 @@ function sentence(at: Head, { embedding, attention, ffn, biases, head }: Parts):
   );
 }
 
-export const parts: View = {
-  name: 'parts',
+export const logitParts: View = {
+  name: 'logit-parts',
   title: 'Parts of the logit',
   question: 'Which layers make the first key attractive?',
   how:

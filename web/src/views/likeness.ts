@@ -16,7 +16,7 @@ function layerOf({ tensors }: Frame): number {
 }
 
 /** |h_t| / |h_1| after a layer. */
-function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
+function likenessOf(frame: Frame, layer = layerOf(frame)): Float32Array {
   const { data, shape } = frame.tensors.hidden_norm!;
   const T = shape[1]!;
   const norms = (data as Float32Array).subarray(layer * T, (layer + 1) * T);
@@ -24,9 +24,9 @@ function likeness(frame: Frame, layer = layerOf(frame)): Float32Array {
 }
 
 /** Counts the positions after the first token that resemble it. */
-export function firstsIn(frame: Frame, layer?: number): number {
+export function likeTheFirst(frame: Frame, layer?: number): number {
   const key = firstKey(frame);
-  return likeness(frame, layer).reduce((n, x, t) => n + Number(t > key && x >= LIKE), 0);
+  return likenessOf(frame, layer).reduce((n, x, t) => n + Number(t > key && x >= LIKE), 0);
 }
 
 /** Returns the number of positions after the first token. */
@@ -34,8 +34,8 @@ const laterIn = (frame: Frame) => frame.T - 1 - firstKey(frame);
 
 export { layerOf as layerOfFirst };
 
-export const firsts: View = {
-  name: 'firsts',
+export const likeness: View = {
+  name: 'likeness',
   title: 'Tokens like the first',
   question: 'Which tokens have a hidden norm like the first token’s?',
   how:
@@ -49,7 +49,7 @@ export const firsts: View = {
     { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [-1, 0] },
   ],
   says: (frame) =>
-    `${capital(settingName(frame))}: ${firstsIn(frame)} of ${laterIn(frame)} later positions have at least half of the first token’s norm, ${stateWords(layerOf(frame))}.`,
+    `${capital(settingName(frame))}: ${likeTheFirst(frame)} of ${laterIn(frame)} later positions have at least half of the first token’s norm, ${stateWords(layerOf(frame))}.`,
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
@@ -60,7 +60,7 @@ export const firsts: View = {
       const name = (one: Frame) =>
         one.question.input === 'repeat' ? settingName(one) : 'ordinary text';
       const text = members
-        .map((one) => `${name(one)}: ${firstsIn(one, layer)} of ${laterIn(one)} positions`)
+        .map((one) => `${name(one)}: ${likeTheFirst(one, layer)} of ${laterIn(one)} positions`)
         .join('; ');
       say(
         words,
@@ -69,7 +69,7 @@ export const firsts: View = {
       const maximum = Math.max(
         1.2,
         ...frames.flatMap((one) =>
-          Math.min(3, Math.max(...likeness(one, Math.min(layer, one.architecture.L)))),
+          Math.min(3, Math.max(...likenessOf(one, Math.min(layer, one.architecture.L)))),
         ),
       );
       drawChart(place, {
@@ -81,7 +81,7 @@ export const firsts: View = {
         series: members.map((one, i) => ({
           name: name(one),
           color: ['--ink-3', '--query', '--sink'][one === baseline ? 0 : 2 - (i % 2)]!,
-          values: likeness(one, layer),
+          values: likenessOf(one, layer),
         })),
       });
     };

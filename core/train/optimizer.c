@@ -1,4 +1,4 @@
-#include "optimiser.h"
+#include "optimizer.h"
 
 #include "../math/kernels.h"
 #include "../math/scalar.h"
@@ -49,7 +49,7 @@ static void sgd(float *w, const float *g, float *mean, const rates *r, size_t n)
 void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *mean, float *square,
                const ss_recipe *recipe, int step, double scale) {
     double rate = ss_learning_rate(recipe, step), times = (double)step + 1.0;
-    bool adam = recipe->optimiser == SS_ADAMW;
+    bool adam = recipe->optimizer == SS_ADAMW;
     rates r = {.scale = (float)scale,
                .beta1 = (float)recipe->beta1,
                .beta2 = (float)recipe->beta2,

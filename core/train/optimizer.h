@@ -1,7 +1,7 @@
-/* Optimiser: gradients -> new weights. AdamW (Loshchilov & Hutter 2019), or SGD with momentum and
+/* Optimizer: gradients -> new weights. AdamW (Loshchilov & Hutter 2019), or SGD with momentum and
  * the same decoupled decay; both as in PyTorch. */
-#ifndef SS_TRAIN_OPTIMISER_H
-#define SS_TRAIN_OPTIMISER_H
+#ifndef SS_TRAIN_OPTIMIZER_H
+#define SS_TRAIN_OPTIMIZER_H
 
 #include "parameters.h"
 
@@ -14,7 +14,7 @@ double ss_gradient_norm(const ss_parameters *gradients);
 
 /*
  * Updates the weights at step 0, 1, ... The gradients are first multiplied by `scale`, which clips
- * them. mean and square [n] are the optimiser's state, 0 at the beginning.
+ * them. mean and square [n] are the optimizer's state, 0 at the beginning.
  */
 void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *mean, float *square,
                const ss_recipe *recipe, int step, double scale);

@@ -20,37 +20,40 @@ const OF_WEIGHTS: Readonly<Record<string, string>> = {
 };
 
 /** Weights belong to no token: they have no scale per token, and no first tokens stay exact. */
-const grainsOf = (all: readonly (readonly [string, string])[], { what }: State) =>
+const granularitiesOf = (all: readonly (readonly [string, string])[], { quantized }: State) =>
   all
-    .filter(([by]) => what !== 'weights' || by !== 'token')
-    .map(([by, label]) => [by, (what === 'weights' && OF_WEIGHTS[by]) || label] as const);
-const grainOf = ({ what, by }: State) => (what === 'weights' && by === 'token' ? 'tensor' : by);
-const exactOf = ({ what, exact }: State) => (what === 'weights' ? 0 : exact);
+    .filter(([name]) => quantized !== 'weights' || name !== 'token')
+    .map(
+      ([name, label]) => [name, (quantized === 'weights' && OF_WEIGHTS[name]) || label] as const,
+    );
+const granularityOf = ({ quantized, granularity }: State) =>
+  quantized === 'weights' && granularity === 'token' ? 'tensor' : granularity;
+const exactOf = ({ quantized, exactTokens }: State) => (quantized === 'weights' ? 0 : exactTokens);
 
-export const quantisation: Experiment = {
-  name: 'quantisation',
+export const quantization: Experiment = {
+  name: 'quantization',
   title: 'Quantization',
   hint: 'which token sets the scale',
   view: sweep,
   detail: channels,
   look: () => '',
   plan: ({ state, question, describe }) => {
-    const error = state.what === 'weights' ? 'weight_error' : 'quantise_error';
+    const error = state.quantized === 'weights' ? 'weight_error' : 'quantize_error';
     const measures = ['loss_mean', 'sink_ratio', error, 'hidden_change', 'kl_mean'];
     // The settings that the sentence needs come first.
-    const grains = [
+    const granularities = [
       ...new Set([
-        grainOf(state),
+        granularityOf(state),
         ...(state.sweep === 'all'
-          ? grainsOf(choicesOf(describe, 'quantise', 'by'), state).map(([by]) => by)
+          ? granularitiesOf(choicesOf(describe, 'quantize', 'by'), state).map(([by]) => by)
           : []),
       ]),
     ];
     const bits = [...new Set([state.bits, ...BITS])];
-    const edits = grains.flatMap((by) =>
+    const edits = granularities.flatMap((by) =>
       bits.flatMap((n) =>
         [...new Set([0, exactOf(state)])].map(
-          (first) => `~quantise(${state.what},${n},${by}${first ? `,first=${first}` : ''})`,
+          (first) => `~quantize(${state.quantized},${n},${by}${first ? `,first=${first}` : ''})`,
         ),
       ),
     );
@@ -61,36 +64,38 @@ export const quantisation: Experiment = {
   },
   lead: 3,
   says: (groups, state) => {
-    const { bits, what } = state;
-    const [by, exact] = [grainOf(state), exactOf(state)];
+    const { bits, quantized } = state;
+    const [granularity, exactTokens] = [granularityOf(state), exactOf(state)];
     const all = groups.flatMap(({ title, frames }) => {
       const baseline = wholeOf(frames);
       const at = (first: number) => {
         const match = frames.find((frame) => {
-          const parameters = givenOf(frame, 'quantise');
+          const parameters = givenOf(frame, 'quantize');
           return (
-            parameters?.bits === bits && parameters.by === by && (parameters.first ?? 0) === first
+            parameters?.bits === bits &&
+            parameters.by === granularity &&
+            (parameters.first ?? 0) === first
           );
         });
         return baseline && match && { cost: costOf(match, baseline).mean, error: errorOf(match) };
       };
-      const [plain, kept] = [at(0), at(exact)];
-      const labels = frames.map((frame) => labelsIn(frame, 'quantise')).find(({ what }) => what);
+      const [plain, kept] = [at(0), at(exactTokens)];
+      const labels = frames.map((frame) => labelsIn(frame, 'quantize')).find(({ what }) => what);
       return plain && kept ? [{ title, plain, kept, labels: labels! }] : [];
     });
     const [main] = all;
     if (!main) return { heading: 'Which token sets the scale?', text: '' };
     const isHelped = main.plain.cost > 0.02 && main.kept.cost < main.plain.cost / 2;
-    const scale = (what === 'weights' && OF_WEIGHTS[by]) || main.labels.by;
-    const first = exact === 1 ? 'the first token' : `the first ${exact} tokens`;
+    const scale = (quantized === 'weights' && OF_WEIGHTS[granularity]) || main.labels.by;
+    const first = exactTokens === 1 ? 'the first token' : `the first ${exactTokens} tokens`;
     const sentences = all.map(
       ({ title, plain, kept }) =>
         `${title}: the loss changes by ${signed(plain.cost)} nats (relative rounding error ${percent(plain.error, 0)})` +
-        `${exact ? `; with ${first} kept exact, by ${signed(kept.cost)} (${percent(kept.error, 0)})` : ''}.`,
+        `${exactTokens ? `; with ${first} kept exact, by ${signed(kept.cost)} (${percent(kept.error, 0)})` : ''}.`,
     );
     return {
       heading:
-        what === 'weights'
+        quantized === 'weights'
           ? 'How few bits do the weights need?'
           : isHelped
             ? 'The first token sets the scale'
@@ -115,15 +120,21 @@ export const quantisation: Experiment = {
     ),
   controls: (context) => {
     const { state, set } = context;
-    const { what, sweep: how } = state.value;
-    const by = grainOf(state.value);
-    const grains = grainsOf(choicesIn(context, 'quantise', 'by', by), state.value);
-    return html`${choices('quantize', what, choicesIn(context, 'quantise', 'what', what), (value) =>
-      set({ what: value }),
+    const { quantized, sweep: how } = state.value;
+    const granularity = granularityOf(state.value);
+    const granularities = granularitiesOf(
+      choicesIn(context, 'quantize', 'by', granularity),
+      state.value,
+    );
+    return html`${choices(
+      'quantize',
+      quantized,
+      choicesIn(context, 'quantize', 'what', quantized),
+      (value) => set({ quantized: value }),
     )}
-    ${choices('with', by, grains, (value) => set({ by: value }))}
+    ${choices('with', granularity, granularities, (value) => set({ granularity: value }))}
     ${slider('bits', 'bits', [2, 8], context)}
-    ${what === 'weights' ? nothing : slider('first tokens exact', 'exact', [1, 8], context)}
+    ${quantized === 'weights' ? nothing : slider('first tokens exact', 'exactTokens', [1, 8], context)}
     ${check('all ways to share a scale', how === 'all', (isOn) =>
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;

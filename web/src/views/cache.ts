@@ -16,8 +16,8 @@ function lifetimes({ tensors, T }: Frame): Float32Array {
   });
 }
 
-export const kept: View = {
-  name: 'kept',
+export const cache: View = {
+  name: 'cache',
   title: 'Keys in the cache',
   question: 'Which keys does each head keep?',
   how:
@@ -48,7 +48,7 @@ export const kept: View = {
       const { L, H: own } = frame.architecture;
       heads = own;
       shown = frame;
-      say(words, kept.says(frame, at));
+      say(words, cache.says(frame, at));
       const scale = sequential(theme);
       drawLegend(legend, scale, ['evicted at once', 'kept until the end']);
       map.draw({
@@ -59,7 +59,7 @@ export const kept: View = {
         rowTitle: 'layer, head',
         colTitle: 'token',
         cellShape: (Math.max(0.6, 41 / (L * own)) * L * own) / frame.T,
-        label: `Keys that the heads of ${frame.title} keep. ${kept.says(frame, at)}`,
+        label: `Keys that the heads of ${frame.title} keep. ${cache.says(frame, at)}`,
         chosen: { row: at.layer * own + at.head, col: -1 },
         describe: ({ row, col }) => {
           if (row < 0 || col < 0) return '';

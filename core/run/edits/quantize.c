@@ -30,7 +30,7 @@ static bool is_together(const float *values) {
     return (int)values[WHAT] != WEIGHTS && (by == TENSOR || by == CHANNEL);
 }
 
-int ss_together_quantise(const float *values) {
+int ss_together_quantize(const float *values) {
     if (!is_together(values)) return 0;
     return values[PROMPT] > 0.0f ? (int)values[PROMPT] : INT_MAX;
 }
@@ -42,7 +42,7 @@ static size_t columns_of(const ss_arch *arch) {
 }
 
 /* Keeps one range per layer, or per column of each layer. */
-size_t ss_keeps_quantise(const float *values, const ss_arch *arch) {
+size_t ss_keeps_quantize(const float *values, const ss_arch *arch) {
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(arch) : 1;
     return is_together(values) ? (size_t)ss_states(arch) * ranges * 2 : 0;
 }
@@ -89,16 +89,16 @@ static void round_in(range r, float *x, size_t rows, size_t step, size_t n, cons
         }
 }
 
-static void quantise(float *x, size_t rows, size_t step, size_t n, const float *values,
+static void quantize(float *x, size_t rows, size_t step, size_t n, const float *values,
                      float *errors) {
     round_in(widened(nothing, x, rows, step, n), x, rows, step, n, values, errors);
 }
 
-/* Quantises a row with one scale, or group by group. */
-static void quantise_row(float *x, size_t n, const float *values, float *errors) {
+/* Quantizes a row with one scale, or group by group. */
+static void quantize_row(float *x, size_t n, const float *values, float *errors) {
     size_t group = (int)values[BY] == GROUP ? (size_t)values[GROUP_SIZE] : n;
     for (size_t i = 0; i < n; i += group)
-        quantise(x + i, 1, n, n - i < group ? n - i : group, values, errors);
+        quantize(x + i, 1, n, n - i < group ? n - i : group, values, errors);
 }
 
 /* ---- weights ------------------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ static void round_output(float *out, const ss_matrix *w, size_t n, range all, co
     if ((int)values[BY] == TENSOR)
         round_in(all, out, 1, w->in, w->in, values, errors);
     else
-        quantise_row(out, w->in, values, errors);
+        quantize_row(out, w->in, values, errors);
 }
 
 /* sums[2] += squared error and squared norm of the matrix, if the layer has it. */
@@ -162,7 +162,7 @@ static void count_weights(const ss_pass *pass, const float *values) {
     }
 }
 
-static void quantise_weights(const ss_hook *hook, const float *values) {
+static void quantize_weights(const ss_hook *hook, const float *values) {
     const ss_matrix *w = &hook->linear->w;
     const float *bias = hook->linear->bias;
     size_t in = w->in, rows = (size_t)hook->n;
@@ -182,7 +182,7 @@ static void quantise_weights(const ss_hook *hook, const float *values) {
 
 /* True for a quantization of activations, which does not change the weights. */
 static bool is_of_activations(const ss_pass *pass, const ss_edit *edit) {
-    return pass->edit_kinds[edit->kind].apply == ss_apply_quantise &&
+    return pass->edit_kinds[edit->kind].apply == ss_apply_quantize &&
            (int)edit->values[WHAT] != WEIGHTS;
 }
 
@@ -206,7 +206,7 @@ ss_status ss_check_weights(const ss_pass *pass, const float *values, const char 
     return SS_OK;
 }
 
-ss_status ss_check_quantise(const ss_pass *pass, const float *values, const char *where,
+ss_status ss_check_quantize(const ss_pass *pass, const float *values, const char *where,
                             ss_error *err) {
     if (is_together(values) && values[PROMPT] > 0.0f && values[PROMPT] <= values[FIRST])
         return ss_fail(err, SS_BAD_REQUEST, where,
@@ -240,7 +240,7 @@ static void round_together(const ss_hook *hook, const float *values, float *x, s
     round_in((range){kept[0], kept[1]}, x + d, rows, width, n, values, errors);
 }
 
-static void quantise_rows(const ss_hook *hook, const float *values) {
+static void quantize_rows(const ss_hook *hook, const float *values) {
     int exact = (int)values[FIRST] - hook->t, by = (int)values[BY];
     exact = exact > 0 ? exact : 0;
     if (exact >= hook->n) return;
@@ -253,22 +253,22 @@ static void quantise_rows(const ss_hook *hook, const float *values) {
     for (size_t d = 0; by == CHANNEL && d < width; d++)
         round_together(hook, values, x, made, rows, d, 1, errors);
     for (size_t i = 0; (by == TOKEN || by == GROUP) && i < rows; i++)
-        quantise_row(x + i * width, width, values, errors ? errors + 4 * i : NULL);
+        quantize_row(x + i * width, width, values, errors ? errors + 4 * i : NULL);
 }
 
-void ss_apply_quantise(const ss_hook *hook, const float *values) {
+void ss_apply_quantize(const ss_hook *hook, const float *values) {
     static const unsigned places[] = {SS_AT_QUERIES, SS_AT_KEYS, SS_AT_VALUES, SS_AT_HIDDEN,
                                       SS_AT_PRODUCT};
     if (hook->point == SS_AT_START && (int)values[WHAT] == WEIGHTS)
         count_weights(hook->pass, values);
     if (places[(int)values[WHAT]] != hook->point) return;
     if (hook->point != SS_AT_PRODUCT) {
-        if (ss_edit_holds(values[LAYER], hook->l)) quantise_rows(hook, values);
+        if (ss_edit_holds(values[LAYER], hook->l)) quantize_rows(hook, values);
         return;
     }
     /* Excludes the LM head, which is in no layer, and feature maps, which are part of the
      * operation and work in place. */
     int layer = hook->pass->layer;
     bool own = layer < hook->pass->trace->model->arch.blocks && hook->in != hook->rows;
-    if (own && ss_edit_holds(values[LAYER], layer)) quantise_weights(hook, values);
+    if (own && ss_edit_holds(values[LAYER], layer)) quantize_weights(hook, values);
 }

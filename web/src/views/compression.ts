@@ -16,8 +16,8 @@ export function valleyOf(entropy: Float32Array): { depth: number; at: number } {
   return inner.length ? { depth, at: inner.indexOf(least) } : { depth: NaN, at: -1 };
 }
 
-export const valley: View = {
-  name: 'valley',
+export const compression: View = {
+  name: 'compression',
   title: 'Compression valley',
   question: 'In which layers do all hidden states point in few directions?',
   how:
@@ -50,7 +50,7 @@ export const valley: View = {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
     return (_, { frames, at }) => {
-      const caption = frames.map((frame) => valley.says(frame, at)).join('\n');
+      const caption = frames.map((frame) => compression.says(frame, at)).join('\n');
       say(words, caption);
       const colors = colorsOf(frames);
       drawChart(place, {

@@ -30,8 +30,8 @@ function sentence(frame: Frame, at: Head): string {
   ).replace(' ;', ';');
 }
 
-export const gives: View = {
-  name: 'gives',
+export const contribution: View = {
+  name: 'contribution',
   title: 'What a key contributes',
   question: 'Does attention on the first token write anything?',
   how:
