@@ -5,7 +5,7 @@ import { count, positiveInteger } from './values.ts';
 import type { Special } from './values.ts';
 import type { OpenedModel } from './open.ts';
 import type { Engine, Model } from '../engine/types.ts';
-import type { Task, TaskFound, TaskScores, TaskMean } from '../study/types.ts';
+import type { Task, TaskResult, TaskScores, TaskMean } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
 import type { Values } from './values.ts';
 
@@ -42,7 +42,7 @@ async function measureTasks(
   return { model: id, edits, tasks };
 }
 
-function nameOf({ name, distance = NaN }: TaskFound) {
+function nameOf({ name, distance = NaN }: TaskResult) {
   if (name === 'next') return 'next token';
   if (name === 'copy') return 'copy of random tokens';
   return `name recalled over ${distance.toFixed(0)} tokens`;
@@ -54,7 +54,7 @@ function withError({ mean, error }: TaskMean) {
   return `${percent(mean)}${error === null ? '' : ` ± ${percent(error)}`}`;
 }
 
-export function tasksText({ model, tasks }: { model: string; tasks: readonly TaskFound[] }) {
+export function tasksText({ model, tasks }: { model: string; tasks: readonly TaskResult[] }) {
   const lines = tasks.flatMap((task) => {
     const { prompts, predicted, chance, can, baseline, first, other, unseen } = task;
     const row = (name: string, { accuracy, loss, choice }: TaskScores) =>

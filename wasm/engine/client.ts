@@ -27,7 +27,7 @@ import type {
   Edit,
   FieldWhere,
   MetricArguments,
-  Read,
+  RunRead,
   GenerateOptions,
   Step,
 } from './types.ts';
@@ -563,14 +563,14 @@ class Run implements RunShape {
     return tensor;
   }
 
-  async read(reads: readonly Read[]): Promise<Tensor[]> {
+  async read(reads: readonly RunRead[]): Promise<Tensor[]> {
     checkList(reads, 'object', 'reads');
     const list = Array.from(reads);
     return this.#act({ beside: this.#basesOf(list) }, () => this.#read(list));
   }
 
   /** Returns the runs that these reads compare with. */
-  #basesOf(reads: readonly Read[]) {
+  #basesOf(reads: readonly RunRead[]) {
     const bases = reads.flatMap((read) => ('base' in read && read.base ? [read.base] : []));
     return bases.map((base) => {
       checkBeside(base, this.#copy, 'base');
@@ -579,7 +579,7 @@ class Run implements RunShape {
   }
 
   /** Reads during an action's turn. */
-  #read(reads: readonly Read[]): Promise<Tensor[]> {
+  #read(reads: readonly RunRead[]): Promise<Tensor[]> {
     return this.#copy.link.ask(async (backend) => {
       const bases = this.#basesOf(reads);
       const [id, ...others] = await Promise.all([this, ...bases].map((run) => run.#at(backend)));
@@ -596,7 +596,7 @@ class Run implements RunShape {
   }
 
   async record(options?: RecordOptions) {
-    const read = (reads: readonly Read[]) => this.#read(reads);
+    const read = (reads: readonly RunRead[]) => this.#read(reads);
     return this.#act({}, async () => {
       // Lazy import: recordings only.
       const { recordRun } = await import('../recording/run.ts');

@@ -158,7 +158,7 @@ export interface MetricArguments extends Where {
 }
 
 /** One read from a run: a field or a metric. */
-export type Read =
+export type RunRead =
   ({ readonly field: string } & FieldWhere) | ({ readonly metric: string } & MetricArguments);
 
 export interface GenerateOptions extends Options {
@@ -199,7 +199,7 @@ export interface Run {
   field(name: string, where?: FieldWhere): Promise<Tensor>;
   metric(name: string, args?: MetricArguments): Promise<Tensor>;
   /** Reads many fields and metrics in one round trip, in order. */
-  read(reads: readonly Read[]): Promise<Tensor[]>;
+  read(reads: readonly RunRead[]): Promise<Tensor[]>;
   /**
    * Appends tokens one after another; the trace grows with them. Each step is its own call in the
    * run's chain.

@@ -6,7 +6,7 @@ import { fieldsFor } from '../study/measure.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
 import type { ReadMessage } from '../engine/backend.ts';
 import type { Link, BackendApi } from '../engine/link.ts';
-import type { Options, Read } from '../engine/types.ts';
+import type { Options, RunRead } from '../engine/types.ts';
 import type { Training as TrainingShape, TrainOptions, LogEntry } from './types.ts';
 
 type Described = Describe & { training: NonNullable<Describe['training']> };
@@ -163,7 +163,7 @@ class Training implements TrainingShape {
     return this.#ask((backend, id) => backend.training('state', id));
   }
 
-  async read(tokens: ArrayLike<number>, reads: readonly Read[]): Promise<Tensor[]> {
+  async read(tokens: ArrayLike<number>, reads: readonly RunRead[]): Promise<Tensor[]> {
     check(tokens, 'list', 'tokens');
     checkList(reads, 'object', 'reads');
     for (const read of reads) {

@@ -1,5 +1,5 @@
 import type { Tensor } from '../abi/types.ts';
-import type { Options, Read } from '../engine/types.ts';
+import type { Options, RunRead } from '../engine/types.ts';
 
 /** Log entry of a step, with the columns of `describe.training.log`; null for undefined values. */
 export interface LogEntry {
@@ -67,7 +67,7 @@ export interface Training {
   /** Returns held-out tokens of the task; a number selects the same tokens at any step. */
   sample(number?: number): Promise<number[]>;
   /** Reads fields and metrics of a run with the current weights, as `Run.read` does. */
-  read(tokens: ArrayLike<number>, reads: readonly Read[]): Promise<Tensor[]>;
+  read(tokens: ArrayLike<number>, reads: readonly RunRead[]): Promise<Tensor[]>;
   /** Returns the current weights as a safetensors file. */
   weights(): Promise<Uint8Array>;
   /**

@@ -6,7 +6,7 @@ import { judge } from '../study/judge.ts';
 import { fieldsFor, finite } from '../study/measure.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Operation } from '../abi/types.ts';
-import type { Run, Read, Engine, Model } from '../engine/types.ts';
+import type { Run, RunRead, Engine, Model } from '../engine/types.ts';
 import type { Ablation, TextMap, TextMeasures, TextOptions } from './types.ts';
 import type { Plan } from '../loading/types.ts';
 import type { GuardedTokenizer } from '../text/types.ts';
@@ -59,7 +59,7 @@ export class LoadedModel {
     const { describe, architecture } = this.model;
     const { eps = describe.defaults.eps } = options;
     const { normalizes } = this.#operation();
-    const reads: Read[] = [
+    const reads: RunRead[] = [
       { metric: normalizes ? 'alpha' : 'alpha_raw' },
       { metric: 'alpha_uniform' },
       { metric: 'sink_ratio', eps },
@@ -211,7 +211,7 @@ export class LoadedModel {
   async #withRun<Result>(
     text: string,
     options: TextOptions & { readonly capacity?: number },
-    reads: readonly Read[],
+    reads: readonly RunRead[],
     use: (run: Run, tokens: string[]) => Promise<Result>,
   ) {
     check(text, 'text', 'text');

@@ -7,10 +7,10 @@ import type { Tensor, Describe } from '../abi/types.ts';
 import type { ReadMessage } from '../engine/backend.ts';
 import type { Job } from '../engine/job.ts';
 import type { BackendApi, Link } from '../engine/link.ts';
-import type { Options, Edit, Where, Read } from '../engine/types.ts';
+import type { Options, Edit, Where, RunRead } from '../engine/types.ts';
 import type { Recording as RecordingShape, Conditions, RecordedArguments } from './types.ts';
 import type { Sums } from '../study/measure.ts';
-import type { MeasureOptions, Measured } from '../study/types.ts';
+import type { MeasureOptions, MetricMean } from '../study/types.ts';
 
 type Opened = Awaited<ReturnType<BackendApi['openRecording']>>;
 
@@ -156,7 +156,7 @@ export class Recording implements RecordingShape {
     return tensor;
   }
 
-  async read(reads: readonly Read[], options: { prompt?: number } = {}): Promise<Tensor[]> {
+  async read(reads: readonly RunRead[], options: { prompt?: number } = {}): Promise<Tensor[]> {
     checkList(reads, 'object', 'reads');
     check(options, 'object', 'options');
     const { prompt = 0 } = options;
@@ -210,7 +210,7 @@ export class Recording implements RecordingShape {
     const isExplicit = options.metrics !== undefined;
     const byEps = [];
     for (const eps of thresholds) {
-      const metrics: Record<string, Measured> = {};
+      const metrics: Record<string, MetricMean> = {};
       for (const { name, arguments: args } of rows) {
         if (byEps.length > 0 && !args.includes('eps')) continue;
         const measured = await read(name, eps).catch((error) => {

@@ -6,7 +6,7 @@ import { RECORD, conditionsOf, encode, keep, keptOf, part, putMeans } from './wr
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';
 import type { Recordable, StudyOptions, Recording, Difference, Conditions } from './types.ts';
 import type { Parts } from './write.ts';
-import type { Studied } from '../study/types.ts';
+import type { StudyModel } from '../study/types.ts';
 
 /**
  * Lists the metrics that a recording averages over prompts: those with a meaningful mean that need
@@ -46,7 +46,7 @@ function summaryOf(
  * const recording = await engine.openRecording(bytes);
  */
 export async function recordStudy(
-  model: Studied & Recordable,
+  model: StudyModel & Recordable,
   sequences: readonly (readonly number[])[],
   options: StudyOptions = {},
 ): Promise<Bytes> {

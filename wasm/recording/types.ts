@@ -2,7 +2,15 @@
  * Recordings: what a model did on some prompts, in one safetensors file; reading and writing them.
  */
 import type { Architecture, Describe, Tensor } from '../abi/types.ts';
-import type { Edit, MetricArguments, Model, Options, Read, Run, Where } from '../engine/types.ts';
+import type {
+  Edit,
+  MetricArguments,
+  Model,
+  Options,
+  RunRead,
+  Run,
+  Where,
+} from '../engine/types.ts';
 import type { MeasureOptions, Measurement } from '../study/types.ts';
 
 /** The conditions of a recording. Strings are plain text, never markup. */
@@ -124,7 +132,7 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   /** Reads a field of a recorded prompt. */
   field(name: string, where?: Where & { readonly prompt?: number }): Promise<Tensor>;
   /** Reads many fields and metrics of one recorded prompt, in order. */
-  read(reads: readonly Read[], options?: { readonly prompt?: number }): Promise<Tensor[]>;
+  read(reads: readonly RunRead[], options?: { readonly prompt?: number }): Promise<Tensor[]>;
   /**
    * Returns the maps of a long text, pooled to cells [.., P, P]: each is the mean of its block's
    * visible weights.

@@ -9,7 +9,7 @@ import { VERSION } from './conditions.ts';
 import type { Tensor, Describe, Architecture, Bytes } from '../abi/types.ts';
 import type { Run, Edit } from '../engine/types.ts';
 import type { Recordable, RecordOptions, Maps, MapsOptions } from './types.ts';
-import type { Measured } from '../study/types.ts';
+import type { MetricMean } from '../study/types.ts';
 
 /** One tensor of the file. */
 type Part = {
@@ -165,7 +165,7 @@ export async function keep(
 export function putMeans(
   parts: Parts,
   describe: Describe,
-  byEps: readonly Readonly<Record<string, Measured>>[],
+  byEps: readonly Readonly<Record<string, MetricMean>>[],
 ) {
   for (const [name, { shape }] of Object.entries(byEps[0])) {
     const row = describe.metrics[find(describe.metrics, name, 'metric')];

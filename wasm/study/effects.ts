@@ -6,7 +6,7 @@ import { layerNumber } from '../abi/layers.ts';
 import type { Describe } from '../abi/types.ts';
 import type { Replica, Options, Edit } from '../engine/types.ts';
 import type { Sums } from './measure.ts';
-import type { Studied, MeasureOptions, Measured } from './types.ts';
+import type { StudyModel, MeasureOptions, MetricMean } from './types.ts';
 
 /**
  * Measures the contribution of each head, [L, H]: the rise of the mean loss over sequences with the
@@ -15,10 +15,10 @@ import type { Studied, MeasureOptions, Measured } from './types.ts';
  * @example const { mean } = await headEffects(model, sequences); // mean[layer * H + head]
  */
 export async function headEffects(
-  model: Studied,
+  model: StudyModel,
   sequences: readonly (readonly number[])[],
   options: Options & Pick<MeasureOptions, 'edits'> = {},
-): Promise<Measured> {
+): Promise<MetricMean> {
   check(model, 'model', 'model');
   checkList(sequences, 'list', 'sequences');
   checkOptions(options, JOB);

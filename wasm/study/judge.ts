@@ -10,7 +10,7 @@
  */
 import { check } from '../abi/arguments.ts';
 import { expect } from '../abi/errors.ts';
-import type { Judged, Judgment, KnownHead, HeadLabel } from './types.ts';
+import type { SinkMeasures, Judgment, KnownHead, HeadLabel } from './types.ts';
 
 /** A head is dormant on a text if silencing it changes the loss by less than this, in nats. */
 const DORMANT = 0.01;
@@ -34,7 +34,7 @@ export function leastTokens(eps: number): number {
  * Returns whether Sink_1 can be interpreted; it is defined at any length.
  * @example judge({ eps: 0.3, even: 0.46, normalizes: true, sink: 1, sinkRaw: 1 }).conclusive; // false: 5 tokens
  */
-export function judge(known: Judged): Judgment {
+export function judge(known: SinkMeasures): Judgment {
   check(known, 'object', 'known');
   for (const key of ['eps', 'even', 'sink', 'sinkRaw'] as const) {
     expect(typeof known[key] === 'number', key, 'a number', known[key]);

@@ -3,9 +3,9 @@ import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.ts';
 import { JOB, check, checkList, checkOptions } from '../abi/arguments.ts';
 import { spread } from './spread.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
-import type { Replica, Edit, Read } from '../engine/types.ts';
+import type { Replica, Edit, RunRead } from '../engine/types.ts';
 import type { Recording } from '../recording/types.ts';
-import type { MeasureOptions, CutOptions, Studied, SweepOptions, Measurement } from './types.ts';
+import type { MeasureOptions, CutOptions, StudyModel, SweepOptions, Measurement } from './types.ts';
 import type { AnyTokenizer, Token } from '../text/types.ts';
 
 /** A plain run pays off when more cases than this begin from it. */
@@ -18,7 +18,7 @@ const SUMMED = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
  * Returns the fields that a run must record for these reads.
  * @example const run = await model.run(ids, { fields: fieldsFor(engine.describe, reads) });
  */
-export function fieldsFor(describe: Describe, reads: readonly Read[]): string[] {
+export function fieldsFor(describe: Describe, reads: readonly RunRead[]): string[] {
   check(describe, 'object', 'describe');
   const { metrics, fields } = describe;
   checkList(metrics, 'object', 'describe.metrics');
@@ -100,7 +100,7 @@ type Sequences = readonly (readonly number[])[];
  * @example const { metrics } = await measure(model, sequences); // metrics.sink_ratio.mean[0]
  */
 export function measure(
-  model: Studied,
+  model: StudyModel,
   sequences: Sequences,
   options?: MeasureOptions,
 ): Promise<Measurement>;
@@ -114,7 +114,7 @@ export function measure(
   options?: Pick<MeasureOptions, 'eps' | 'metrics'>,
 ): Promise<Measurement>;
 export async function measure(
-  model: Studied | Recording,
+  model: StudyModel | Recording,
   sequences: Sequences | Pick<MeasureOptions, 'eps' | 'metrics'> = [],
   options: MeasureOptions = {},
 ) {
@@ -136,7 +136,7 @@ export async function measure(
  * const found = await sweep(model, sequences, cases, { metrics: ['loss_mean', 'kl_mean'] });
  */
 export async function sweep(
-  model: Studied,
+  model: StudyModel,
   sequences: readonly (readonly number[])[],
   cases: readonly (readonly Edit[])[],
   options: SweepOptions = {},

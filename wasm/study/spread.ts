@@ -1,7 +1,7 @@
 /** Spreads work on many items over the workers of an engine. */
 import { check, checkOptions } from '../abi/arguments.ts';
 import type { Replica, Options } from '../engine/types.ts';
-import type { Studied } from './types.ts';
+import type { StudyModel } from './types.ts';
 
 /**
  * Each replica has two items: it computes one while the messages of the other travel.
@@ -21,7 +21,7 @@ const AHEAD = 2;
  * for await (const alpha of spread(model, sequences, work, { signal })) add(alpha);
  */
 export async function* spread<Item, Result>(
-  model: Studied,
+  model: StudyModel,
   items: readonly Item[],
   work: (replica: Replica, item: Item, index: number) => Promise<Result>,
   options: Pick<Options, 'signal'> = {},

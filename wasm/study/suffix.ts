@@ -10,9 +10,9 @@ import type { Replica, Model, RunOptions } from '../engine/types.ts';
 import type {
   SuffixPair as Pair,
   SuffixGoal,
-  Studied,
+  StudyModel,
   SuffixOptions,
-  SuffixFound,
+  SuffixResult,
 } from './types.ts';
 
 type Goal = { read: { field: string }; of: (values: Float32Array, at: Place) => number };
@@ -44,10 +44,10 @@ const GOALS: Record<SuffixGoal, Goal> = {
 };
 
 export async function searchSuffix(
-  model: Studied & Pick<Model, 'architecture'>,
+  model: StudyModel & Pick<Model, 'architecture'>,
   pair: Pair,
   options: SuffixOptions,
-): Promise<SuffixFound> {
+): Promise<SuffixResult> {
   check(model, 'model', 'model');
   checkOptions(options, {
     goal: 'text',

@@ -8,7 +8,7 @@ import { check, checkList, checkOptions, JOB } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
 import type { Replica, Model, Options, Edit, RunOptions } from '../engine/types.ts';
-import type { TaskPrompt, TaskMean, Task, Studied, TaskFound } from './types.ts';
+import type { TaskPrompt, TaskMean, Task, StudyModel, TaskResult } from './types.ts';
 import type { AnyTokenizer, EncodeOptions } from '../text/types.ts';
 
 type Scores = { accuracy: number; loss: number; choice: number };
@@ -146,10 +146,10 @@ export async function recallTask(
 }
 
 export async function measureTask(
-  model: Studied & Pick<Model, 'architecture'>,
+  model: StudyModel & Pick<Model, 'architecture'>,
   task: Task,
   options: Options & { readonly edits?: readonly Edit[]; readonly seed?: number } = {},
-): Promise<TaskFound> {
+): Promise<TaskResult> {
   check(model, 'model', 'model');
   check(task, 'object', 'task');
   checkOptions(options, { ...JOB, edits: 'list' });

@@ -44,10 +44,10 @@ export interface LabeledTexts {
 }
 
 /** The parts of a model that a study needs; it uses all `replicas` if there are any. */
-export type Studied = Replica & Partial<Pick<Model, 'replicas'>>;
+export type StudyModel = Replica & Partial<Pick<Model, 'replicas'>>;
 
 /** A metric over sequences: `mean` and standard `deviation` (n - 1), row-major in `shape`. */
-export interface Measured {
+export interface MetricMean {
   readonly shape: readonly number[];
   readonly mean: readonly (number | null)[];
   readonly deviation: readonly (number | null)[];
@@ -60,11 +60,11 @@ export interface Measurement {
   readonly T: number;
   readonly sequences: number;
   /** Metrics by their names in describe.metrics. */
-  readonly metrics: Readonly<Record<string, Measured>>;
+  readonly metrics: Readonly<Record<string, MetricMean>>;
   /** If `eps` is a list: the metrics that depend on the threshold, for each one. */
   readonly byEps?: readonly {
     readonly eps: number;
-    readonly metrics: Readonly<Record<string, Measured>>;
+    readonly metrics: Readonly<Record<string, MetricMean>>;
   }[];
 }
 
@@ -102,7 +102,7 @@ export interface SweepOptions extends Omit<MeasureOptions, 'edits' | 'onSequence
 /* Unmasking: text from a masked-diffusion model. */
 
 /** A position that was unmasked. */
-export interface Filled {
+export interface FilledToken {
   /** Index from 0. */
   readonly place: number;
   readonly token: number;
@@ -119,7 +119,7 @@ export interface UnmaskStep {
   /** The tokens after this step. */
   readonly tokens: readonly number[];
   /** In order of confidence. These positions were masked when `alpha` was measured. */
-  readonly filled: readonly Filled[];
+  readonly filled: readonly FilledToken[];
   /** [T]: the metric `alpha`, as the mean over layers and heads. */
   readonly alpha: Tensor;
   /** The position of the largest alpha. */
@@ -177,7 +177,7 @@ export interface UnmaskConditions {
   readonly alpha: TaskMean;
 }
 
-export interface UnmaskFound extends UnmaskConditions {
+export interface UnmaskResult extends UnmaskConditions {
   readonly prompts: number;
   /** Number of masked positions in all prompts. */
   readonly predicted: number;
@@ -191,7 +191,7 @@ export interface UnmaskFound extends UnmaskConditions {
 export interface UnmaskStudyOptions
   extends Options, Pick<UnmaskOptions, 'never' | 'edits' | 'seed' | 'mask'> {
   /** A causal model with the same vocabulary, which reads the whole text before each position. */
-  readonly causal?: Studied & Pick<Model, 'architecture' | 'describe'>;
+  readonly causal?: StudyModel & Pick<Model, 'architecture' | 'describe'>;
   /** Share of the tokens after the first that is masked. Default: 0.5. */
   readonly masked?: number;
   /** Default: 8. */
@@ -235,7 +235,7 @@ export interface SuffixOptions extends Pick<Options, 'signal'> {
 }
 
 /** All numbers are scores of the goal; larger is better for the search. */
-export interface SuffixFound {
+export interface SuffixResult {
   readonly suffix: readonly number[];
   readonly score: number;
   /** Score of the random suffix that the search started from. */
@@ -313,7 +313,7 @@ export interface TaskScores {
   readonly choice: TaskScore | null;
 }
 
-export interface TaskFound extends Omit<Task, 'prompts'> {
+export interface TaskResult extends Omit<Task, 'prompts'> {
   readonly prompts: number;
   /** Number of predicted tokens in all prompts. */
   readonly predicted: number;
@@ -339,7 +339,7 @@ export interface TaskFound extends Omit<Task, 'prompts'> {
 /* Judging: what a value of Sink_1 allows to conclude. */
 
 /** Measurements that a judgment of Sink_1 needs. */
-export interface Judged {
+export interface SinkMeasures {
   readonly eps: number;
   /** alpha_1 under uniform attention: `alpha_uniform[0]`. */
   readonly even: number;

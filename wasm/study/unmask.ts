@@ -8,7 +8,7 @@ import { randomBits } from '../engine/random.ts';
 import { fieldsFor } from './measure.ts';
 import type { Tensor } from '../abi/types.ts';
 import type { Model, RunOptions } from '../engine/types.ts';
-import type { Filled, UnmaskOptions, UnmaskStep } from './types.ts';
+import type { FilledToken, UnmaskOptions, UnmaskStep } from './types.ts';
 
 const MOST_STEPS = 2 ** 16;
 export const WITHOUT = ['strongest', 'random'] as const;
@@ -214,7 +214,7 @@ function likeliest(
   { shape: [, V], data }: Tensor,
   place: number,
   out: ReadonlySet<number>,
-): Filled {
+): FilledToken {
   const row = data.subarray(place * V, (place + 1) * V);
   let token = -1;
   row.forEach((x, id) => {
@@ -230,11 +230,11 @@ function likeliest(
  * @param logits [T, V]
  */
 function withAnswer(
-  { place, token: guess, probability }: Filled,
+  { place, token: guess, probability }: FilledToken,
   token: number,
   { shape: [, V], data }: Tensor,
   out: ReadonlySet<number>,
-): Filled {
+): FilledToken {
   const row = data.subarray(place * V, (place + 1) * V);
   let sum = 0;
   row.forEach((x, id) => (sum += out.has(id) ? 0 : Math.exp(x - row[guess])));
@@ -242,7 +242,7 @@ function withAnswer(
 }
 
 /** Returns the `count` most confident guesses; ties go from left to right. */
-function surest(guesses: readonly Filled[], count: number) {
+function surest(guesses: readonly FilledToken[], count: number) {
   const sorted = [...guesses].sort((a, b) => b.probability - a.probability || a.place - b.place);
   return sorted.slice(0, count);
 }

@@ -10,15 +10,15 @@ import { spread } from './spread.ts';
 import { drawSome, meanOf } from './tasks.ts';
 import { maskOf, predict, unmask, WITHOUT } from './unmask.ts';
 import type { Model, Replica } from '../engine/types.ts';
-import type { Studied, UnmaskStudyOptions, UnmaskFound, UnmaskStep } from './types.ts';
+import type { StudyModel, UnmaskStudyOptions, UnmaskResult, UnmaskStep } from './types.ts';
 
 const CONDITIONS = [undefined, ...WITHOUT];
 
 export async function measureUnmasking(
-  model: Studied & Pick<Model, 'architecture' | 'describe'>,
+  model: StudyModel & Pick<Model, 'architecture' | 'describe'>,
   sequences: readonly (readonly number[])[],
   options: UnmaskStudyOptions = {},
-): Promise<UnmaskFound> {
+): Promise<UnmaskResult> {
   check(model, 'model', 'model');
   checkList(sequences, 'list', 'sequences');
   checkOptions(options, { never: 'list', edits: 'list', signal: 'signal', onProgress: 'call' });

@@ -1,11 +1,11 @@
 // @vitest-environment happy-dom
 /** Views that start runs of their own at the press of a button: a search for a suffix, tasks, and unmasking. */
 import type {
-  SuffixFound,
+  SuffixResult,
   SuffixOptions,
   SuffixPair,
-  TaskFound,
-  UnmaskFound,
+  TaskResult,
+  UnmaskResult,
   UnmaskStep,
 } from 'sinkscope';
 import { describe, expect, it, vi } from 'vitest';
@@ -39,7 +39,7 @@ interface Of {
 const settle = () => new Promise((done) => setTimeout(done));
 
 describe('a search for a suffix', () => {
-  const found: SuffixFound = {
+  const found: SuffixResult = {
     suffix: [5, 6],
     score: 4.5,
     start: 4,
@@ -54,7 +54,7 @@ describe('a search for a suffix', () => {
   const frame = () => frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e'), architecture });
 
   function searching(of = frame(), change: object = {}) {
-    const job = held<{ found: SuffixFound; text: string }>();
+    const job = held<{ found: SuffixResult; text: string }>();
     const given: [SuffixPair, SuffixOptions][] = [];
     type Options = SuffixOptions & { pair: SuffixPair };
     const measure = (_: string, { signal }: Of, { pair, ...options }: Options) => {
@@ -369,7 +369,7 @@ describe('the loss at masked tokens', () => {
       alpha: { mean: alpha, error: null },
     };
   };
-  const found: UnmaskFound = {
+  const found: UnmaskResult = {
     ...{ prompts: 8, predicted: 64, steps: 8, moves: { mean: 0, error: 0 } },
     ...conditions(4.25, 0.015, -0.05, 0.125),
     causal: conditions(3.5, 0.25, -0.01, 0.5),
@@ -456,7 +456,7 @@ describe('tasks', () => {
     loss: score(loss),
     choice: null,
   });
-  const task = (name: string, mean: number, more: object = {}): TaskFound => ({
+  const task = (name: string, mean: number, more: object = {}): TaskResult => ({
     ...{ name, prompts: 8, predicted: 64, chance: 0, can: true },
     ...{ baseline: scores(mean, 1), first: scores(0, 4), other: scores(mean, 2) },
     unseen: scores(0.25, 3, null),
@@ -465,7 +465,7 @@ describe('tasks', () => {
 
   it('are measured in turn, each with points of its own', async () => {
     const job = held<void>();
-    type Given = [Frame, AbortSignal, (task: TaskFound) => void, (share: number) => void];
+    type Given = [Frame, AbortSignal, (task: TaskResult) => void, (share: number) => void];
     interface Reports {
       readonly onTask: Given[2];
       readonly onShare: Given[3];

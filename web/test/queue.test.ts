@@ -4,7 +4,7 @@ import {
   SinkscopeError,
   type Describe,
   type Edit,
-  type Read,
+  type RunRead,
   type Run,
   type Tokenizer,
 } from 'sinkscope';
@@ -88,7 +88,7 @@ function stageOf(
   const runs = () => log.filter((line) => /^(run|update)/.test(line));
   const gates = new Map<string, Promise<void>>();
   // Two heads: the first attends most to token 1; in the model “other” the second does.
-  const answer = (read: Read, id: string) =>
+  const answer = (read: RunRead, id: string) =>
     'metric' in read && read.metric === 'alpha'
       ? tensor([1, 2, 2], id === 'other' ? [0.1, 0, 0.9, 0] : [0.9, 0, 0.1, 0])
       : tensor([3], [0.5, 0.5, 0.5]);
@@ -134,7 +134,7 @@ function stageOf(
             await wait(signal);
             tokens.splice(0, Infinity, ...ids);
           };
-          const read = async (reads: Read[]) => {
+          const read = async (reads: RunRead[]) => {
             log.push(
               `read ${reads.map((one) => ('metric' in one ? one.metric : one.field)).join()}`,
             );

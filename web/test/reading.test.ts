@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Describe, Read, Run, Tensor } from 'sinkscope';
+import type { Describe, RunRead, Run, Tensor } from 'sinkscope';
 import type { Frame, Head } from '../src/frame';
 import type { OpenModel } from '../src/run/opened';
 import { parseSubject } from '../src/ask/subject';
@@ -303,9 +303,9 @@ describe('a completed frame', () => {
     'alpha' in frame.tensors ? { layer: 1, head: 0 } : { layer: 0, head: 0 };
 
   function runOf(answers: Readonly<Record<string, Tensor>>) {
-    const asked: Read[][] = [];
+    const asked: RunRead[][] = [];
     const run = {
-      read: async (reads: Read[]) => {
+      read: async (reads: RunRead[]) => {
         asked.push(reads);
         return reads.map((read) => answers['metric' in read ? read.metric : read.field]!);
       },

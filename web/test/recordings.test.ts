@@ -1,5 +1,11 @@
 import { describe, expect, it, vi } from 'vitest';
-import { SinkscopeError, type Describe, type Read, type Recording, type Tensor } from 'sinkscope';
+import {
+  SinkscopeError,
+  type Describe,
+  type RunRead,
+  type Recording,
+  type Tensor,
+} from 'sinkscope';
 import {
   addressOfRecording,
   idOfAddress,
@@ -139,7 +145,7 @@ function recorded(tokens = ['<s>', 'a', '<b>']): Recording {
       return name === 'sink_ratio' ? tensor([3], Array.from(all.data.slice(at, at + 3))) : all;
     },
     deviation: async (name: string) => files[`deviation.${name}`]!,
-    read: async ([read]: Read[]) => {
+    read: async ([read]: RunRead[]) => {
       const name = 'field' in read! ? read.field : read!.metric;
       if (name === 'att') return [tensor([3, 3], Array<number>(9).fill(1))];
       if (name === 'q')

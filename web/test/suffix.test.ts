@@ -1,9 +1,9 @@
-import type { SuffixFound } from 'sinkscope';
+import type { SuffixResult } from 'sinkscope';
 import { describe, expect, it } from 'vitest';
 import { sentence, suffix, type Search } from '../src/views/suffix';
 import type { Frame } from '../src/frame';
 
-const found: SuffixFound = {
+const found: SuffixResult = {
   suffix: [5, 6],
   score: 4.622,
   start: 3.96,

@@ -1,4 +1,4 @@
-import type { TaskFound, TaskScores } from 'sinkscope';
+import type { TaskResult, TaskScores } from 'sinkscope';
 import { describe, expect, it } from 'vitest';
 import type { Frame } from '../src/frame';
 import { sentence, tasks } from '../src/views/tasks';
@@ -16,7 +16,7 @@ const scores = (
   loss: score(3),
   choice: choice ?? null,
 });
-const next: TaskFound = {
+const next: TaskResult = {
   name: 'next',
   prompts: 24,
   predicted: 768,

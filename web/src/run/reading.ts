@@ -5,7 +5,7 @@ import {
   type Describe,
   type Edit,
   type NamedEdit,
-  type Read,
+  type RunRead,
   type Run,
   type Tensor,
 } from 'sinkscope';
@@ -157,7 +157,7 @@ export function recordedFor(
 ): string[] {
   const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
   const names = [...reads, ...headReads].filter((name) => !isMeasurement(name));
-  const requests = names.map((name): Read =>
+  const requests = names.map((name): RunRead =>
     describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
   );
   const isRoomy = run.T <= LONG || hasRoom(describe, run.architecture, run.T);
@@ -264,7 +264,7 @@ export async function completed(
   const { reads, headReads } = wanted;
   const frame = asPooled(given, describe, wanted);
   const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
-  const read = (name: string, at: Partial<Head> = {}): Read =>
+  const read = (name: string, at: Partial<Head> = {}): RunRead =>
     isMetric(name)
       ? { metric: name, eps: frame.eps, ...at }
       : { field: name, ...at, ...(name === 'att' ? blocksOf(frame, at) : {}) };
@@ -317,7 +317,7 @@ const isAt = (
   zoom: { query: number; key: number } | undefined,
 ): boolean => rows?.query === zoom?.query && rows?.key === zoom?.key;
 
-function exactRead(T: number, at: Head, { query }: { query: number }): Read {
+function exactRead(T: number, at: Head, { query }: { query: number }): RunRead {
   return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT)] };
 }
 

@@ -5,7 +5,7 @@ import {
   type Describe,
   type Engine,
   type Model,
-  type Read,
+  type RunRead,
   type Recording,
   type Run,
   type Tensor,
@@ -295,7 +295,7 @@ function pooledOf({ tensors }: Recording): number | undefined {
 }
 
 /** Explains why a recording lacks a number. */
-function reasonOf(read: Read, error: unknown): string {
+function reasonOf(read: RunRead, error: unknown): string {
   if (!(error instanceof SinkscopeError) || error.code !== 'bad_request') throw error;
   const isMissing = 'field' in read && error.where === read.field;
   return isMissing ? `needs the field ${read.field}, not recorded` : error.text;
@@ -315,7 +315,7 @@ export function recordedRun(
     measurements.flatMap(({ names }) => names).map((name) => [name, NEEDS_RUNS]),
   );
   const isPooled = pooledOf(recording) !== undefined;
-  const read = async (reads: readonly Read[]) => {
+  const read = async (reads: readonly RunRead[]) => {
     const tensors: (Tensor | undefined)[] = [];
     for (const one of reads) {
       const name = 'field' in one ? one.field : one.metric;

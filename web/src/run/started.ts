@@ -7,11 +7,11 @@ import {
   searchSuffix,
   textTask,
   unmask,
-  type SuffixFound,
+  type SuffixResult,
   type SuffixOptions,
   type SuffixPair,
-  type TaskFound,
-  type UnmaskFound,
+  type TaskResult,
+  type UnmaskResult,
   type UnmaskOptions,
   type UnmaskStep,
 } from 'sinkscope';
@@ -41,7 +41,7 @@ const maskOf = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask:
  */
 async function tasks(
   { frame, opened: { model, tokenizer }, signal }: Given,
-  { onTask, onShare }: { onTask: (found: TaskFound) => void; onShare: OnShare },
+  { onTask, onShare }: { onTask: (found: TaskResult) => void; onShare: OnShare },
 ): Promise<void> {
   const { V, context } = model.architecture;
   const prefixLength = frame.tokens.findIndex(({ special }) => !special);
@@ -74,7 +74,7 @@ async function tasks(
 
 /** A masked model's losses, and the title of the causal model for comparison. */
 export interface MaskedLoss {
-  readonly found: UnmaskFound;
+  readonly found: UnmaskResult;
   readonly causal?: string;
 }
 
@@ -106,7 +106,7 @@ async function maskedLoss(
 async function suffix(
   { frame: { edits }, opened: { model, tokenizer }, signal }: Given,
   { pair, ...options }: Omit<SuffixOptions, 'signal'> & { pair: SuffixPair },
-): Promise<{ found: SuffixFound; text: string }> {
+): Promise<{ found: SuffixResult; text: string }> {
   const searchOptions = { ...options, signal, never: tokenizer.special, edits };
   const result = await searchSuffix(model, pair, searchOptions);
   return { found: result, text: result.suffix.map((id) => tokenizer.piece(id)).join('') };

@@ -3,7 +3,7 @@
  * search, and random suffixes of the same length as control.
  */
 import { html } from 'lit';
-import type { SuffixFound, SuffixGoal } from 'sinkscope';
+import type { SuffixResult, SuffixGoal } from 'sinkscope';
 import { numberField, segmented } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
 import { createJob, jobParts, type Job } from './job';
@@ -27,7 +27,7 @@ export interface Search {
   readonly goal: SuffixGoal;
   readonly scores: readonly number[];
   readonly text?: string;
-  readonly found?: SuffixFound;
+  readonly found?: SuffixResult;
 }
 
 /** The last search result for a frame's text. */

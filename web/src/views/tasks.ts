@@ -1,5 +1,5 @@
 /** The first key in tasks: accuracy with every key, and with the first key or another evicted. */
-import type { TaskFound, TaskScore, TaskScores } from 'sinkscope';
+import type { TaskResult, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
 import { part, type DrawOptions, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
@@ -9,7 +9,7 @@ import { createJob, jobParts, type Job } from './job';
 
 /** The measured tasks, and the finished share of all work. */
 interface Measured {
-  readonly found: readonly TaskFound[];
+  readonly found: readonly TaskResult[];
   readonly share: number;
 }
 
@@ -24,10 +24,10 @@ const CONDITIONS = [
   ['first', 'first evicted', 'first gone'],
   ['other', 'another evicted', 'other gone'],
   ['unseen', 'first never seen', 'first hidden'],
-] as const satisfies readonly (readonly [keyof TaskFound, string, string])[];
+] as const satisfies readonly (readonly [keyof TaskResult, string, string])[];
 const COLORS = ['--sink', '--query', '--run-2', '--run-4'];
 
-function taskName({ name, distance = NaN }: Pick<TaskFound, 'name' | 'distance'>): string {
+function taskName({ name, distance = NaN }: Pick<TaskResult, 'name' | 'distance'>): string {
   if (name === 'next') return 'next token';
   if (name === 'copy') return 'copying random tokens';
   return `recalling a name over ${distance.toFixed(0)} tokens`;
@@ -50,7 +50,7 @@ function movement(score: TaskScore): string {
   return `${['falls to', 'stays at', 'rises to'][Math.sign(mean) + 1]} ${to}`;
 }
 
-function sentenceOf(task: TaskFound): string {
+function sentenceOf(task: TaskResult): string {
   const { baseline, first, other, unseen, chance, can, prompts } = task;
   const name = taskName(task);
   const start = `${name[0]!.toUpperCase()}${name.slice(1)} (${prompts} prompt${prompts === 1 ? '' : 's'}): `;
@@ -64,7 +64,7 @@ function sentenceOf(task: TaskFound): string {
   );
 }
 
-export const sentence = (found: readonly TaskFound[]): string => found.map(sentenceOf).join(' ');
+export const sentence = (found: readonly TaskResult[]): string => found.map(sentenceOf).join(' ');
 
 export const tasks: View = {
   name: 'tasks',
