@@ -276,7 +276,10 @@ export function givenWords(claim: Claim): string {
   const number = isBelow(claim)
     ? percent(Math.ceil(100 * claim.given - 1e-4) / 100, 0)
     : wholePercent(claim.given);
-  return claim.isAbout ? `about ${number}` : number;
+  if (!claim.isAbout) return number;
+  // A preview's weights are rounded, and so is a large number that they give.
+  const isLarge = claim.given >= 0.1 && !isBelow(claim);
+  return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.given) / 20), 0) : number}`;
 }
 
 /** Names the whole that the number is a share of. */

@@ -94,7 +94,7 @@ describe('the first sentence', () => {
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model Head L1H0 gives <s> 90% of its attention, 9 times an even share.',
+      'Softmax model Head L1H0, strongest of 4, gives <s> 90% of its attention, 9 times an even share.',
     );
     expect(text('.twin-1')).toBe('Sigmoid model Head L1H0 gives <s> a mean weight of 90%.');
     expect(text('.facts p')).toBe(
@@ -116,7 +116,7 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^Almost .* Softmax makes each row sum to 100%, so attention must go somewhere, and all tokens see the first; in a sigmoid model trained alike, it need not\.$/,
+      /^Almost .* Softmax makes rows sum to 100%: attention must go somewhere, and all tokens see the first\. A sigmoid model trained alike needs no such place\.$/,
     );
     expect(text('.twin-1')).toBe(
       'Sigmoid model No head gives <s> more than 2% on average. Shown: L1H0, the highest.',
@@ -146,7 +146,7 @@ describe('the first sentence', () => {
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
     const why =
-      '… Softmax makes each row sum to 100%, so attention must go somewhere, and all tokens see the first; in a sigmoid model trained alike, it need not.';
+      '… Softmax makes rows sum to 100%: attention must go somewhere, and all tokens see the first. A sigmoid model trained alike needs no such place.';
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);

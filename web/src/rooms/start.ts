@@ -80,7 +80,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const isFree = isTwin(own, other) && own.operation.normalizes;
   if (isFree && second.kind === 'none')
-    return ' Softmax makes each row sum to 100%, so attention must go somewhere, and all tokens see the first; in a sigmoid model trained alike, it need not.';
+    return ' Softmax makes rows sum to 100%: attention must go somewhere, and all tokens see the first. A sigmoid model trained alike needs no such place.';
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
@@ -108,7 +108,9 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   if (isBelow(claim))
     return html`No head gives ${first} more than ${number} on average. Shown: ${head}, the highest.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
-  return html`${explained(`Head ${head}`)} gives ${first} ${number} ${shareWords(frame)},
+  const { L, H } = frame.architecture;
+  const rank = claim.isMost && L * H > 1 ? `, strongest of ${L * H},` : '';
+  return html`${explained(`Head ${head}`)}${rank} gives ${first} ${number} ${shareWords(frame)},
   ${evenWords(claim.given, claim.even)}.`;
 }
 
