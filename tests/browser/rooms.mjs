@@ -111,11 +111,11 @@ const start = {
     );
     assert.match(
       sides[0],
-      /^Softmax model Head L1H3, strongest of 24, gives <s> about 9[05]% of its attention, 6 times an even share\.$/,
+      /^Softmax model Top head L1H3 gives <s> about 9[05]% of its attention, 6 times an even share\.$/,
     );
     assert.match(
       sides[1],
-      /^Sigmoid model No head gives <s> more than about 2% on average\. Shown: L4H0, the highest\.$/,
+      /^Sigmoid model No head gives <s> more than about 2% on average\. Shown: its top head, L4H0\.$/,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink');

@@ -94,7 +94,7 @@ describe('the first sentence', () => {
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model Head L1H0, strongest of 4, gives <s> 90% of its attention, 9 times an even share.',
+      'Softmax model Top head L1H0 gives <s> 90% of its attention, 9 times an even share.',
     );
     expect(text('.twin-1')).toBe('Sigmoid model Head L1H0 gives <s> a mean weight of 90%.');
     expect(text('.facts p')).toBe(
@@ -119,7 +119,7 @@ describe('the first sentence', () => {
       /^Almost .* Softmax makes rows sum to 100%: attention must go somewhere, and all tokens see the first\. A sigmoid model trained alike needs no such place\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> more than 2% on average. Shown: L1H0, the highest.',
+      'Sigmoid model No head gives <s> more than 2% on average. Shown: its top head, L1H0.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });

@@ -106,11 +106,11 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number} on average. Shown: ${head}, the highest.`;
+    return html`No head gives ${first} more than ${number} on average. Shown: its top head, ${head}.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   const { L, H } = frame.architecture;
-  const rank = claim.isMost && L * H > 1 ? `, strongest of ${L * H},` : '';
-  return html`${explained(`Head ${head}`)}${rank} gives ${first} ${number} ${shareWords(frame)},
+  const who = claim.isMost && L * H > 1 ? 'Top head' : 'Head';
+  return html`${explained(`${who} ${head}`)} gives ${first} ${number} ${shareWords(frame)},
   ${evenWords(claim.given, claim.even)}.`;
 }
 
