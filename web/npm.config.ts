@@ -2,7 +2,7 @@
  * The npm package `sinkscope-page`: <sink-scope> with its engine, six models and the pictures of the course, which work
  * from any site that serves npm's packages, by one script tag. It holds no page: figures link to the one at HOME.
  *
- *     SINKSCOPE_HOME=https://example.org/0.2.0/ npm --prefix web run package        writes .build/sinkscope-page-0.2.0.tgz
+ *     SINKSCOPE_HOME=https://example.org/1.0.0/ npm --prefix web run package        writes .build/sinkscope-page-1.0.0.tgz
  */
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';

@@ -10,7 +10,7 @@
 
 #include "../metrics/metrics.h"
 
-#define SS_VERSION "0.2.0"
+#define SS_VERSION "1.0.0"
 
 /* Either text fits; ss_describe fails if a longer table does not. */
 #define SS_DESCRIBE_BYTES 65536

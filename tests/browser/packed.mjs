@@ -9,7 +9,7 @@ import { load } from '../../wasm/index.ts';
 import { ZOO } from '../../wasm/loading/zoo.ts';
 import { root, TYPES } from './stage.mjs';
 
-const HOME = 'https://sinkscope.example/0.2.0/';
+const HOME = 'https://sinkscope.example/1.0.0/';
 const MOST_BYTES = 20e6;
 /** The first text of the page. */
 const TEXT =

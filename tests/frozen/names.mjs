@@ -1,6 +1,6 @@
 /**
  * The names that .github/PROMISES.md promises, read from the code that has them. tests/wasm/promises.test.mjs holds the
- * code to those of names.json. A freeze adds new ones; before 1.0 a rename does too, beside its line in the change log:
+ * code to those of names.json. A freeze adds new ones:
  *
  *     node tests/frozen/names.mjs --write
  */

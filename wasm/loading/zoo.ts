@@ -4,7 +4,7 @@
 export const ZOO = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
 
 /** The version of both packages, which are released together. A version never changes, so a name always means the same weights. */
-const VERSION = '0.2.0';
+const VERSION = '1.0.0';
 
 /** A site that serves the files of npm's packages. */
 const PLACE = `https://cdn.jsdelivr.net/npm/sinkscope-page@${VERSION}/zoo/`;

@@ -1,7 +1,7 @@
 /**
  * Makes the plates as PDF, on both papers, and the page that lists them. A release does so after its build:
  *
- *     SINKSCOPE_HOME=https://example.org/0.2.0/ node web/plates/draw.mjs [FOLDER]     .build/page/plates
+ *     SINKSCOPE_HOME=https://example.org/1.0.0/ node web/plates/draw.mjs [FOLDER]     .build/page/plates
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

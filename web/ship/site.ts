@@ -2,7 +2,7 @@
  * Adds addresses to a folder of releases, each in a folder of its version: `latest/` and the root lead to the newest
  * release. A release never changes, so a link into its folder always shows the same numbers.
  *
- *     node web/ship/site.ts FOLDER        FOLDER holds 0.2.0/, 0.3.0/ ... and, of the main branch, next/
+ *     node web/ship/site.ts FOLDER        FOLDER holds 1.0.0/, 1.1.0/ ... and, of the main branch, next/
  */
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { parseHash } from '../src/ask/state';
 import { plateHtml, plates } from '../ship/plates.ts';
 
-const HOME = 'https://sinkscope.example/0.2.0/';
+const HOME = 'https://sinkscope.example/1.0.0/';
 
 it('there are six, each with two sentences, a question and its conditions', () => {
   const all = plates();

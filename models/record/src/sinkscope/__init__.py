@@ -10,7 +10,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 __all__ = ["Recording", "compare", "from_maps", "load", "metrics", "observe", "open_recording", "picture",
            "record", "record_maps", "show", "study", "watching"]
 
