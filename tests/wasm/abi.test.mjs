@@ -25,6 +25,7 @@ test('each kind of argument accepts the values that it names, and names the kind
     ['number', 'a number', [0, -1.5, Infinity], [NaN, '1']],
     ['count', 'an integer from 0 to 281474976710656', [0, 2 ** 48], [-1, 0.5, 2 ** 48 + 1, '1']],
     ['flag', 'true or false', [true, false], [0, null]],
+    ['flag or list', 'true, false or a list', [true, false, [], list], [0, null, 'xy', {}]],
     ['call', 'a function', [call], [{}, null]],
     ['object', 'an object', [{}, []], [null, call, 1]],
     ['list', 'a list', [[], list, new Uint8Array(2)], ['xy', {}, { length: 0.5 }, null, call]],
@@ -235,6 +236,8 @@ test('a failure of the core has its code, place and message', () => {
   at(1124).fill(98, 0, 768);
   at(1892).fill(99, 0, 9);
   assert.deepEqual(caught(() => module.check('fail')).slice(1), ['a'.repeat(96), 'b'.repeat(768)]);
+  for (const start of [1028, 1124]) at(start)[0] = 0;
+  assert.deepEqual(caught(() => module.check('fail')).slice(1), ['', '']);
   module.check('none');
   // Addresses above 2 GiB arrive as negative numbers.
   assert.equal(module.handle('far'), 2 ** 32 - 4096);
@@ -326,7 +329,9 @@ test('a view is copied dense, by its strides', () => {
     [[3], [2], 4, [1, 3, 5]],
     [[1], [9], 4, [1]],
     [[0], [1], 0, []],
+    [[2, 0], [0, 2], 0, []],
     [[2, 3], [3, 1], 0, [0, 1, 2, 3, 4, 5]],
+    [[3, 2], [2, 1], 0, [0, 1, 2, 3, 4, 5]],
     [[2, 3], [1, 4], 0, [0, 4, 8, 1, 5, 9]],
     [[2, 2], [0, 1], 8, [2, 3, 2, 3]],
     [[2, 1, 2], [12, 4, 1], 4, [1, 2, 13, 14]],

@@ -7,11 +7,13 @@ import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { differencesText, isRecording } from '../../wasm/command/recording.ts';
 import { runCommand } from '../../wasm/command/command.ts';
+import { ablation, ablationText } from '../../wasm/command/loaded.ts';
 import { speedWords } from '../../wasm/command/measure.ts';
 import { specialOf, textsOf } from '../../wasm/command/open.ts';
 import { figure, summary } from '../../wasm/command/summary.ts';
 import { count, idsOf, number, thresholdsOf, positiveInteger } from '../../wasm/command/values.ts';
 import { searchOpened } from '../../wasm/command/suffix.ts';
+import { promptsText, toCsv } from '../../wasm/command/sheet.ts';
 import { makeTasks } from '../../wasm/command/tasks.ts';
 import { codeOf, listOf, readText } from '../../wasm/command/text_file.ts';
 import { failure, softmax } from './helper.mjs';
@@ -107,7 +109,7 @@ test('a recording is recognized by its header within the file', async () => {
     [() => file(length, header), true],
     [() => file(length - 30, header), false],
     [() => file(length, header.replace('scope', 'hole')), false],
-    [() => file(length + 9, header), false],
+    [() => file(length + 1, header), false],
     [() => file(0, header), false],
     [() => written('short', header.slice(0, 7)), false],
     [() => written('short', ''), false],
@@ -190,6 +192,33 @@ test('tasks of names are omitted if the tokenizer has no two names', async () =>
 
 const path = fileURLToPath(softmax);
 const ids = ['--ids', '0,5,9,7,3,8,2,6,4,11', '--workers', '1', '--kernels', 'base'];
+
+test('a measurement says whether its texts are long enough, and lists thresholds only if there are several', async () => {
+  const json = async (...args) => JSON.parse((await said(...args, '--json')).stdout);
+  const shorter = ids.with(1, '0,5,9,7,3,8,2,6,4');
+  const own = join(folder, 'own.safetensors');
+  await said('record', path, ...ids, '--out', own);
+  for (const [args, T, conclusive, thresholds] of [
+    [[path, ...ids], 10, true, undefined],
+    [[path, ...shorter], 9, false, undefined],
+    [[path, ...ids, '--eps', '.3,.5'], 10, true, [0.3, 0.5]],
+    [[own], 10, true, undefined],
+  ]) {
+    const found = await json('measure', ...args);
+    const listed = found.byEps?.map(({ eps }) => eps);
+    assert.deepEqual(
+      [found.T, found.conclusive, found.least_tokens, listed],
+      [T, conclusive, 10, thresholds],
+    );
+  }
+  const list = written(
+    'labelled.txt',
+    ['a', 'a', 'b', 'b'].map((x) => `${x}\tOnce upon a time`).join('\n'),
+  );
+  const labelled = ['--text-file', list, '--label', '--tokens', '2', '--sequences', '3'];
+  const { byLabel, byEps } = await json('measure', path, ...labelled, '--workers', '1');
+  assert.deepEqual([byEps, byLabel.map(({ sequences }) => sequences)], [undefined, [1, 1]]);
+});
 
 test('a measurement begins with the model, its size and its text, and omits its speed', async () => {
   const { status, stdout, stderr } = await said('measure', path, ...ids);
@@ -386,6 +415,15 @@ test('a summary shows each metric as its shape allows', () => {
     shown({ T: 9 })[2],
     'too short: uniform attention alone exceeds eps 0.3; Sink_1 needs at least 10 tokens',
   );
+  // A recording may count another token as the first.
+  const later = shown({ position: 1, metrics: { ...metrics, first: of([2], [1, null]) } });
+  assert.equal(later[1], `${normal} at position 1`);
+  assert.deepEqual(later.slice(2, 5), [
+    'Sink_2            25.00% (deviation 12.50%)',
+    'keys              2.000 (deviation 0.000); largest of the other k up to 3: 3.000 at k = 3',
+    'first             -; largest of the other k up to 3: 1.000 at k = 1',
+  ]);
+  assert.equal(later[7], 'heads             mean 900.00%, largest 900.00% (L0H0)');
   const byEps = [0.3, 0.5].map((eps) => ({ eps, metrics: { sink_ratio: of([1], [eps]) } }));
   assert.deepEqual(shown({ byEps }), [
     ...head,
@@ -403,6 +441,166 @@ test('a summary shows each metric as its shape allows', () => {
     'Sink_1 by label',
     '  x: 25.0% ± 12.5%, 2 sequences',
     '  y: -, 1 sequences',
+    '',
+  ]);
+});
+
+/** A measurement of two layers, two heads and three keys, in the form that the sheets read. */
+function sheetOf() {
+  const row = (name, shape, unit = 'nats', needs = []) => ({
+    ...{ name, label: `${name}_k`, shape, unit, arguments: needs },
+  });
+  const describe = {
+    version: '9.8.7',
+    defaults: { keys: 2 },
+    metrics: [
+      row('alpha', ['L', 'H', 'T'], 'share of a row', ['eps']),
+      row('keys', ['T']),
+      row('one', ['1'], 'share'),
+      row('hidden', ['L+1']),
+      row('groups', ['L', 'G']),
+      row('kinds', ['L', '3']),
+      row('absent', ['L']),
+    ],
+  };
+  const shapes = {
+    ...{ alpha: [2, 2, 3], keys: [3], one: [1], hidden: [3], groups: [2, 2], kinds: [2, 3] },
+  };
+  /** Numbers from a start on, one of them undefined. */
+  const metrics = (start, put) =>
+    Object.fromEntries(
+      Object.entries(shapes).map(([name, shape]) => {
+        const numbers = Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) => start + i);
+        return [name, put(shape, name === 'groups' ? numbers.with(3, null) : numbers)];
+      }),
+    );
+  const measured = (start) =>
+    metrics(start, (shape, mean) => ({ shape, mean, deviation: mean.map(() => 0.5) }));
+  const found = {
+    ...{ model: 'mine', class: 'measured', sequences: 2, T: 3, eps: 0.3, edits: [] },
+    architecture: { layers: [1, 4] },
+    metrics: measured(0),
+  };
+  const ofPrompt = (start) => metrics(start, (shape, values) => ({ shape, values }));
+  return { describe, found, measured, ofPrompt };
+}
+
+test('CSV has the place of each number: its layer by the model, its head or group, its key, its index', () => {
+  const { describe, found, measured } = sheetOf();
+  const lines = (more) =>
+    toCsv({ ...found, ...more }, describe)
+      .trimEnd()
+      .split('\n')
+      .filter((line) => !line.startsWith('"#'));
+  const head = 'subject,class,metric,mean,deviation,layer,head,key,prompts,index,eps,label';
+  const first = (start, layers = [1, 4]) =>
+    layers.flatMap((layer, l) =>
+      [0, 1].flatMap((h) =>
+        // The third key is left out.
+        [0, 1].map((key) => `alpha,${start + (2 * l + h) * 3 + key},0.5,${layer},${h},${key}`),
+      ),
+    );
+  const others = [
+    ...['keys,0,0.5,,,0', 'keys,1,0.5,,,1', 'one,0,0.5,,,'],
+    ...['hidden,0,0.5,-1,,', 'hidden,1,0.5,0,,', 'hidden,2,0.5,1,,'],
+    ...['groups,0,0.5,1,0,', 'groups,1,0.5,1,1,', 'groups,2,0.5,4,0,', 'groups,,0.5,4,1,'],
+  ];
+  const kinds = [1, 4].flatMap((layer, l) =>
+    [0, 1, 2].map((index) => `kinds,${3 * l + index},0.5,${layer},,,2,${index},,`),
+  );
+  const all = [
+    ...first(0).map((line) => `${line},2,,0.3,`),
+    ...others.map((line) => `${line},2,,,`),
+    ...kinds,
+  ].map((line) => `mine,MEASURED,${line}`);
+  assert.deepEqual(lines({}), [head, ...all]);
+  const { alpha } = measured(100);
+  const more = {
+    byEps: [
+      { eps: 0.3, metrics: {} },
+      { eps: 0.5, metrics: { alpha } },
+    ],
+    byLabel: [{ label: '=x', sequences: 1, metrics: { alpha } }],
+  };
+  assert.deepEqual(lines(more).slice(1 + all.length), [
+    ...first(100).map((line) => `mine,MEASURED,${line},2,,0.5,`),
+    ...first(100).map((line) => `mine,MEASURED,${line},1,,0.3,"'=x"`),
+  ]);
+});
+
+test('a prompt has one number for each metric: of the first key and index, the mean over layers and heads', () => {
+  const { describe, found, ofPrompt } = sheetOf();
+  const byPrompt = [
+    { metrics: ofPrompt(0), label: 'a' },
+    { metrics: ofPrompt(0.25), label: 'b\n' },
+  ];
+  assert.deepEqual(
+    toCsv({ ...found, byPrompt }, describe)
+      .split('\n')
+      .slice(-5),
+    [
+      'subject,class,prompt,alpha,keys,one,hidden,groups,kinds,label',
+      'mine,MEASURED,0,4.5,0,0,1,1,1.5,a',
+      'mine,MEASURED,1,4.75,0.25,0.25,1.25,1.25,1.75,"b',
+      '"',
+      '',
+    ],
+  );
+  assert.equal(
+    promptsText({ ...found, byPrompt }, describe),
+    [
+      'prompt  alpha_1  keys_1   one_1',
+      '     0  450.00%   0.000   0.00%  a',
+      '     1  475.00%   0.250  25.00%  b\\u000a',
+      '',
+    ].join('\n'),
+  );
+  const [{ metrics }] = byPrompt;
+  const gone = { metrics: { ...metrics, one: { shape: [1], values: [null] } } };
+  assert.equal(
+    promptsText({ ...found, byPrompt: [gone] }, describe),
+    'prompt  alpha_1  keys_1  one_1\n     0  450.00%   0.000      -\n',
+  );
+  assert.equal(promptsText(found, describe), '');
+});
+
+test('an ablation needs a layer or an edit', async () => {
+  const ablate = async () => ({ before: {}, after: {}, change: 1 });
+  const of = (options) => ablation({ id: 'mine', ablate }, 'a', options);
+  for (const options of [{ layer: 0 }, { edits: [{ kind: 'park' }] }])
+    assert.equal((await of(options)).change, 1);
+  for (const options of [{}, { edits: [] }, { head: 1 }])
+    assert.equal((await failure(of(options))).where, '--layer');
+});
+
+test('an effect on the loss has its sign, and none is shown where no token is predicted', () => {
+  const before = { T: 9, loss: 2, sink: 0.25, uniform: 0.1, conclusive: true };
+  const of = (change, more) =>
+    ablationText({ ...{ model: 'mine', layer: 1, head: undefined, change }, before, ...more });
+  const lines = (name, loss) => [
+    'mine on one text',
+    '  baseline        loss 2.0000 nats, Sink_1 25.0%',
+    `  ${name.padEnd(16)}loss ${loss}, Sink_1 25.0%`,
+  ];
+  for (const [loss, change, shown] of [
+    [2.5, 0.5, '+0.5000'],
+    [2, 0, '+0.0000'],
+    [1.5, -0.5, '-0.5000'],
+  ])
+    assert.deepEqual(of(change, { after: { ...before, loss } }).split('\n'), [
+      ...lines('without layer 1', `${loss.toFixed(4)} nats`),
+      `  change          ${shown} nats`,
+      '',
+    ]);
+  const after = { ...before, loss: null };
+  assert.deepEqual(of(null, { head: 3, after }).split('\n'), [
+    ...lines('without L1H3', 'no token is predicted'),
+    '',
+  ]);
+  const edited = of(null, { layer: undefined, before: { ...before, conclusive: false }, after });
+  assert.deepEqual(edited.split('\n').slice(2), [
+    lines('with the edits', 'no token is predicted')[2],
+    '  Sink_1 says nothing here: uniform attention alone gives the first of 9 tokens 10.0%.',
     '',
   ]);
 });

@@ -48,6 +48,24 @@ test('every help describes each option, and has no options without a description
     assert.ok(stdout.includes(`      ${name}: `) && stdout.includes(meaning), name);
 });
 
+test('a help has lines of at most 108 characters, each as full as its words allow', () => {
+  let wrapped = 0;
+  for (const command of commands) {
+    const lines = usage(describe, command).split('\n');
+    lines.forEach((line, i) => {
+      if (!/^ {28}\S/.test(line)) return;
+      const before = lines[i - 1];
+      assert.ok(line.length <= 108 && before.length <= 108, before);
+      const [word] = line.trim().split(' ');
+      // A name that is wider than its column has a line of its own.
+      const isName = /^ {2}--\S+ \S{19,}$/.test(before);
+      assert.ok(isName || before.length + 1 + word.length > 108, before);
+      wrapped++;
+    });
+  }
+  assert.ok(wrapped > 50, `${wrapped}`);
+});
+
 test('each command takes its own options and rejects those of the others by name', () => {
   const every = new Set(commands.flatMap((command) => Object.keys(optionsOf(command))));
   let refused = 0;
@@ -62,7 +80,9 @@ test('each command takes its own options and rejects those of the others by name
         assert.deepEqual(given, { [name]: isFlag ? true : own[name].repeats ? ['7'] : '7' });
         continue;
       }
-      const message = new RegExp(`^--${name}: ${command} has no such option; .* ha(s|ve) it$`);
+      const owners = commands.filter((one) => optionsOf(one)[name]);
+      const have = owners.length === 1 ? 'has' : 'have';
+      const message = `--${name}: ${command} has no such option; ${owners.join(', ')} ${have} it`;
       assert.throws(() => readArguments(args, describe), { code: 'argument', message });
       refused++;
     }

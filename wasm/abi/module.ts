@@ -205,9 +205,8 @@ export class Module {
   }
 
   #text(address: number, bytesMax: number) {
-    const bytes = this.bytes(address, bytesMax);
-    const end = bytes.indexOf(0);
-    return utf8.decode(bytes.slice(0, end < 0 ? bytesMax : end));
+    // Shared memory is copied first, because it cannot be decoded.
+    return utf8.decode(this.bytes(address, bytesMax).slice()).split('\0')[0];
   }
 
   codes: Record<number, string> | undefined;
@@ -221,7 +220,7 @@ export function copyView(memory: ArrayBufferLike, words: Uint32Array) {
   const strides = words.subarray(7, 7 + rank);
   const Numbers = type === 1 ? Int32Array : Float32Array;
   const data = new Numbers(shape.reduce((a, b) => a * b, 1));
-  if (data.length > 0) copyDimension(memory, address, shape, strides, 0, data, 0);
+  copyDimension(memory, address, shape, strides, 0, data, 0);
   return { shape, data };
 }
 
@@ -236,16 +235,16 @@ function copyDimension(
   at: number,
 ): number {
   const Numbers = out.constructor as Float32ArrayConstructor;
-  const n = axis < shape.length ? shape[axis] : 1;
-  const innermost = axis >= shape.length - 1;
-  if (innermost && (n === 1 || strides[axis] === 1)) {
-    out.set(new Numbers(memory, address, n), at);
-    return at + n;
+  if (axis === shape.length) {
+    out[at] = new Numbers(memory, address, 1)[0];
+    return at + 1;
   }
-  for (let i = 0; i < n; i++) {
-    const offset = address + 4 * i * strides[axis];
-    if (innermost) out[at++] = new Numbers(memory, offset, 1)[0];
-    else at = copyDimension(memory, offset, shape, strides, axis + 1, out, at);
+  // A row without gaps is copied at once.
+  if (strides[axis] === 1 && axis === shape.length - 1) {
+    out.set(new Numbers(memory, address, shape[axis]), at);
+    return at + shape[axis];
   }
+  for (let i = 0; i < shape[axis]; i++)
+    at = copyDimension(memory, address + 4 * i * strides[axis], shape, strides, axis + 1, out, at);
   return at;
 }

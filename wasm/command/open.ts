@@ -184,7 +184,7 @@ async function checkpointOf(name: string) {
 
 /** Returns whether a name is FOLDER@STEP of an existing folder and not itself a path. */
 async function checkpointFolder(name: string) {
-  const at = name.lastIndexOf('@');
-  const isFolder = await stat(name.slice(0, Math.max(0, at))).catch(() => undefined);
-  return at >= 0 && isFolder?.isDirectory() && !(await stat(name).catch(() => undefined));
+  const folder = name.slice(0, Math.max(0, name.lastIndexOf('@')));
+  const stats = await stat(folder).catch(() => undefined);
+  return stats?.isDirectory() && !(await stat(name).catch(() => undefined));
 }

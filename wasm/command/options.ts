@@ -452,10 +452,10 @@ const INDENT = 28;
 function wrapped(front: string, text: string) {
   const [first, ...rest] = text.split('\n');
   const lines = [front.padEnd(INDENT)];
-  if (front.length >= INDENT) lines.push(' '.repeat(INDENT));
+  if (!lines[0].endsWith(' ')) lines.push(' '.repeat(INDENT));
   for (const word of first.split(' ')) {
     const last = lines[lines.length - 1];
-    if (last.length + word.length < WIDTH) lines[lines.length - 1] = `${last}${word} `;
+    if (last.length + word.length <= WIDTH) lines[lines.length - 1] = `${last}${word} `;
     else lines.push(`${' '.repeat(INDENT)}${word} `);
   }
   return [...lines.map((line) => line.trimEnd()), ...rest].join('\n');

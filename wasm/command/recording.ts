@@ -1,6 +1,6 @@
 /** Handles recordings on the command line: recognizes, prints and writes them. */
 import { openAsBlob } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { sha256 } from '../loading/hash.ts';
 import { compareRecordings, recordStudy } from '../recording/study.ts';
 import { leastTokens } from '../study/judge.ts';
@@ -23,18 +23,12 @@ const HASHED_BYTES_MAX = 2 ** 29;
 export async function isRecording(path: string) {
   const stats = await stat(path).catch(() => undefined);
   if (!stats?.isFile()) return false;
-  const file = await open(path);
-  try {
-    const start = Buffer.alloc(8);
-    const { bytesRead } = await file.read(start, 0, 8, 0);
-    const length = bytesRead === 8 ? Number(start.readBigUInt64LE(0)) : 0;
-    if (length > HEADER_BYTES_MAX || length > stats.size) return false;
-    const header = Buffer.alloc(length);
-    await file.read(header, 0, length, 8);
-    return header.includes('"sinkscope.recording"');
-  } finally {
-    await file.close();
-  }
+  const file = await openAsBlob(path);
+  const start = Buffer.from(await file.slice(0, 8).arrayBuffer());
+  const length = start.length === 8 ? Number(start.readBigUInt64LE(0)) : 0;
+  if (8 + length > file.size) return false;
+  const header = await file.slice(8, 8 + Math.min(length, HEADER_BYTES_MAX)).arrayBuffer();
+  return Buffer.from(header).includes('"sinkscope.recording"');
 }
 
 async function openFile(engine: Engine, path: string) {

@@ -171,7 +171,7 @@ export function promptsText(found: Found, describe: Describe) {
   const head = ['prompt', ...columns.map(({ label }) => label.replace('_k', '_1'))];
   const widths = head.map((name, i) => Math.max(name.length, ...rows.map((row) => row[i].length)));
   const lines = [head, ...rows].map((cells) =>
-    cells.map((cell, i) => (i < head.length ? cell.padStart(widths[i]) : cell)).join('  '),
+    cells.map((cell, i) => cell.padStart(widths[i])).join('  '),
   );
   return `${lines.join('\n')}\n`;
 }

@@ -262,10 +262,8 @@ async function beginOf(name: string) {
  * @param where names it in errors
  */
 export async function sourceOf(name: string, where: string = '--from') {
-  const at = name.lastIndexOf('@');
-  const isFolder = at < 0 || (await stat(name).catch(() => undefined));
-  const folder = isFolder ? name : name.slice(0, at);
-  const word = isFolder ? undefined : name.slice(at + 1);
+  const isPath = await stat(name).catch(() => undefined);
+  const [, folder = name, word] = (!isPath && /^(.*)@(.*)$/s.exec(name)) || [];
   if (word === undefined) {
     const config = new TextDecoder().decode(await bytesOf(join(folder, 'config.json')));
     const weights = await bytesOf(join(folder, 'model.safetensors'));
