@@ -12,7 +12,8 @@
  * that. */
 #define FACTOR 0x1p-24f
 
-/* Several readers share these functions: inlined copies would only be downloaded. */
+/* Keeps one copy of a function that several readers call: inlined copies would only make the binary
+ * larger. */
 #ifdef __GNUC__
 #define ONCE __attribute__((noinline)) static
 #else
@@ -23,7 +24,7 @@
 #define READER(name)                                                                               \
     static void name(ss_groups *g, const unsigned char *const blocks[], size_t lanes)
 
-/* Leaves the integers in the rows, from byte `at` of each block. */
+/* Points g at the integers inside the rows, from byte `at` of each block, without a copy. */
 static void point_to_rows(ss_groups *g, const unsigned char *const blocks[], size_t at,
                           size_t stride) {
     for (size_t lane = 0; lane < SS_PANEL; lane++) g->q[lane] = (const int8_t *)blocks[lane] + at;
@@ -47,7 +48,8 @@ ONCE void read_halves(float *out, const unsigned char *const blocks[], size_t la
     ss_scale(out, factor, n * SS_PANEL);
 }
 
-/* Blocks of one group begin with the factor; the summand, if there is one, follows it. */
+/* Reads the factors at the start of the block of each group and, in types with a summand, the
+ * summands after them. */
 ONCE void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
                        ss_dtype type, float factor, bool adds) {
     size_t bytes = ss_dtype_block_bytes(type);
@@ -62,7 +64,8 @@ READER(read_q8_0) {
     point_to_rows(g, blocks, 2, 34);
 }
 
-/* 16 bytes: low halves are numbers 0..15, high halves 16..31; each less `by`. */
+/* Reads 32 numbers from 16 bytes, numbers 0..15 from the low halves and 16..31 from the high ones,
+ * and subtracts `by` from each. */
 static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes, int by) {
     for (size_t i = 0; i < 16; i++) {
         q[i] = (int8_t)((bytes[i] & 15) - by);
@@ -91,8 +94,8 @@ READER(read_q4_1) {
     read_all_nibbles(g, blocks, lanes, SS_Q4_1, 4, 0);
 }
 
-/* Numbers of five bits: their low four bits are nibbles, the fifth is bit i of the four bytes
- * before. */
+/* Reads numbers of five bits: the low four bits are nibbles at byte `at`, the fifth bit of number i
+ * is bit i of the four bytes before them. */
 ONCE void read_fives(ss_groups *g, const unsigned char *const blocks[], size_t lanes, ss_dtype type,
                      size_t at, int by) {
     size_t bytes = ss_dtype_block_bytes(type);
@@ -118,8 +121,8 @@ READER(read_q5_1) {
     read_fives(g, blocks, lanes, SS_Q5_1, 4, 0);
 }
 
-/* The fifth bit of number k of group i is bit i of byte fifths + k of the block; fifths 0: there
- * are no fifth bits. */
+/* Reads numbers from the low or the high halves of bytes. The fifth bit of number k of group i is
+ * bit i of byte fifths + k of the block; with fifths 0 there are no fifth bits. */
 ONCE void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
                                size_t at, size_t fifths) {
     float d[SS_PANEL], m[SS_PANEL];
@@ -184,7 +187,7 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
     const unsigned char *blocks[SS_PANEL];
     size_t before = ss_dtype_bytes(type, first * SS_GROUP);
     for (size_t lane = 0; lane < SS_PANEL; lane++) {
-        /* A lane without a row reads the first row's numbers; its factors are 0. */
+        /* A lane without a row reads the numbers of the first row; its factors are 0. */
         blocks[lane] = rows[lane < lanes ? lane : 0] + before;
         groups->q[lane] = groups->unpacked[lane];
     }

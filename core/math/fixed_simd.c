@@ -41,9 +41,11 @@ INLINE int32_t add_up(v128_t four) {
 SHARED void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
     static const float magic = SS_FIXED_MAGIC, down = 0x1p-15f, up = 0x1p15f;
     static const uint32_t ones = 0x10001, sizes = 0x7fffffff;
-    split_constants s = {
-        .magic = keep(&magic), .down = keep(&down), .up = keep(&up), .ones = keep(&ones)};
-    for (v128_t size = keep(&sizes); n > 0; n--, row++, x += SS_GROUP) {
+    split_constants s = {.magic = load_constant(&magic),
+                         .down = load_constant(&down),
+                         .up = load_constant(&up),
+                         .ones = load_constant(&ones)};
+    for (v128_t size = load_constant(&sizes); n > 0; n--, row++, x += SS_GROUP) {
         v128_t top = wasm_i32x4_splat(0);
         for (size_t k = 0; k < SS_GROUP; k += 4)
             top = wasm_i32x4_max(top, wasm_v128_and(wasm_v128_load(x + k), size));
@@ -65,7 +67,7 @@ typedef struct lanes8 {
     v128_t low, high;
 } lanes8;
 
-/* The first or second pair of the four inputs in 16 bytes of nibbles. */
+/* Returns the first or second pair of the four inputs in 16 bytes of nibbles. */
 INLINE lanes8 nibbles(v128_t bytes, bool second, v128_t mask) {
     if (second)
         return (lanes8){wasm_v128_and(wasm_u16x8_shr(bytes, 8), mask), wasm_u16x8_shr(bytes, 12)};
@@ -76,8 +78,8 @@ INLINE lanes8 bytes(const unsigned char *at) {
     return (lanes8){wasm_i16x8_load8x8(at), wasm_i16x8_load8x8(at + 8)};
 }
 
-/* Adds two inputs times x to sums: low parts of lanes 0..3 and 4..7, then high parts. x points
- * to the low parts; the high parts follow SS_GROUP numbers later. */
+/* Adds two inputs times x to sums, which hold the low parts of lanes 0..3 and 4..7, then the high
+ * parts. x points to the low parts; the high parts follow SS_GROUP numbers later. */
 INLINE void add_two(v128_t sums[4], lanes8 w, const int16_t *x) {
     v128_t low = wasm_v128_load32_splat(x), high = wasm_v128_load32_splat(x + SS_GROUP);
     sums[0] = wasm_i32x4_add(sums[0], wasm_i32x4_dot_i16x8(w.low, low));
@@ -86,7 +88,7 @@ INLINE void add_two(v128_t sums[4], lanes8 w, const int16_t *x) {
     sums[3] = wasm_i32x4_add(sums[3], wasm_i32x4_dot_i16x8(w.high, high));
 }
 
-/* V from sums that lack their scale, 2^(15 - bits); half is 2^(bits - 1). */
+/* Returns V from sums that lack their scale, 2^(15 - bits); half is 2^(bits - 1). */
 INLINE lanes8 round_sums8(const v128_t sums[4], uint32_t bits, v128_t half) {
     v128_t all[2];
     UNROLL
@@ -97,8 +99,8 @@ INLINE lanes8 round_sums8(const v128_t sums[4], uint32_t bits, v128_t half) {
     return (lanes8){wasm_f32x4_convert_i32x4(all[0]), wasm_f32x4_convert_i32x4(all[1])};
 }
 
-/* Eight finite halves times `by` / 2^112: shifted left by 13, the bits of a
- * half are a float that is 2^112 times too small. */
+/* Returns eight finite halves times `by` / 2^112: shifted left by 13, the bits of a half are a
+ * float that is 2^112 times too small. */
 INLINE lanes8 halves8(const unsigned char *at, v128_t by) {
     v128_t mask = wasm_i32x4_splat((int)0x8fffe000u), all[2];
     UNROLL
@@ -117,7 +119,7 @@ INLINE lanes8 plus(lanes8 a, lanes8 b) {
     return (lanes8){wasm_f32x4_add(a.low, b.low), wasm_f32x4_add(a.high, b.high)};
 }
 
-/* V (d unit) for eight lanes. */
+/* Returns V (d unit) for eight lanes. */
 INLINE lanes8 times_unit(lanes8 V, lanes8 d, const ss_fixed *row) {
     d = times(d, wasm_v128_load32_splat(&row->unit));
     return (lanes8){wasm_f32x4_mul(V.low, d.low), wasm_f32x4_mul(V.high, d.high)};
@@ -129,7 +131,7 @@ INLINE lanes8 load8(const float *at) {
 
 static const float to_half = 0x1p112f, to_byte = SS_BYTE_FACTOR * 0x1p112f;
 
-/* d and m of a group of nibbles. */
+/* Reads d and m of a group of nibbles. */
 INLINE void read_factors(lanes8 *d, lanes8 *m, const ss_fixed_groups *g, size_t i,
                          const unsigned char *halves, v128_t by) {
     if (g->kind == SS_SCALED) {
@@ -144,7 +146,7 @@ INLINE void read_factors(lanes8 *d, lanes8 *m, const ss_fixed_groups *g, size_t 
 
 INLINE lanes8 times_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t nibble = 0xf000f, half = 1 << 7;
-    v128_t mask = keep(&nibble), up = keep(&half), by = keep(&to_half);
+    v128_t mask = load_constant(&nibble), up = load_constant(&half), by = load_constant(&to_half);
     size_t before = 0;
     for (size_t i = 0; i < g->n; i++, row++, before += g->stride) {
         v128_t sums[4] = {0};
@@ -165,7 +167,7 @@ INLINE lanes8 times_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_grou
 
 INLINE lanes8 times_bytes(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t half = 1 << 10;
-    v128_t up = keep(&half), by = keep(&to_byte);
+    v128_t up = load_constant(&half), by = load_constant(&to_byte);
     size_t before = 0;
     for (size_t i = 0; i < g->n; i++, row++, before += g->stride) {
         v128_t sums[4] = {0};
@@ -231,12 +233,12 @@ INLINE void add_pairs(v128_t sums[2 * SS_FIVE], const int16_t (*x)[SS_FIVE][2],
     }
 }
 
-/* Adds the low parts first and starts the high ones from their shifted sum, so that ten
- * registers hold all sums. */
+/* Adds the low parts first and starts the high ones from the shifted sum of the low ones, so that
+ * ten registers hold all sums. */
 SHARED void ss_tile_times_fixed_simd(SS_TILE_TIMES_FIXED_ARGS) {
     static const int32_t half = 1 << 14;
     for (; n > 0; n--, tile++, panel++) {
-        v128_t all[2 * SS_FIVE], start = keep(&half);
+        v128_t all[2 * SS_FIVE], start = load_constant(&half);
         UNROLL
         for (int i = 0; i < 2 * SS_FIVE; i++) all[i] = start;
         add_pairs(all, tile->low, panel->integers);

@@ -8,7 +8,7 @@
 
 #define LEAST_SCALE 0x1p-100f
 
-/* Compilers turn these loops over eight lanes into vectors. */
+/* Loops over the eight lanes of a panel; compilers turn such loops into vectors. */
 #define LANES for (size_t lane = 0; lane < SS_PANEL; lane++)
 
 static float inverse(float scale) {
@@ -26,7 +26,7 @@ static void find_scales(float scale[SS_PANEL], const float *floats, size_t Kin) 
     LANES scale[lane] = top[lane] / 127.0f;
 }
 
-/* The bits of MAGIC + q, with q = x by, rounded and clamped to a byte. */
+/* Returns the bits of MAGIC + q, where q is x times `by`, rounded and clamped to a byte. */
 static uint32_t rounded_bits(float x, float by) {
     float y = x * by;
     y = y > 127.0f ? 127.0f : y;

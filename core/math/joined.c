@@ -17,7 +17,8 @@ void ss_scale_groups(float d[][SS_PANEL], float m[][SS_PANEL], const float block
         }
 }
 
-/* Pairs of bytes at the start of a block, per group: d, and m where the type has it. */
+/* Returns the number of byte pairs with scales that a block starts with, for each group: one for d,
+ * and one for m in types that have m. */
 static size_t heads_of(ss_dtype type) {
     return type == SS_Q4_1 ? 2 : 1;
 }

@@ -40,17 +40,18 @@ size_t ss_matrix_place(const ss_matrix *w, size_t n) {
     return w->first + n / w->group * w->step + n % w->group;
 }
 
-/* Number of interleaved outputs, counted from the first. */
+/* Returns the number of interleaved outputs, counted from the first. */
 static size_t interleaved_outputs(const ss_matrix *w) {
     return w->interleaved ? w->out / SS_PANEL * SS_PANEL : 0;
 }
 
-/* The interleaved panel that begins with output n. */
+/* Returns the interleaved panel that begins with output n. */
 static const unsigned char *panel_at(const ss_matrix *w, size_t n) {
     return w->data + ss_dtype_bytes(w->type, ss_matrix_place(w, n) * w->in);
 }
 
-/* Inputs [k, k + n) of that panel as floats [n][8]; for 16-bit types k and n are even. */
+/* Writes inputs [k, k + n) of an interleaved panel as floats [n][8]; for 16-bit types k and n are
+ * even. */
 static void spread_panel(float *out, const ss_matrix *w, const unsigned char *panel, size_t k,
                          size_t n) {
     panel += ss_dtype_bytes(w->type, k * SS_PANEL);
@@ -60,7 +61,7 @@ static void spread_panel(float *out, const ss_matrix *w, const unsigned char *pa
         ss_spread_pairs(out, panel, w->type == SS_F16, n);
 }
 
-/* Inputs [k, k + n) of output o, which the file stores consecutively. */
+/* Unpacks inputs [k, k + n) of output o, which the file stores consecutively. */
 static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, size_t n) {
     size_t place = ss_matrix_place(w, o);
     const unsigned char *row = w->data + place * ss_dtype_bytes(w->type, w->in);
@@ -68,7 +69,8 @@ static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, siz
     if (w->scales) ss_scale(out, w->scales[place], n);
 }
 
-/* The same without a copy for floats, otherwise unpacked into strip. */
+/* Returns inputs [k, k + n) of output o: floats where the file has them, other types unpacked into
+ * strip. */
 static const void *read_strip(float *strip, const ss_matrix *w, size_t o, size_t k, size_t n) {
     if (w->type == SS_F32) return w->data + (ss_matrix_place(w, o) * w->in + k) * sizeof *strip;
     unpack_strip(strip, w, o, k, n);
@@ -80,8 +82,8 @@ typedef struct panel_outputs {
     const ss_matrix *w;
     size_t n, width;
     const unsigned char *rows[SS_PANEL];
-    const unsigned char *next; /* first row after them in the file, or NULL */
-    float scales[SS_PANEL];    /* of SS_I8, as factors of groups */
+    const unsigned char *next; /* first row after these outputs in the file, or NULL */
+    float scales[SS_PANEL];    /* the scales of SS_I8, as factors of groups */
     float *strips;             /* [8][STRIP], for types that are unpacked number by number */
 } panel_outputs;
 
@@ -100,14 +102,14 @@ static void find_outputs(panel_outputs *e, const ss_matrix *w, size_t n, float *
     e->next = has_next ? w->data + next * ss_dtype_bytes(w->type, w->in) : NULL;
 }
 
-/* Inputs [k, k + n) of each output; lanes without an output are NULL. */
+/* Reads inputs [k, k + n) of each output; lanes without an output are NULL. */
 static void read_strips(const void *lanes[SS_PANEL], const panel_outputs *e, size_t k, size_t n) {
     for (size_t lane = 0; lane < SS_PANEL; lane++)
         lanes[lane] =
             lane < e->width ? read_strip(e->strips + lane * STRIP, e->w, e->n + lane, k, n) : NULL;
 }
 
-/* Number of inputs that are read as groups, counted from the first. */
+/* Returns the number of inputs that are read as groups, counted from the first. */
 static size_t grouped_inputs(const ss_matrix *w) {
     return w->type >= SS_I8 ? w->in - w->in % SS_GROUP : 0;
 }
@@ -130,7 +132,7 @@ static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     return count;
 }
 
-/* Fills the panel of e: rows become columns. */
+/* Fills the panel of the outputs e: rows become columns. */
 static void panel_of_rows(float *panel, const panel_outputs *e) {
     const ss_matrix *w = e->w;
     size_t k = 0;
@@ -167,12 +169,12 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
     }
 }
 
-/* Number of outputs from n, at most `most`, that the file stores consecutively. */
+/* Returns how many outputs from n, at most `most`, the file stores consecutively. */
 static size_t adjacent_outputs(const ss_matrix *w, size_t n, size_t most) {
     return w->pair ? 1 : smaller(most, w->group - n % w->group);
 }
 
-/* Panels of outputs [n, n + columns) of a tensor stored by input, [in][total]. */
+/* Writes the panels of outputs [n, n + columns) of a tensor stored by input, [in][total]. */
 static void panels_of_columns(float *panels, const ss_matrix *w, size_t n, size_t columns) {
     size_t side = adjacent_outputs(w, n, columns), place = ss_matrix_place(w, n);
     size_t direct = w->type == SS_F32 && side == columns ? columns - columns % SS_PANEL : 0;
@@ -194,7 +196,7 @@ static void panels_of_columns(float *panels, const ss_matrix *w, size_t n, size_
     }
 }
 
-/* Panels of outputs [n, n + columns). */
+/* Writes the panels of outputs [n, n + columns). */
 static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t columns,
                           float *strips) {
     if (w->in_out) {
@@ -217,7 +219,7 @@ typedef struct product {
     float *work; /* [workers], each with strips [8][STRIP] and panels [PANELS][in][8] */
 } product;
 
-/* out += a w for one row a and outputs [n, end) of a tensor stored by output, [total][in]. */
+/* Adds a w to out, for one row a and outputs [n, end) of a tensor stored by output, [total][in]. */
 static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_t n, size_t end,
                            float *strips) {
     for (; n < end; n += SS_PANEL) {
@@ -230,7 +232,8 @@ static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_
     }
 }
 
-/* The same for a tensor stored by input: `count` outputs from n, which are adjacent. */
+/* Adds a w to out, for one row a and `count` adjacent outputs from n of a tensor stored by input.
+ */
 static void row_times_columns(float *out, const float *a, const ss_matrix *w, size_t n,
                               size_t count, float *strips) {
     size_t stride = ss_dtype_bytes(w->type, w->total);
@@ -247,7 +250,7 @@ static void row_times_columns(float *out, const float *a, const ss_matrix *w, si
     }
 }
 
-/* Outputs [n, end) of one row; reads each weight once, in place. */
+/* Computes outputs [n, end) of one row; reads each weight once, in place. */
 static void row_times(const product *p, size_t n, size_t end, float *strips) {
     const ss_matrix *w = p->w;
     if (p->bias)
@@ -282,7 +285,7 @@ static void times_panels(const product *p, size_t n, size_t columns, const float
               w->in);
 }
 
-/* Multiplies the interleaved outputs among [n, end); returns how many those are. */
+/* Multiplies the interleaved outputs among [n, end); returns the number of these outputs. */
 static size_t times_interleaved(const product *p, size_t n, size_t end, float *panels) {
     const ss_matrix *w = p->w;
     size_t begin = n;
@@ -316,8 +319,9 @@ static void times_piece(const void *job, size_t i, size_t worker) {
     times_panels(p, n, end - n, panels);
 }
 
-/* A piece is what one worker unpacks at a time. A product that unpacks nothing has four pieces
- * per worker, so that no thread waits long for another's last piece. */
+/* Returns the number of outputs of a piece: as many as one worker unpacks at a time. A product that
+ * unpacks nothing has four pieces per worker, so that no thread waits long for another's last
+ * piece. */
 static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
     if (T > 1 && !w->panels && !w->interleaved) return w->in_out ? PANELS * SS_PANEL : SS_PANEL;
     size_t pieces = workers > 1 ? 4 * workers : 1;
@@ -346,8 +350,8 @@ typedef struct fixed_product {
 typedef struct fixed_outputs {
     const ss_matrix *w;
     size_t n;
-    const unsigned char *panel; /* their interleaved panel, or NULL */
-    panel_outputs rows;         /* their rows, if they are not interleaved */
+    const unsigned char *panel; /* the interleaved panel of these outputs, or NULL */
+    panel_outputs rows;         /* the rows of these outputs, if they are not interleaved */
     ss_fixed_groups groups;
     unsigned char joined[SS_PANEL * SS_GROUPS * 34];
 } fixed_outputs;
@@ -359,7 +363,8 @@ static void find_fixed(fixed_outputs *e, const ss_matrix *w, size_t n) {
     if (!e->panel) find_outputs(&e->rows, w, n, NULL);
 }
 
-/* Largest number of inputs per read: all of them if the file's bytes are used in place. */
+/* Returns the largest number of inputs per read: all of them if the file's bytes are used in place.
+ */
 static size_t most_fixed(const fixed_outputs *e) {
     return e->panel && ss_dtype_block(e->w->type) == SS_GROUP ? e->w->in : STRIP;
 }
@@ -380,7 +385,7 @@ static size_t read_fixed(fixed_outputs *e, size_t k, size_t most) {
     return count;
 }
 
-/* Tiles times the eight outputs of e, whose groups are spread once for all tiles. */
+/* Multiplies tiles with the eight outputs of e, whose groups are spread once for all tiles. */
 static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fixed_panel *panel,
                                 const float start[SS_PANEL], size_t width) {
     size_t n = p->w->in / SS_GROUP;
@@ -438,7 +443,7 @@ static void times_fixed(float *out, const float *a, const ss_matrix *w, const fl
                 (uint64_t)T * w->in * w->out);
 }
 
-/* Inputs [k, k + count) of output n of an interleaved matrix; k is a multiple of STRIP. */
+/* Writes inputs [k, k + count) of output n of an interleaved matrix; k is a multiple of STRIP. */
 static void fixed_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     fixed_outputs e;
     size_t lane = n % SS_PANEL;
@@ -532,8 +537,8 @@ void ss_matrix_panels(float *panels, const ss_matrix *w) {
         unpack_panels(panels + n * w->in, w, n, smaller(w->out - n, most), strips);
 }
 
-/* True if every eight consecutive outputs are adjacent in the file, once a head's rotary pairs
- * are reordered. */
+/* Returns true if every eight consecutive outputs are adjacent in the file, after the rotary pairs
+ * of each head are reordered. */
 static bool has_panels(const ss_matrix *w) {
     bool is_one = w->group >= w->out;
     bool is_aligned = is_one || (w->group % SS_PANEL == 0 && w->step % SS_PANEL == 0);
@@ -551,8 +556,8 @@ static bool can_interleave(const ss_matrix *w) {
     return is_float || is_short || ss_matrix_is_fixed(w);
 }
 
-/* Inputs of a tensor [in][total] that are reordered together: a divisor of `in`, even for 16-bit
- * types, and few enough for their outputs to stay in the L2 cache. */
+/* Returns the number of inputs of a tensor [in][total] that are reordered together: a divisor of
+ * `in`, even for 16-bit types, and small enough for their outputs to stay in the L2 cache. */
 static size_t block_inputs(const ss_matrix *w) {
     size_t unit = w->type == SS_F32 ? 1 : 2,
            inputs = smaller(w->in, BLOCK / w->total / unit * unit);
@@ -564,7 +569,7 @@ static size_t block_inputs(const ss_matrix *w) {
 size_t ss_matrix_interleave_work(const ss_matrix *w) {
     if (!can_interleave(w)) return 0;
     if (!w->in_out) return (w->pair > SS_PANEL ? w->pair : SS_PANEL) * w->in;
-    /* Work holds a block; or one of its panels, and a byte for each panel of each block. */
+    /* The memory holds a block, or one of its panels and a byte for each panel of each block. */
     size_t inputs = block_inputs(w), block = inputs * w->total;
     size_t pieces = w->in / inputs * (w->total / SS_PANEL + 1);
     return block > inputs * SS_PANEL + pieces ? block : inputs * SS_PANEL + pieces;
@@ -649,7 +654,7 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
     w->interleaved = true;
 }
 
-/* Inputs [k, k + count) of output n; k is a multiple of STRIP, count at most STRIP. */
+/* Writes inputs [k, k + count) of output n; k is a multiple of STRIP, count at most STRIP. */
 static void output_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     if (n < interleaved_outputs(w) && ss_matrix_is_fixed(w)) {
         fixed_strip(out, w, n, k, count);

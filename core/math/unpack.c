@@ -13,8 +13,8 @@
 #error "files are little-endian, and numbers are read from them as they are"
 #endif
 
-/* Compilers merge several of these into one vector load; they do not if bytes are combined by
- * shifts. */
+/* Reads 16 bits by memcpy: compilers merge several such reads into one vector load, but not reads
+ * that combine bytes by shifts. */
 static uint16_t read_u16(const unsigned char *bytes) {
     uint16_t number;
     memcpy(&number, bytes, sizeof number);
@@ -71,10 +71,11 @@ static uint64_t read_u64(const unsigned char *bytes) {
 }
 
 /*
- * Index of the first number whose exponent is all ones. `bytes` is the size of a number, `high` the
- * mask of its exponent in the top 16 bits. Adding 1 to an all-ones exponent carries into the sign
- * bit and no further, so one test covers a word of two or four numbers, and the loop has no early
- * exit, so that compilers vectorize it. If a test fails, the second loop searches number by number.
+ * Returns the index of the first number whose exponent is all ones. `bytes` is the size of a
+ * number, `high` the mask of its exponent in the top 16 bits. Adding 1 to an all-ones exponent
+ * carries into the sign bit and no further, so one test covers a word of two or four numbers, and
+ * the loop has no early exit, so that compilers vectorize it. If a test fails, the second loop
+ * searches number by number.
  */
 #ifdef __GNUC__
 __attribute__((noinline)) /* reading the memory takes longer than the call */
@@ -91,7 +92,8 @@ first_with(const unsigned char *source, size_t bytes, unsigned high, size_t n) {
     return SIZE_MAX;
 }
 
-/* First number of the first block in which one of `halves` halves, at byte `at`, is not finite. */
+/* Returns the first number of the first block in which one of `halves` halves, at byte `at`, is not
+ * finite. */
 static size_t first_block_with(const unsigned char *source, ss_dtype type, size_t at, size_t halves,
                                size_t n) {
     size_t block = ss_dtype_block(type), bytes = ss_dtype_block_bytes(type);
@@ -100,7 +102,8 @@ static size_t first_block_with(const unsigned char *source, ss_dtype type, size_
     return SIZE_MAX;
 }
 
-/* A finite double may be too large for F32. */
+/* Returns the index of the first double that is not finite as F32: a finite double may be too
+ * large. */
 static size_t first_too_large(const unsigned char *source, size_t n) {
     float number;
     for (size_t i = 0; i < n; i++) {

@@ -1,4 +1,5 @@
-/* Row statistics of a head, and metrics with one number a head; several questions use both. */
+/* Row statistics of a head, and helpers for metrics with one number per head; several questions use
+ * them. */
 #include "measures.h"
 
 #include <math.h>

@@ -8,7 +8,8 @@
  */
 #include "measures.h"
 
-/* False for a key/value head that a layer with fewer of them lacks. */
+/* Returns false for a key/value head that does not exist, in a layer with fewer heads than others.
+ */
 static bool is_there(const ss_trace *trace, ss_field_id field, int row) {
     const ss_arch *arch = &trace->model->arch;
     return field == SS_FIELD_HIDDEN || row % arch->G < ss_arch_sizes(arch, row / arch->G).G;
@@ -22,7 +23,8 @@ static void norms(const ss_trace *trace, ss_field_id field, int rows, int width,
             *out++ = is_there(trace, field, r) ? ss_norm_of(trace, field, r, t, width) : NAN;
 }
 
-/* Writes, for each row of such a field, the first token's norm over the mean of the others'. */
+/* Writes, for each row of a field [rows][C][width], the first token's norm over the mean of the
+ * others'. */
 static void ratios(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
                    float *out) {
     for (int r = 0; r < rows; r++) {

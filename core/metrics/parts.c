@@ -23,8 +23,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns component c [D] of token 1: 0 is the embedding, then attention and feed-forward of each
- * layer follow. */
+/* Returns component c [D] of token 1: 0 is the embedding; then follow attention and feed-forward of
+ * each layer, in turn. */
 static const float *component(const ss_trace *trace, int c) {
     if (c == 0) return ss_row(trace, SS_FIELD_HIDDEN, 0, 0);
     return ss_row(trace, c % 2 ? SS_FIELD_ATT_OUT : SS_FIELD_MLP_OUT, (c - 1) / 2, 0);
@@ -45,8 +45,8 @@ static double scale_of(const ss_arch *arch, const ss_norm *norm, const float *x,
     return sqrt(sum / (double)D + (double)arch->norm_eps);
 }
 
-/* At position 0 rotary positions rotate by no angle; YaRN still scales the dims that they rotate.
- */
+/* Returns the factor by which rotary positions lengthen dim j at position 0, where they rotate by
+ * no angle: YaRN scales the dims that it rotates. */
 static double rotary_size(const ss_arch *arch, int l, size_t j) {
     if (!ss_arch_rotates(arch, l) || (int)j >= ss_arch_sizes(arch, l).rotary_width) return 1.0;
     bool is_windowed = arch->own_rotary && arch->windowed[l];
@@ -55,8 +55,9 @@ static double rotary_size(const ss_arch *arch, int l, size_t j) {
 
 /* Working memory: the linear functions of the stream that give a layer's logits. */
 typedef struct workspace {
-    double *directions; /* [H][D] a head's logit is the dot product of its row with the stream, */
-    double *offsets;    /* [H] the part of biases, added to that product */
+    double *directions; /* [H][D] a head's logit is the dot product of its row with the stream, plus
+                           its offset */
+    double *offsets;    /* [H] the part of the logit that biases add */
     double *sums;       /* [H][H] */
     double *query;      /* [K] mean query of a head */
     float *row;         /* [max(D, H*U)] a row of a matrix */
@@ -79,8 +80,8 @@ static void mean_query(const workspace *work, const ss_trace *trace, int head, i
 }
 
 /*
- * Writes row n of W_K with the norm folded in: times the gain, and centered where the norm
- * subtracts the mean. Returns the part of number n of a key that biases add.
+ * Writes row n of W_K with the layer's norm folded in: the row is multiplied by the gain, and
+ * centered where the norm subtracts the mean. Returns what biases add to number n of a key.
  */
 static double key_row(const workspace *work, const ss_arch *arch, const ss_layer *layer, size_t n) {
     size_t D = (size_t)arch->D;
@@ -103,8 +104,8 @@ static double product(const double *a, const float *b, size_t n) {
     return sum;
 }
 
-/* Writes the direction of one head before a norm of keys and returns the squared norm of its first
- * key, which that norm reads. */
+/* Writes the direction of one head, without the scale of a norm of keys. Returns the squared norm
+ * of the head's first key, from which that norm computes its scale. */
 static double write_direction(const workspace *work, const ss_trace *trace, int l, int h, int T) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
@@ -136,7 +137,7 @@ static double write_direction(const workspace *work, const ss_trace *trace, int 
 }
 
 /* Writes the directions of all heads of a layer. The scale of a norm of keys is taken from the run
- * and held offsets. */
+ * and treated as a constant. */
 static void write_directions(const workspace *work, const ss_trace *trace, int l, int T) {
     const ss_arch *arch = &trace->model->arch;
     ss_sizes own = ss_arch_sizes(arch, l);
@@ -156,8 +157,8 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
     }
 }
 
-/* True if keys are linear in the recorded components: the stream is their sum, and nothing clips
- * keys or norms what they are made of. */
+/* Returns true if keys are linear in the recorded components: the stream is the sum of the
+ * components, and nothing clips keys or norms their inputs. */
 static bool is_linear(const ss_trace *trace) {
     const ss_arch *arch = &trace->model->arch;
     return !trace->edited && !arch->post_norm && !arch->mixer.kind && !arch->kv_latent &&
@@ -183,7 +184,7 @@ void ss_measure_logit_parts(const ss_trace *trace, const ss_metric_args *args, f
     }
 }
 
-/* Writes sums[h][below]: the part of each head's logit that each head of layer `below` adds. */
+/* Writes sums[h][i]: what head i of layer `below` adds to the logit of head h. */
 static void add_heads(const workspace *work, const ss_trace *trace, int below) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[below];
@@ -204,8 +205,8 @@ static void add_heads(const workspace *work, const ss_trace *trace, int below) {
     }
 }
 
-/* The parts are also NaN where a gate or a norm follows the heads' outputs, since then they are not
- * linear. */
+/* Measures the parts of the heads of earlier layers. They are also NaN where a gate or a norm
+ * follows the heads' outputs, since the parts are then not linear. */
 void ss_measure_logit_parts_heads(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     size_t H = (size_t)arch->H, heads = (size_t)arch->L * H;

@@ -4,16 +4,16 @@
  *
  * The first-token share is the mean of a_t1 over queries (Qiu et al. 2025: "F-Attn"), which equals
  * alpha_1. The contribution of key k to the output of query t is |A_tk| |v_k| / sum_j |A_tj| |v_j|,
- * or the same of |W_O v_j|, the value after the head's part of W_O (Kobayashi et al. 2020): a key
- * can take all attention and contribute nothing. Like alpha, the mean is over the queries that see
- * the key.
+ * or the same share with |W_O v_j|, the norm of the value after the head's part of W_O (Kobayashi
+ * et al. 2020). A key can receive all attention and contribute nothing. Like alpha, the mean is
+ * over the queries that see the key.
  */
 #include "measures.h"
 
 #include <math.h>
 
-/* Returns key k's share of sum_j |A_tj| length_j, a mean over the queries that see it; NaN where
- * one of the sums is zero. The bias key is left out of the sum: it belongs to no token. */
+/* Returns key k's share of sum_j |A_tj| length_j, averaged over the queries that see key k; NaN if
+ * one of the sums is zero. The sum leaves out the bias key, which belongs to no token. */
 static float part_of(const ss_trace *trace, ss_field_id field, int head, int k, int T) {
     const ss_row_statistics *statistics = &trace->statistics;
     const double *sums = field == SS_FIELD_V ? statistics->values : statistics->outputs;
@@ -44,8 +44,8 @@ void ss_measure_contribution_out_at(const ss_trace *trace, const ss_metric_args 
     every_key(trace, args, SS_FIELD_OUT_NORM, out);
 }
 
-/* Measures the share that the first token receives: a mean over all queries, earlier ones included.
- */
+/* Measures the share that the first token receives: the mean over all queries, including those
+ * before the first token. */
 void ss_measure_first_share(const ss_trace *trace, const ss_metric_args *args, float *out) {
     int first = trace->first, T = args->T;
     for (int head = 0; head < ss_heads(trace); head++) {
@@ -55,8 +55,8 @@ void ss_measure_first_share(const ss_trace *trace, const ss_metric_args *args, f
     }
 }
 
-/* Returns 1 if the cache of a head still holds token 1 at the last query, else 0; 1 without an
- * eviction. */
+/* Returns 1 if the cache of a head still holds token 1 at the last query, else 0; without an
+ * eviction it is 1. */
 static float keeps_first(const ss_trace *trace, int head, int T) {
     const float *gone = ss_row(trace, SS_FIELD_EVICTED, head, 0);
     return gone[0] < (float)T ? 0.0f : 1.0f;

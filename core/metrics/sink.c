@@ -48,7 +48,8 @@ void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args,
     }
 }
 
-/* Returns 1 or 0; NaN where alpha is NaN, which must not count as "no sink". */
+/* Returns 1 if alpha exceeds eps, else 0; NaN where alpha is NaN, which must not count as "no
+ * sink". */
 static float is_sink(float alpha, float eps) {
     return isnan(alpha) ? NAN : alpha > eps;
 }
@@ -84,8 +85,8 @@ void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, floa
     count_heads(trace, args, ss_alpha_of, is_near, out);
 }
 
-/* Returns alpha_*; the authors' map has one more row, for the bias key, which sees itself alone.
- * NaN without a bias key. */
+/* Returns alpha_* of the bias key; NaN without one. The authors' map has one more row, for the bias
+ * key as a query, which sees only itself: its weight of 1 counts in the mean. */
 static float alpha_bias(const ss_trace *trace, int head, int T) {
     if (!ss_floats(trace, SS_FIELD_ATT_BIAS)) return NAN;
     double sum = 1.0;

@@ -2,10 +2,10 @@
  * Do the tokens' hidden states point in many directions, or in one?
  *
  * Matrix entropy of H [n][D]: with p_j = sigma_j^2 / |H|_F^2, -sum_j p_j ln p_j over ln min(n, D);
- * 1 where all directions have equal variance, 0 where one has all of it. Lower entropy in the
- * middle layers is a compression valley (arXiv 2510.06477), which one massive row makes alone; the
- * metric without the first token shows the others. H is not centered. NaN for a single row, where
- * all is zero, and where a square is not finite.
+ * it is 1 where all directions have equal variance, 0 where one has all of it. Lower entropy in the
+ * middle layers is a compression valley (arXiv 2510.06477), which a single massive row can cause;
+ * the metric without the first token shows the other rows. H is not centered. NaN for a single row,
+ * where all is zero, and where a square is not finite.
  */
 #include "../math/spectrum.h"
 #include "measures.h"
@@ -39,7 +39,7 @@ void ss_measure_matrix_entropy(const ss_trace *trace, const ss_metric_args *args
 
 void ss_measure_matrix_entropy_others(const ss_trace *trace, const ss_metric_args *args,
                                       float *out) {
-    /* The rows are one contiguous range, which a first token in the middle would split. */
+    /* The rows must be one contiguous range, which a first token in the middle would split. */
     for (int row = 0; trace->first && row < ss_states(&trace->model->arch); row++) out[row] = NAN;
     if (!trace->first) by_layer(trace, 1, args->T, out);
 }

@@ -7,28 +7,28 @@
 
 #define GU "Gu et al. 2025, "
 
-/* A number describes one sequence alone; or its mean over sequences makes sense, and a model's
- * summary may list that. */
+/* Whether a metric is averaged over sequences: ONE describes a single sequence, MEAN has a
+ * meaningful mean, SUMMARY is also listed in a model's summary. */
 #define ONE .averaged = false
 #define MEAN .averaged = true
 #define SUMMARY .averaged = true, .summary = true
 
-/* Unit and possible values. */
+/* Units, and the range of possible values. */
 #define RANGE(of, from, to) .unit = of, .low = from, .high = to
 #define SHARE PART("share")
 #define PART(of) RANGE(of, 0, 1)
 #define SIZE(of) RANGE(of, 0, INFINITY)
 #define SIGNED(of) RANGE(of, -INFINITY, INFINITY)
 
-/* The arguments that its function reads. */
+/* The arguments that the metric's function reads. */
 #define TOKENS .args = SS_ARG_TOKENS
 #define EPS .args = SS_ARG_TOKENS | SS_ARG_EPS
 #define HEAD .args = SS_ARG_TOKENS | SS_ARG_LAYER | SS_ARG_HEAD
 #define BASE .args = SS_ARG_TOKENS | SS_ARG_BASE
 #define NO_ARGS .args = 0
 
-/* The fields that its function reads. READS_SUMS and READS_NORMS also accept a recording that has
- * only the sums of maps, or the norms of vectors. */
+/* The fields that the metric's function reads. READS_SUMS and READS_NORMS also accept a recording
+ * that has only the sums of maps, or the norms of vectors. */
 #define FIELD(name) SS_BIT(SS_FIELD_##name)
 #define READS(mask) .fields = mask
 #define READS_NORMS(name) .fields = FIELD(name), .reduced = FIELD(name), .statistics = SS_OF_NORMS
@@ -247,8 +247,8 @@ const ss_metric *ss_metrics(int *n) {
     return table;
 }
 
-/* Checks the run to compare with: it must have the same model, as many tokens and the same fields.
- */
+/* Checks the run to compare with: it must have the same model, at least as many tokens and the same
+ * fields. */
 static ss_status check_base(const ss_trace *trace, const ss_metric *row, const ss_metric_args *args,
                             ss_error *err) {
     const ss_trace *base = args->base;
@@ -275,7 +275,7 @@ static ss_status fail_missing(const ss_trace *trace, const ss_metric *row, int f
     return ss_fail(err, SS_BAD_REQUEST, row->name, "needs the field %s, not recorded", name);
 }
 
-/* The name of the first of some fields. */
+/* Returns the name of the first of some fields. */
 static const char *name_of(uint32_t fields) {
     int field = 0;
     while (!(fields & SS_BIT(field))) field++;

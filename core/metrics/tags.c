@@ -87,7 +87,8 @@ static void tag_piece(const void *shared, size_t head, size_t worker) {
     job->out[head] = tag_stream(job->trace, (int)head, job->T, buffer);
 }
 
-/* The share is also NaN where a gate or a norm changes the direction that a head writes. */
+/* Measures the share of the stream's variance; it is also NaN where a gate or a norm changes the
+ * direction that a head writes. */
 void ss_measure_tag_stream(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     bool is_changed = arch->post_norm || arch->branch_norms || arch->gate == SS_GATE_OUTPUT_ELEMENT;

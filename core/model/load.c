@@ -12,10 +12,11 @@ typedef struct ss_name {
     char text[96];
 } ss_name;
 
-/* prefix + name, with the layer's number for "%d". */
+/* Returns the name with the prefix, and with the layer's number in place of "%d". */
 static ss_name full_name(const ss_loader *loader, const char *name) {
     ss_name full;
-    const char *number = strchr(name, '%'); /* strstr is large, and no name has another */
+    const char *number =
+        strchr(name, '%'); /* strstr would make the binary larger, and names have no other '%' */
     int before = number ? (int)(number - name) : (int)strlen(name);
     if (number)
         snprintf(full.text, sizeof full.text, "%s%.*s%d%s", loader->prefix, before, name,
@@ -43,13 +44,14 @@ static void shape_text(char *text, size_t bytes, const ss_tensor *tensor) {
                                  (unsigned long)tensor->dims[i]);
 }
 
-/* The tensor of that name if it has dtype and shape as expected; else NULL and the error. */
+/* Returns the tensor of that name if its dtype and shape are as expected; else NULL, and records
+ * the error. */
 static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tensor *expected) {
     if (loader->status != SS_OK) return NULL;
     ss_name full = full_name(loader, name);
     if (loader->lister) {
         loader->lister->tensor(loader->lister->context, full.text, expected);
-        return expected; /* without data, which no caller reads */
+        return expected; /* has no data, which no caller reads */
     }
     const ss_entry *entry = ss_container_find(loader->container, full.text);
     char wanted[64], found[96];
@@ -73,7 +75,7 @@ static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tenso
     return loader->status == SS_OK ? tensor : NULL;
 }
 
-/* Proves numbers [first, first + n) of the tensor. */
+/* Checks that numbers [first, first + n) of the tensor are finite. */
 static void check_finite(ss_loader *loader, const char *name, const ss_tensor *tensor, size_t first,
                          size_t n) {
     const unsigned char *bytes = tensor->data;
@@ -84,7 +86,8 @@ static void check_finite(ss_loader *loader, const char *name, const ss_tensor *t
                                  (unsigned long)(first + bad));
 }
 
-/* Takes count floats; NULL while measuring or, with an error, when the arena is full. */
+/* Takes count floats from the arena; NULL while measuring, or with an error if the arena is full.
+ */
 static float *take(ss_loader *loader, size_t count) {
     float *numbers = ss_arena_take(loader->arena, count, sizeof *numbers);
     if (loader->arena->full && loader->status == SS_OK)
@@ -93,13 +96,14 @@ static float *take(ss_loader *loader, size_t count) {
     return numbers;
 }
 
-/* The stored numbers are the weights: no block or row has a scale. */
+/* Returns true if the stored numbers are the weights themselves, without scales of blocks or rows.
+ */
 static bool is_plain(ss_dtype type) {
     return ss_dtype_block(type) == 1 && type != SS_I8;
 }
 
-/* Rows of a block type cannot begin inside a block, and those of I8 have scales in a matrix only.
- */
+/* Checks the rows of a tensor: in a block type they consist of whole blocks, and I8, whose rows
+ * have scales, is only allowed in a matrix. */
 static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *tensor) {
     size_t last = tensor->rank ? tensor->dims[tensor->rank - 1] : 1,
            block = ss_dtype_block(tensor->type);
@@ -115,8 +119,8 @@ static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *ten
 }
 
 /*
- * [rows] scales of a tensor of I8, in the arena; NULL for other types, while measuring, or with an
- * error.
+ * Returns the scales [rows] of a tensor of type I8, in the arena; NULL for other types, while
+ * measuring, or with an error.
  */
 static const float *load_scales(ss_loader *loader, const char *name, const ss_tensor *tensor) {
     if (tensor->type != SS_I8) return NULL;
@@ -135,7 +139,8 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     return scales;
 }
 
-/* Numbers [first, ..) of the tensor where they lie; NULL, with an error, if they are no floats. */
+/* Returns the tensor's numbers from `first` on, in the file's bytes; NULL, with an error, if they
+ * are not aligned floats. */
 static float *in_place(ss_loader *loader, const char *name, const ss_tensor *tensor, size_t first) {
     uintptr_t address = (uintptr_t)tensor->data;
     if (tensor->type == SS_F32 && address % sizeof(float) == 0)
@@ -146,7 +151,8 @@ static float *in_place(ss_loader *loader, const char *name, const ss_tensor *ten
     return NULL;
 }
 
-/* Numbers of a tensor of that shape; rows of n have scales where they are I8. */
+/* Returns the numbers of a tensor of that shape as floats; in type I8, each of the `rows` rows of n
+ * numbers is multiplied by its scale. */
 static float *load_shape(ss_loader *loader, const char *name, const ss_tensor *shape, size_t rows,
                          size_t n) {
     const ss_tensor *tensor = find(loader, name, shape);
@@ -182,7 +188,7 @@ float *ss_load_ones(ss_loader *loader, size_t n) {
     return ones;
 }
 
-/* The numbers of the outputs that linear has, out of a bias of all outputs of the tensor. */
+/* Returns the biases of the outputs of w, from a tensor with the biases of all outputs. */
 static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_place *place,
                               const char *name) {
     ss_tensor shape = {.rank = 1, .dims = {w->total}};
@@ -211,7 +217,7 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
     size_t slice = place->slice * total * place->in;
     const unsigned char *data = tensor->data;
     return (ss_matrix){
-        /* A family that only lists its tensors has them without bytes. */
+        /* A family that only lists its tensors has tensors without data. */
         .data = data ? data + ss_dtype_bytes(tensor->type, slice) : NULL,
         .type = tensor->type,
         .in = place->in,
@@ -248,7 +254,8 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
     *linear = (ss_linear){.w = matrix_at(tensor, place, total)};
     if (loader->container->live) in_place(loader, name, tensor, 0);
     linear->w.scales = load_scales(loader, name, tensor);
-    /* Parts of one tensor are proved once, with the part that holds its first output. */
+    /* A tensor that several matrices share is checked once, with the matrix that has its first
+     * output. */
     if (loader->arena->block && place->first == 0 && place->slice == 0)
         check_finite(loader, name, tensor, 0, ss_tensor_count(tensor));
     if (loader->container->live && (linear->w.group != linear->w.out || linear->w.pair))
@@ -262,7 +269,7 @@ float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t
     return ss_load_numbers(loader, name, owner == SS_OWNER_HEAD ? heads : 1, n);
 }
 
-/* "<name>.<what>". */
+/* Returns the name "<name>.<what>". */
 static ss_name part_of(const char *name, const char *what) {
     ss_name full;
     snprintf(full.text, sizeof full.text, "%s.%s", name, what);
@@ -304,19 +311,19 @@ void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_b
     if (has_bias) norm->bias = ss_load_numbers(loader, part_of(name, "bias").text, 0, n);
 }
 
-/* The numbers unpacked at a time: a multiple of the block of every type, so that blocks stay whole.
- */
+/* Number of weights that are unpacked at a time: a multiple of the block of every type, so that
+ * blocks stay whole. */
 #define AT_ONCE 256
 
-/* Numbers [at, at + n) of a row of a matrix [out][in]. */
+/* Unpacks numbers [at, at + n) of a row of a matrix [out][in]. */
 static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t at, size_t n) {
     const unsigned char *data = w->data;
     ss_unpack(out, data + ss_dtype_bytes(w->type, row * w->in + at), w->type, n);
     if (w->scales) ss_scale(out, w->scales[row], n);
 }
 
-/* A config may tie the head to the embedding though the file has a head, which then holds the
- * embedding's numbers. */
+/* Checks the numbers of a head that the file has although the config ties the head to the
+ * embedding: both must be equal. */
 static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix *embedding,
                        const char *name) {
     float a[AT_ONCE], b[AT_ONCE];
@@ -347,7 +354,7 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     ss_linear head = model->embedding;
     bool tied = model->arch.tied;
     loader->prefix = "";
-    /* A tied model is listed, and trained, with one tensor for both. */
+    /* A tied model is listed, and trained, with one tensor for both uses. */
     bool doubled = tied && !loader->lister && ss_load_has(loader, part_of(name, "weight").text);
     if (!tied || doubled) ss_load_linear(loader, &head, name, false, width, V);
     if (doubled && loader->arena->block && loader->status == SS_OK)
@@ -366,7 +373,8 @@ void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name) {
     loader->prefix = prefix;
 }
 
-/* n cleared pieces of a model; NULL while measuring or, with an error, when the arena is full. */
+/* Takes n pieces of a model, set to zero; NULL while measuring, or with an error if the arena is
+ * full. */
 static void *take_cleared(ss_loader *loader, const char *what, int n, size_t size) {
     void *pieces = ss_arena_take(loader->arena, (size_t)n, size);
     if (pieces)

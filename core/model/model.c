@@ -67,7 +67,7 @@ static void visit_ffn(ss_ffn *ffn, visitor *visit, ss_arena *arena, float *work)
     visit(&ffn->down, arena, work);
 }
 
-/* The matrices that almost all of the time goes into. */
+/* Visits the matrices whose products take almost all of the time. */
 static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float *work) {
     visit(&model->head, arena, work);
     visit(&model->head_in, arena, work);
@@ -89,7 +89,7 @@ static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float 
 static void keep(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix *w = &linear->w;
     (void)work;
-    if (!w->data || ss_matrix_is_fixed(w)) return; /* a product reads no panels of them */
+    if (!w->data || ss_matrix_is_fixed(w)) return; /* products in fixed point read no panels */
     float *panels = ss_arena_take(arena, ss_panels_floats(w->out, w->in), sizeof *panels);
     if (panels) ss_matrix_panels(panels, w);
     w->panels = panels;
@@ -110,7 +110,7 @@ static void interleave(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix_interleave(&linear->w, work);
 }
 
-/* The arena measures the most that one matrix takes. */
+/* Measures the memory that interleaving takes; the arena keeps the most of any matrix. */
 static void measure_work(ss_linear *linear, ss_arena *arena, float *work) {
     size_t floats = ss_matrix_interleave_work(&linear->w);
     (void)work;
@@ -125,7 +125,7 @@ size_t ss_model_interleave_work(ss_model *model) {
 
 void ss_model_interleave(ss_model *model, float *work) {
     visit_large(model, interleave, NULL, work);
-    /* A tied head is the embedding. */
+    /* A tied head shares the bytes of the embedding. */
     if (model->embedding.w.data == model->head.w.data)
         model->embedding.w.interleaved = model->head.w.interleaved;
 }

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* gate = clamped(gate) sigmoid(slope clamped(gate)) (clamped(up) + 1): gpt-oss's SwiGLU. */
+/* Computes gpt-oss's SwiGLU: gate = c(gate) sigmoid(slope c(gate)) (c(up) + 1), where c clamps. */
 static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, size_t n) {
     float limit = arch->gate_limit;
     for (size_t i = 0; i < n; i++) {
@@ -17,7 +17,7 @@ static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, si
     }
 }
 
-/* x becomes p x^2 + beta x above 0, and n (e^min(x, eps) - 1 - x) + beta x below. */
+/* Replaces x by p x^2 + beta x above 0, and by n (e^min(x, eps) - 1 - x) + beta x below. */
 static void xielu(float *x, const float *curve, size_t n) {
     double p = (double)curve[0], below = (double)curve[1], beta = (double)curve[2];
     double eps = (double)curve[3];
@@ -43,7 +43,7 @@ void ss_activate(float *x, ss_activation activation, size_t n) {
     table[activation](x, n);
 }
 
-/* gate = activation(gate) * up. */
+/* Multiplies the activated gate with up: gate = activation(gate) * up. */
 static void join(float *gate, const float *up, const ss_arch *arch, size_t n) {
     if (arch->activation == SS_ACTIVATION_SILU) {
         ss_silu_mul(gate, up, n);
@@ -77,7 +77,8 @@ static void record_spikes(ss_pass *pass, const float *in, const float *out, cons
     }
 }
 
-/* out = down(activation(gate y) * up y), without a gate down(activation(up y)); out may be y. */
+/* Computes out = down(activation(gate y) * up y), or down(activation(up y)) without a gate; out may
+ * be y. */
 static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
@@ -118,7 +119,7 @@ static float mark_largest(bool *marks, const float *x, const float *weights, siz
     return sum;
 }
 
-/* Marks the experts outside the best groups; a group is ranked by the sum of its best scores. */
+/* Marks the experts outside the best groups; groups are ranked by the sum of their best scores. */
 static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
     size_t groups = (size_t)arch->router_groups, share = (size_t)arch->E / groups;
     float sums[SS_EXPERTS_MAX];
@@ -132,7 +133,8 @@ static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
     for (size_t e = 0; e < (size_t)arch->E; e++) marks[e] = !is_top[e / share];
 }
 
-/* Sets the weight of the largest of x[E], except `without`, to its softmax over near logits. */
+/* Finds the largest of x[E] other than `without`, sets its weight to its softmax over near logits,
+ * and returns its index. */
 static size_t mix(float *weights, const float *x, size_t without, const ss_arch *arch) {
     size_t E = (size_t)arch->E, best = without == 0 && E > 1 ? 1 : 0;
     float sum = 0.0f;
@@ -179,7 +181,7 @@ static void route(float *x, const float *bias, const ss_arch *arch) {
             x[e] = (arch->router_shares ? x[e] : x[e] / kept) * arch->router_scale;
 }
 
-/* out += weight * expert(y), for the rows that the router sends to expert e. */
+/* Adds weight * expert(y) to out, for the rows that the router sends to expert e. */
 static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D, E = (size_t)arch->E, rows = 0;
@@ -198,7 +200,7 @@ static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e
     }
 }
 
-/* The shared expert: out = sigmoid(shared_gate y) FFN(y), or FFN(y) without that gate. */
+/* Computes the shared expert: out = sigmoid(shared_gate y) FFN(y), or FFN(y) without that gate. */
 static void shared_expert(ss_pass *pass, float *out, const ss_layer *layer, size_t n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     one_ffn(pass, out, pass->y, &layer->ffn, n);

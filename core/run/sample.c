@@ -24,8 +24,8 @@ static void sink(float *heap, int n, int at) {
     heap[at] = x;
 }
 
-/* Sets *cutoff to the top_k-th largest logit; returns how many logits equal to it are admitted.
- * top_k < V. */
+/* Sets *cutoff to the top_k-th largest logit, top_k < V; returns how many logits equal to the
+ * cutoff are admitted. */
 static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, float *heap) {
     memcpy(heap, logits, (size_t)top_k * sizeof *heap);
     for (int at = top_k / 2; at-- > 0;) sink(heap, top_k, at);
@@ -58,5 +58,5 @@ int ss_sample(const float *logits, int V, float temperature, int top_k, uint32_t
         point -= (double)work[v];
         if (point < 0.0) return v;
     }
-    return best; /* rounding, or NaN logits */
+    return best; /* reached through rounding, or with NaN logits */
 }

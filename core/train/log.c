@@ -91,7 +91,8 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
     size_t C = (size_t)trace->capacity;
     tally->sums->sequences += 1.0;
     for (int t = 0; t < trace->T; t++) {
-        /* Position 0 has no attention to measure, but its loss counts as one without a trigger. */
+        /* Position 0 has no attention to measure, but its loss counts as one of a position without
+         * a trigger. */
         int kind = sequence->kinds[t], of_loss = kind ? kind : SS_KIND_ELSEWHERE;
         double weight = (double)sequence->weights[t];
         tally->sums->loss += weight * (double)losses[t];
@@ -123,7 +124,7 @@ void ss_tally_add_gradients(ss_tally *tally, const float *squares, const float *
     }
 }
 
-/* Returns the root mean square at the first token over that at the others. */
+/* Returns the root mean square at the first token over the root mean square at the others. */
 static double ratio_of(const double squares[2], int T) {
     return sqrt(squares[0] * (T - 1) / squares[1]);
 }

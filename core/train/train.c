@@ -12,7 +12,7 @@ static float *take(ss_arena *arena, size_t n) {
     return ss_arena_take(arena, n, sizeof(float));
 }
 
-/* Returns the largest number of sequences in a part; a small batch leaves some parts empty. */
+/* Returns the largest number of sequences in a part. A small batch leaves some parts empty. */
 static int largest_part(const ss_recipe *recipe) {
     return ((int)recipe->batch + SS_PARTS - 1) / SS_PARTS;
 }
@@ -22,8 +22,8 @@ static int first_sequence(const ss_train *train, int part) {
     return (int)train->recipe->batch * part / SS_PARTS;
 }
 
-/* Takes all memory except models and runs. Measuring and taking share this function, so that they
- * agree. */
+/* Takes all memory except that of models and runs. Measuring and taking call this function, so that
+ * they agree. */
 static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panels,
                     ss_arena *arena) {
     size_t T = (size_t)train->recipe->length, most = (size_t)largest_part(train->recipe);
@@ -135,7 +135,8 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
 
 /* ---- a step ------------------------------------------------------------------------------- */
 
-/* Draws sequences [from, to) of the step's batch. Every sequence has the same number of losses. */
+/* Draws sequences [from, to) of the step's batch, at least one. Sets train->targets, the number of
+ * losses of the whole batch: every sequence has the same number. */
 static void draw(ss_train *train, int from, int to) {
     int n;
     double batch = train->recipe->batch;
@@ -146,7 +147,7 @@ static void draw(ss_train *train, int from, int to) {
                                                        first + (uint64_t)i, train->T);
 }
 
-/* Restarts a run and copies the sink logits again, which an update changes. */
+/* Restarts a run and copies the sink logits of the model again, since an update changes them. */
 static void rewind_run(const ss_train *train, ss_run *run) {
     const ss_model *model = &train->weights.model;
     for (int i = 0; i < model->arch.L * model->arch.H; i++)
@@ -155,7 +156,8 @@ static void rewind_run(const ss_train *train, ss_run *run) {
     run->trace.T = 0;
 }
 
-/* Runs sequence s of a part and writes the derivative by its logits to the working memory. */
+/* Runs sequence s of a part and writes the derivative with respect to its logits to the working
+ * memory. */
 static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequence, ss_error *err) {
     ss_run *run = &train->runs[s];
     size_t count = (size_t)train->T * (size_t)train->weights.model.arch.V;
@@ -301,7 +303,7 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
 
 const int32_t *ss_train_sample(ss_train *train, uint32_t number) {
     int n;
-    /* Steps count from 0, samples down from the largest number, so that they never meet. */
+    /* Steps count from 0, samples down from the largest number, so that no step draws a sample. */
     ss_tasks(&n)[train->task.row].draw(&train->task, train->batch, UINT64_MAX - number, train->T);
     return train->batch->tokens;
 }

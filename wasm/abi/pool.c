@@ -2,10 +2,10 @@
 
 #include "sleep.h"
 
-/* A thread polls a word this often before it sleeps, since waking takes longer than most pauses
- * between jobs. */
+/* Number of times that a thread reads a word before it sleeps, since waking takes longer than most
+ * pauses between jobs. */
 #define LOOKS 4000
-/* The pool is lost after this many seconds without progress; a piece takes milliseconds. */
+/* Number of seconds without progress after which the pool is lost; a piece takes milliseconds. */
 #define PATIENCE 30
 
 /* Runs one piece of the posted job; returns false if none remains. */
@@ -14,7 +14,7 @@ static bool do_piece(pool *p, size_t worker) {
     do {
         if (!(uint32_t)ticket) return false;
     } while (!atomic_compare_exchange_weak(&p->ticket, &ticket, ticket - 1));
-    /* The job does not change until this piece is done. */
+    /* The job cannot change before this piece is done. */
     uint32_t pieces = p->pieces;
     p->piece(p->job, pieces - (uint32_t)ticket, worker);
     if (atomic_fetch_add(&p->done, 1) + 1 == pieces && atomic_load(&p->waits)) pool_wake(&p->done);

@@ -18,17 +18,17 @@ static void refuse_the_rest(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "num_kv_shared_layers", "0", "more");
     if (ss_json_bool(json, "enable_moe_block", false))
         ss_json_refuse(json, "enable_moe_block", "false", "true");
-    /* Text alone is causal where pictures are not. */
+    /* A text alone is causal in models whose pictures are not. */
     const char *both = ss_json_text(json, "use_bidirectional_attention", "vision");
     if (strcmp(both, "vision"))
         ss_json_refuse(json, "use_bidirectional_attention", "null and \"vision\"", both);
     arch->window = ss_read_window(json, 512);
     ss_read_window_pattern(arch, json, 6);
-    /* transformers does so, whatever layer_types says. */
+    /* As in transformers, the last layer sees all keys, whatever layer_types says. */
     arch->windowed[arch->L - 1] = false;
 }
 
-/* Sizes of one layer out of per_layer_config, or of its kind. */
+/* Returns the sizes of layer l, from per_layer_config or from the keys for its kind of layers. */
 static ss_sizes sizes_of(const ss_arch *arch, ss_json *json, const cJSON *layers, int l) {
     char key[16];
     snprintf(key, sizeof key, "%d", l);
@@ -79,8 +79,8 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
     arch->K = arch->U = arch->rotary_width = larger(arch->sizes[0].K, arch->sizes[1].K);
 }
 
-/* The rotation of one kind of layers: "proportional" rotates the first part of the pairs of a whole
- * head. */
+/* Reads the rotation of one kind of layers: "proportional" rotates the first part of the pairs of a
+ * whole head. */
 static void read_kind(ss_rotary *rotary, ss_json *rope, const char *kind, int context) {
     const cJSON *object = rope->object ? ss_json_object(rope, kind) : NULL;
     ss_json inner = {object, rope->file, rope->status, rope->err};

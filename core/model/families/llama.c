@@ -1,5 +1,6 @@
 /*
- * llama: RMSNorm, rotary positions, gated feed-forward; SmolLM, TinyLlama and our own zoo.
+ * llama: RMSNorm, rotary positions, gated feed-forward. SmolLM, TinyLlama and the models of our zoo
+ * are llama models.
  *
  * Most later families are llama with a few changes, so this file also holds the code they share.
  */
@@ -85,8 +86,9 @@ void ss_llama_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_biases(arch, json);
 }
 
-/* `neighbors` lists families that rotate neighbors in every format; `permuted` lists those whose
- * q and k the GGUF converters permute into that order, the order of Meta's original files. */
+/* `neighbors` lists families whose rotary pairs are neighboring dimensions in every format.
+ * `permuted` lists families whose q and k the GGUF converters permute into this order, which is
+ * that of Meta's original files. */
 static const char neighbors[] = "ernie4_5\0helium\0cohere\0cohere2\0glm\0glm4\0";
 static const char permuted[] = "llama\0mistral\0mixtral\0granite\0granitemoe\0smollm3\0olmo\0";
 
@@ -95,7 +97,7 @@ static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch)
            (ss_load_is(loader, SS_GGUF) && ss_is_listed(arch->family, permuted));
 }
 
-/* Families whose q_proj holds the gate of a head behind its query. */
+/* Returns true for families whose q_proj holds the gate of a head after its query. */
 static bool has_gates_in_q(const ss_arch *arch) {
     return ss_is_listed(arch->family, "qwen3_next\0qwen3_5_text\0qwen3_5\0");
 }
@@ -118,8 +120,8 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
     }
 }
 
-/* A bare norm has no numbers in its file; of a gain 1 + w safetensors files keep w, and GGUF the
- * sum. */
+/* Loads a norm as the family's files store it. A bare norm has no numbers in its file. For a gain
+ * of 1 + w, safetensors files store w and GGUF files store the sum. */
 void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
                         size_t n) {
     bool has_bias = arch->norm == SS_NORM_LAYER && !arch->unbiased_norm;
@@ -132,7 +134,8 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
     for (size_t i = 0; adds && gain && i < n; i++) gain[i] += 1.0f;
 }
 
-/* Hunyuan calls its norms query_layernorm and key_layernorm; all others q_norm and k_norm. */
+/* Loads the norms of queries and keys. Hunyuan calls them query_layernorm and key_layernorm; all
+ * others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
     size_t K = (size_t)own.K, H = (size_t)arch->H, G = (size_t)own.G;
@@ -198,7 +201,8 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
         ss_load_llama_norm(loader, &layer->ffn_norm, before_ffn, arch, D);
 }
 
-/* `place` selects the slice of a three-dimensional tensor; zero for a plain one. */
+/* Loads a feed-forward. `place` selects the slice of a three-dimensional tensor; it is zero for a
+ * plain one. */
 static void load_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
                      size_t F, ss_place place) {
     static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};

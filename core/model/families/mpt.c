@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* transformers passes over these keys; MosaicML's code computes other values of them. */
+/* Refuses keys that transformers ignores but that change what MosaicML's code computes. */
 static void refuse_others(ss_json *json, ss_json *attention) {
     static const struct {
         const char *key;

@@ -29,7 +29,8 @@ static size_t most_entries(ss_bytes file) {
     return own_size(file) / sizeof(ss_entry) + 1;
 }
 
-/* The arena holds the entries of each shard, and then the table of all. */
+/* Returns the bytes that the arena must have: for the entries of each shard, and for the table of
+ * all shards. */
 size_t ss_container_size(const ss_bytes *files, int n) {
     size_t bytes = SS_ARENA_MORE;
     for (int i = 0; i < n; i++) {

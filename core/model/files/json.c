@@ -23,8 +23,8 @@ static int by_key(const void *a, const void *b) {
     return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
 }
 
-/* Returns a duplicate key of the object itself, or NULL; sets *full if memory for the search ran
- * out. */
+/* Returns a duplicate key among the members of an object, without objects inside it, or NULL; sets
+ * *full if memory for the search ran out. */
 static const char *own_duplicate(const cJSON *object, bool *full) {
     const cJSON *item, **items, *duplicate = NULL;
     size_t n = 0;

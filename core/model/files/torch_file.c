@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longest name of a record. */
+/* Upper bound of the length of a record's name. */
 #define RECORD_NAME_BYTES 256
 
 #define PICKLE_NAME "/data.pkl"
@@ -32,7 +32,8 @@ static bool is_pickle(ss_bytes name) {
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* A tensor takes at least four bytes of pickle: a key and a value from the memo. */
+/* Returns an upper bound of the tensors in a pickle: a tensor takes at least four bytes, for a key
+ * and a value from the memo. */
 static size_t entries_most(size_t pickle_n) {
     return pickle_n / 4 + 1;
 }
@@ -47,7 +48,8 @@ static size_t size(ss_bytes file) {
     if (ss_zip_begin(&zip, file, NULL) != SS_OK) return 0;
     ss_arena arena = ss_arena_measure();
     ss_arena_take(&arena, (size_t)zip.n, sizeof record);
-    /* A truncated directory must still get memory, so that ss_zip_read reports its error. */
+    /* A file with a truncated directory still gets memory, so that ss_zip_read reports the error.
+     */
     for (uint64_t i = 0; i < zip.n && ss_zip_next(&zip, &record, NULL) == SS_OK; i++) {
         if (!is_pickle(record.name) || record.data.n > SS_PICKLE_BYTES_MAX) continue;
         size_t n = record.data.n;
@@ -76,7 +78,7 @@ static ss_status read_records(torch_file *file, ss_arena *arena, ss_error *err) 
     return ss_zip_read(file->records, &zip, err);
 }
 
-/* Returns the record NAME/part key, or NULL. */
+/* Returns the record with the name "<top folder>/<part><key>", or NULL. */
 static const ss_zip_record *find(const torch_file *file, const char *part, ss_bytes key) {
     char name[RECORD_NAME_BYTES];
     if (file->top.n + strlen(part) + key.n >= sizeof name) return NULL;
@@ -113,7 +115,7 @@ static ss_status find_pickle(ss_bytes *code, torch_file *file, ss_error *err) {
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-/* Reads the shape and its product *count; false on overflow. */
+/* Reads the shape and writes the product of its dims to *count; returns false on overflow. */
 static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *sizes, uint32_t n) {
     ss_tensor *tensor = &entry->tensor;
     *count = 1;
@@ -129,7 +131,7 @@ static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *si
     return true;
 }
 
-/* True if the numbers are contiguous, the last dimension fastest. */
+/* Returns true if the numbers are contiguous, with the last dimension fastest. */
 static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *strides,
                           uint32_t n) {
     uint64_t expected = 1;
@@ -219,7 +221,7 @@ static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pick
     if (memchr(text.data, 0, text.n))
         return ss_fail(err, SS_BAD_FILE, (const char *)text.data,
                        "expected a name without NUL bytes");
-    /* Names that occur once fit; a name that the memo repeats may not. */
+    /* The buffer fits names that occur once; a name that the memo repeats may not fit. */
     if (text.n >= *left) return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
     memcpy(*names, text.data, text.n);
     (*names)[text.n] = 0;

@@ -20,7 +20,7 @@
 #define STORED 0u
 #define ZIP64_EXTRA 1u
 
-/* A field with this value refers to the zip64 part, which has the full number. */
+/* A field with this value means that the zip64 part has the actual number. */
 #define ELSEWHERE16 0xffffu
 #define ELSEWHERE32 0xffffffffu
 
@@ -33,7 +33,7 @@ static uint64_t uint_at(ss_bytes file, size_t at, size_t width) {
     return value;
 }
 
-/* True if the file has `bytes` bytes at `at`, which begin with the signature. */
+/* Returns true if the file has `bytes` bytes at `at`, and they begin with the signature. */
 static bool begins(ss_bytes file, uint64_t at, size_t bytes, uint32_t signature) {
     return bytes <= file.n && at <= file.n - bytes && uint_at(file, (size_t)at, 4) == signature;
 }
@@ -98,7 +98,7 @@ typedef struct directory_record {
     uint64_t flags, method, packed, bytes, local;
 } directory_record;
 
-/* Reads the zip64 value of a field with the escape value. */
+/* Reads the zip64 value of a field that refers to it. */
 static bool take64(uint64_t *value, ss_bytes part, size_t *at) {
     if (*value != ELSEWHERE32) return true;
     bool taken = ss_read_uint(value, part, *at, 8);
@@ -106,7 +106,7 @@ static bool take64(uint64_t *value, ss_bytes part, size_t *at) {
     return taken;
 }
 
-/* Reads sizes and offset from the zip64 field where 32 bits are too few. */
+/* Reads the sizes and the offset from the zip64 field if they do not fit 32 bits. */
 static bool read_extra(directory_record *record) {
     ss_bytes extra = record->extra;
     size_t at = 0;
@@ -151,7 +151,7 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
     return SS_OK;
 }
 
-/* Finds the contents, which follow the local header. */
+/* Finds the contents of a record, which follow its local header. */
 static ss_status find_data(ss_bytes *data, const ss_zip *zip, const directory_record *record,
                            ss_error *err) {
     ss_bytes file = {zip->file.data, zip->start};

@@ -6,7 +6,7 @@
 #define ALIGNMENT_STANDARD 32
 #define ALIGNMENT_MAX 65536
 
-/* An empty key or tensor takes this many bytes, which bounds the counts. */
+/* Bytes of an empty pair and of an empty tensor, which bound the counts in the file. */
 #define PAIR_BYTES_MIN 13
 #define TENSOR_BYTES_MIN 24
 

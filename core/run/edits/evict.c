@@ -56,7 +56,7 @@ bool ss_evict_moves_keys(const float *values) {
     return (int)read(values).positions == IN_CACHE;
 }
 
-/* Query heads that share a key at most. */
+/* Returns the largest number of query heads that share a key. */
 static int most_sharing(const ss_arch *arch) {
     int most = 1;
     for (int a = 0; a < arch->L; a++) {
@@ -66,8 +66,8 @@ static int most_sharing(const ss_arch *arch) {
     return most;
 }
 
-/* snapkv keeps all keys after the prompt. The policies that evict by age agree across the heads
- * of a group. */
+/* Returns ss_evict.h's bound of kept keys, or 0 if there is none. snapkv keeps all keys after the
+ * prompt. The policies that evict by age agree across the heads of a group. */
 int ss_evict_keeps(const float *values, const ss_arch *arch) {
     eviction e = read(values);
     bool alike = (int)e.policy == WINDOW || (int)e.policy == FIRST;
@@ -76,7 +76,8 @@ int ss_evict_keeps(const float *values, const ss_arch *arch) {
     return most < INT_MAX ? (int)most : INT_MAX;
 }
 
-/* No key is evicted before a query has more keys than the budget. */
+/* Returns the number of first tokens before an eviction: no key is evicted before a query has more
+ * keys than the budget. */
 int ss_idle_evict(const float *values) {
     eviction e = read(values);
     return (int)((int)e.policy == SNAPKV ? e.prompt : e.budget);
@@ -104,7 +105,8 @@ static ss_status check_scope(const ss_pass *pass, const float *values, const cha
     return SS_OK;
 }
 
-/* Keys can move if positions only enter as distances from the query. */
+/* Checks that keys can move, which requires that positions only enter as distances from the query.
+ */
 static ss_status check_placing(const ss_pass *pass, const char *where, ss_error *err) {
     const ss_arch *arch = &pass->trace->model->arch;
     if (arch->positions == SS_POSITIONS_LEARNED || arch->positions == SS_POSITIONS_SINUSOID)
@@ -171,7 +173,7 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
             ss_drawn((uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
 }
 
-/* True if attention weights determine the eviction scores. */
+/* Returns true if attention weights determine the eviction scores. */
 static bool reads_weights(const eviction *e) {
     int policy = (int)e->policy;
     return policy == H2O || policy == VATP || policy == TOVA || policy == SNAPKV;
@@ -197,7 +199,7 @@ void ss_evict_none(ss_pass *pass) {
     if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
 }
 
-/* One head's eviction, replayed from recorded weights. */
+/* The replay of one head's eviction from recorded weights. */
 typedef struct replay {
     ss_hook query;
     const eviction *e;
@@ -240,7 +242,7 @@ void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from,
 
 /* ---- evictions ----------------------------------------------------------------------------- */
 
-/* Number of most recent keys that are never evicted, including the query's own. */
+/* Returns the number of most recent keys that are never evicted, including the query's own. */
 static int kept_recent(const eviction *e) {
     bool halves = (int)e->policy == H2O || (int)e->policy == VATP;
     int most = (int)e->budget - (int)e->first, half = (int)e->budget / 2;
@@ -248,8 +250,8 @@ static int kept_recent(const eviction *e) {
     return recent < most ? recent : most;
 }
 
-/* Index of the kept key in [from, to) with the lowest score, the oldest in a tie; -1 if there is
- * none. */
+/* Returns the index of the kept key in [from, to) with the lowest score, or -1 if there is none. In
+ * a tie it is the oldest key, or the newest if `oldest` is false. */
 static int lowest_score(const head_cache *cache, bool oldest, int from, int to) {
     int lowest = -1;
     for (int j = from; j < to; j++) {
@@ -261,8 +263,9 @@ static int lowest_score(const head_cache *cache, bool oldest, int from, int to) 
     return lowest;
 }
 
-/* SnapKV, at the first query after the prompt: among the keys before the prompt's last queries,
- * keeps those with the most attention from these queries, averaged over neighboring keys. */
+/* Evicts by SnapKV, at the first query after the prompt: among the keys before the prompt's last
+ * queries, keeps the keys with the most attention from these queries, averaged over neighboring
+ * keys. */
 static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
     int end = (int)e->prompt - (int)e->queries, half = (int)e->pool / 2;
     for (int j = 0; j < end; j++) {
@@ -294,7 +297,7 @@ static void evict(const ss_hook *hook, const eviction *e, const head_cache *cach
 
 /* ---- masks and positions ------------------------------------------------------------------- */
 
-/* Masks the evicted keys; if the edit asks for it, sets the positions of the others to their
+/* Masks the evicted keys; if the edit asks for it, sets the positions of the other keys to their
  * index in the cache. */
 static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int32_t *ranks = hook->scratch->ranks, rank = 0;
@@ -322,7 +325,7 @@ static size_t rotary_row(const ss_pass *pass, int back) {
     return row;
 }
 
-/* out[K] = the query rotated to a position that is `back` earlier. */
+/* Writes to out[K] the query, rotated to a position that is `back` earlier. */
 static void rotate_query(const ss_hook *hook, int back, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K;
@@ -349,7 +352,7 @@ static void rotate_scores(const ss_hook *hook) {
     int g = ss_arch_group(arch, hook->a, hook->h), shift = 0;
     int from = pass->positions[hook->t] - scratch->ranks[hook->own];
     const float *k = ss_row(pass->trace, SS_FIELD_K, hook->a * arch->G + g, 0);
-    float *q = scratch->queries; /* free here: these heads have no feature map */
+    float *q = scratch->queries; /* unused here: these heads have no feature map */
     if (hook->bias && from > 0) {
         rotate_query(hook, shift = from, q);
         *hook->bias =

@@ -17,15 +17,16 @@ enum { DIRECTION, FROM, LAYER, HEAD, KEY, SEED };
 enum { TAG, RANDOM };
 enum { STREAM, HEADS };
 
-/* A direction that loses all but this share of its length to the earlier ones depends on them. */
+/* If the earlier directions remove all but this share of a direction's length, it depends on them.
+ */
 #define DEPENDENT 1e-4f
 
 static size_t width_of(const float *values, const ss_arch *arch) {
     return (size_t)((int)values[FROM] == STREAM ? arch->D : arch->U);
 }
 
-/* Keeps one direction per head. In the stream those of a layer are orthonormal, else each has
- * length 1; heads without a direction have zeros. */
+/* Returns how many numbers the edit keeps: one direction per head. In the stream the directions of
+ * a layer are orthonormal, else each has length 1; heads without a direction have zeros. */
 size_t ss_keeps_project(const float *values, const ss_arch *arch) {
     return (size_t)arch->blocks * (size_t)arch->H * width_of(values, arch);
 }
@@ -63,7 +64,7 @@ static void orthonormalize(float *directions, size_t count, size_t n) {
     }
 }
 
-/* directions[H][n]: the values of the key, or W_O times these, from values[G][K]; zeros for
+/* Writes directions[H][n]: the values of the key from values[G][K], or W_O times these; zeros for
  * heads that the edit does not select. */
 static void find_tags(const ss_hook *hook, const float *values, const float *key_values,
                       float *directions, size_t n) {

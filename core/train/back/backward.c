@@ -148,8 +148,9 @@ static void norm_rows(float *out, const float *x, const ss_norm *norm, const ss_
 }
 
 /*
- * Reads x, the residual stream that a block of layer l reads: after the attention (ffn) or before
- * it. With post norm the stream after the attention is normalized.
+ * Reads x, the residual stream that a block of layer l reads: for the feed-forward (ffn) the stream
+ * after attention, else the stream before it. With post norm, the stream after attention is
+ * normalized.
  */
 static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int l, bool ffn) {
     const ss_arch *arch = &b->model->arch;
@@ -163,21 +164,23 @@ static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int
 
 /* ---- blocks ------------------------------------------------------------------------------- */
 
-/* Computes dx from d, the derivative by the output of a product that read x. */
+/* Computes dx from d, the derivative with respect to the output of a product that read x. */
 static void back_through(const ss_backward *b, float *dx, const float *x, const float *d,
                          const ss_linear *linear, const ss_linear *sums, size_t rows) {
     ss_linear_back_weights(x, d, sums, rows, b->work);
     ss_linear_back_inputs(dx, d, linear, rows, b->work);
 }
 
-/* Adds the derivative by the input of a product that read y to dy. */
+/* Adds to dy the derivative with respect to y, from d, that with respect to the output of a product
+ * that read y. */
 static void add_through(const ss_backward *b, const float *d, const ss_linear *linear,
                         const ss_linear *sums, size_t rows) {
     back_through(b, b->part, b->y, d, linear, sums, rows);
     ss_add(b->dy, b->part, rows * linear->w.in);
 }
 
-/* Propagates d[R][D], the derivative by the output of a feed-forward, to dy; y is its input. */
+/* Propagates d[R][D], the derivative with respect to the output of a feed-forward, to dy; y is the
+ * input of the feed-forward. */
 static void ffn_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
     const ss_arch *arch = &b->model->arch;
     const ss_ffn *ffn = &b->model->layers[l].ffn, *sums = &b->sums->layers[l].ffn;
@@ -202,8 +205,8 @@ static void ffn_back(const ss_backward *b, const float *d, const ss_trace *trace
     if (gated) add_through(b, b->d_gate, &ffn->gate, &sums->gate, R);
 }
 
-/* Multiplies d by the gates and computes d_gates, the derivative by the inputs of the sigmoids;
- * rows[R][heads*K] are the numbers that they gate. */
+/* Multiplies d by the gates and computes d_gates, the derivative with respect to the inputs of the
+ * sigmoids; rows[R][heads*K] are the gated numbers. */
 static void gates_back(const ss_backward *b, float *d, const float *rows, size_t R) {
     const ss_arch *arch = &b->model->arch;
     size_t K = (size_t)arch->K, width = (size_t)ss_arch_gate_width(arch);
@@ -239,14 +242,14 @@ static void add_value_biases(const ss_backward *b, float *rows, int l, size_t R)
         ss_add(rows + i * K, ss_owned(biases, arch->value_bias, (int)(i % H), arch->K), K);
 }
 
-/* Propagates d[R][D], the derivative by the attention output, through W_O, gates and value biases
- * to d_head_out[R][H*K]. */
+/* Propagates d[R][D], the derivative with respect to the attention output, through W_O, gates and
+ * value biases to d_head_out[R][H*K]. */
 static void heads_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
     const ss_arch *arch = &b->model->arch;
     const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];
     size_t R = (size_t)n * (size_t)b->T, H = (size_t)arch->H, K = (size_t)arch->K;
     bool gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
-    float *read = b->d_q; /* input of W_O; d_q is unused until the heads are done */
+    float *read = b->d_q; /* input of W_O; d_q is unused until heads_back is done */
     gather_heads(b->head_out, traces, n, SS_FIELD_HEAD_OUT, l);
     add_value_biases(b, b->head_out, l, R);
     memcpy(read, b->head_out, R * H * K * sizeof *read);
@@ -307,8 +310,8 @@ static void add_squares(const ss_backward *b, float *sums, const float *rows, si
         sums[i % (size_t)b->T] += ss_dot(rows + i * width, rows + i * width, width);
 }
 
-/* Adds for each sequence the norm of the first of rows[n][T][D] over the mean norm of the others.
- */
+/* Adds to sum, for each sequence, the norm of the first of rows[n][T][D] over the mean norm of the
+ * others. */
 static void add_ratios(const ss_backward *b, float *sum, const float *rows, int n) {
     size_t D = (size_t)b->model->arch.D, T = (size_t)b->T;
     for (int s = 0; s < n; s++, rows += T * D) {
@@ -318,8 +321,8 @@ static void add_ratios(const ss_backward *b, float *sum, const float *rows, int 
     }
 }
 
-/* Propagates d[R][D], the derivative by the attention output, to dy; y is the input of attention.
- */
+/* Propagates d[R][D], the derivative with respect to the attention output, to dy; y is the input of
+ * attention. */
 static void attention_back(const ss_backward *b, const float *d, const ss_trace *traces, int n,
                            int l) {
     const ss_arch *arch = &b->model->arch;
@@ -340,7 +343,8 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
         rotate_back(b, b->d_q, (size_t)arch->H, R);
         rotate_back(b, b->d_k, (size_t)arch->G, R);
     }
-    float *values = b->head_out; /* unused from here on; holds the values before their gates */
+    float *values =
+        b->head_out; /* head_out is unused from here on and stores the values before their gates */
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) {
         ss_matrix_times(values, b->y, &layer->v.w, layer->v.bias, R, b->work, NULL);
         if (of_values) find_gates(b, l, values, R);
@@ -382,7 +386,8 @@ static void block_back(const ss_backward *b, const ss_trace *traces, int n, int 
     if (!ffn) add_ratios(b, b->ratios + arch->L + l, b->dx, n);
 }
 
-/* Propagates the derivative by the logits to dx, the stream after the last layer. */
+/* Propagates the derivative with respect to the logits to dx, that with respect to the stream after
+ * the last layer. */
 static void head_back(const ss_backward *b, const ss_trace *traces, int n) {
     const ss_model *model = b->model;
     const ss_arch *arch = &model->arch;
