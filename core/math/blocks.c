@@ -15,9 +15,9 @@
 /* Keeps one copy of a function that several readers call: inlined copies would only make the binary
  * larger. */
 #ifdef __GNUC__
-#define ONCE __attribute__((noinline)) static
+#define NOINLINE __attribute__((noinline)) static
 #else
-#define ONCE static
+#define NOINLINE static
 #endif
 
 /* Reads groups of `lanes` rows; blocks[lane] is the first block of row `lane`. */
@@ -38,8 +38,8 @@ READER(read_i8) {
 
 /* out[n][lane] = factor times the halves at byte `at` of each of n blocks of each row; 0 in lanes
  * without a row. */
-ONCE void read_halves(float *out, const unsigned char *const blocks[], size_t lanes, size_t at,
-                      size_t bytes, float factor, size_t n) {
+NOINLINE void read_half_floats(float *out, const unsigned char *const blocks[], size_t lanes,
+                               size_t at, size_t bytes, float factor, size_t n) {
     unsigned char halves[SS_GROUPS][SS_PANEL][2] = {0};
     for (size_t i = 0; i < n; i++)
         for (size_t lane = 0; lane < lanes; lane++)
@@ -50,12 +50,12 @@ ONCE void read_halves(float *out, const unsigned char *const blocks[], size_t la
 
 /* Reads the factors at the start of the block of each group and, in types with a summand, the
  * summands after them. */
-ONCE void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                       ss_dtype type, float factor, bool adds) {
+NOINLINE void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                           ss_dtype type, float factor, bool adds) {
     size_t bytes = ss_dtype_block_bytes(type);
     g->adds = adds;
-    read_halves(g->d[0][0], blocks, lanes, 0, bytes, factor, g->n);
-    if (adds) read_halves(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
+    read_half_floats(g->d[0][0], blocks, lanes, 0, bytes, factor, g->n);
+    if (adds) read_half_floats(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
 }
 
 /* | d: half | 32 x int8 |    d q */
@@ -74,8 +74,8 @@ static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes
 }
 
 /* Reads the nibbles of each group of each row, `at` bytes after the start of its block. */
-ONCE void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                           ss_dtype type, size_t at, int by) {
+NOINLINE void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                               ss_dtype type, size_t at, int by) {
     size_t bytes = ss_dtype_block_bytes(type);
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++)
@@ -96,8 +96,8 @@ READER(read_q4_1) {
 
 /* Reads numbers of five bits: the low four bits are nibbles at byte `at`, the fifth bit of number i
  * is bit i of the four bytes before them. */
-ONCE void read_fives(ss_groups *g, const unsigned char *const blocks[], size_t lanes, ss_dtype type,
-                     size_t at, int by) {
+NOINLINE void read_five_bits(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                             ss_dtype type, size_t at, int by) {
     size_t bytes = ss_dtype_block_bytes(type);
     read_all_nibbles(g, blocks, lanes, type, at + 4, by);
     for (size_t lane = 0; lane < lanes; lane++)
@@ -112,23 +112,23 @@ ONCE void read_fives(ss_groups *g, const unsigned char *const blocks[], size_t l
 /* | d: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d (q - 16) */
 READER(read_q5_0) {
     read_factors(g, blocks, lanes, SS_Q5_0, FACTOR, false);
-    read_fives(g, blocks, lanes, SS_Q5_0, 2, 16);
+    read_five_bits(g, blocks, lanes, SS_Q5_0, 2, 16);
 }
 
 /* | d: half | m: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d q + m */
 READER(read_q5_1) {
     read_factors(g, blocks, lanes, SS_Q5_1, FACTOR, true);
-    read_fives(g, blocks, lanes, SS_Q5_1, 4, 0);
+    read_five_bits(g, blocks, lanes, SS_Q5_1, 4, 0);
 }
 
 /* Reads numbers from the low or the high halves of bytes. The fifth bit of number k of group i is
  * bit i of byte fifths + k of the block; with fifths 0 there are no fifth bits. */
-ONCE void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                               size_t at, size_t fifths) {
+NOINLINE void read_block_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                                 size_t at, size_t fifths) {
     float d[SS_PANEL], m[SS_PANEL];
     const unsigned char *scales[SS_PANEL] = {0};
-    read_halves(d, blocks, lanes, 0, 0, FACTOR, 1);
-    read_halves(m, blocks, lanes, 2, 0, 1.0f, 1);
+    read_half_floats(d, blocks, lanes, 0, 0, FACTOR, 1);
+    read_half_floats(m, blocks, lanes, 2, 0, 1.0f, 1);
     for (size_t lane = 0; lane < lanes; lane++) scales[lane] = blocks[lane] + 4;
     ss_scale_groups(g->d[0], g->m, d, m, scales, lanes, g->n);
     g->adds = true;
@@ -145,12 +145,12 @@ ONCE void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[]
 
 /* | d: half | m: half | 12 bytes of scales | 128 bytes |    d s_i q - m m_i for eight groups. */
 READER(read_q4_k) {
-    read_halves_of_bytes(g, blocks, lanes, 16, 0);
+    read_block_nibbles(g, blocks, lanes, 16, 0);
 }
 
 /* | d: half | m: half | 12 bytes of scales | 32 bytes of fifth bits | 128 bytes |    as Q4_K */
 READER(read_q5_k) {
-    read_halves_of_bytes(g, blocks, lanes, 48, 16);
+    read_block_nibbles(g, blocks, lanes, 48, 16);
 }
 
 /*
@@ -160,7 +160,7 @@ READER(read_q5_k) {
  */
 READER(read_q6_k) {
     float d[SS_PANEL];
-    read_halves(d, blocks, lanes, 208, 0, FACTOR, 1);
+    read_half_floats(d, blocks, lanes, 208, 0, FACTOR, 1);
     g->halved = true;
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {

@@ -95,8 +95,9 @@ static void row_times_panels(float *out, const float *a, const float *panels, co
 }
 
 /* Multiplies all tiles with the last panel, of which only the first `width` columns are outputs. */
-static void ragged_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
-                         const float bias[SS_PANEL], size_t T, size_t Kin, size_t width) {
+static void tiles_times_last_panel(float *out, size_t out_stride, const float *tiles,
+                                   const float *panel, const float bias[SS_PANEL], size_t T,
+                                   size_t Kin, size_t width) {
     float block[SS_TILE * SS_PANEL];
     for (size_t t = 0; t < T; t += SS_TILE) {
         size_t rows = T - t < SS_TILE ? T - t : SS_TILE;
@@ -117,7 +118,8 @@ void ss_matmul_simd(SS_MATMUL_ARGS) {
         if (width == SS_PANEL)
             tiles_times_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin);
         else
-            ragged_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin, width);
+            tiles_times_last_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin,
+                                   width);
     }
 }
 
@@ -211,7 +213,7 @@ INLINE v128_t byte_at_top(v128_t bytes, uint32_t i, v128_t top) {
 
 /* Reads eight bytes of each of four rows, from byte `at`: columns[0] gets the first four of each
  * row in a lane, columns[1] the others. */
-INLINE void eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t at) {
+INLINE void read_eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t at) {
     v128_t a = wasm_v128_load64_zero(rows[0] + at), b = wasm_v128_load64_zero(rows[1] + at);
     v128_t c = wasm_v128_load64_zero(rows[2] + at), d = wasm_v128_load64_zero(rows[3] + at);
     v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5);
@@ -254,15 +256,15 @@ INLINE void emit_groups(group_output *u, const ss_groups *g, bool adds) {
         for (size_t j = 0; j < 16; j += 8, u->ahead += g->apart) {
             v128_t columns[4];
             (void)*(const volatile unsigned char *)u->ahead;
-            eight_bytes(columns, g->q, at + j);
-            eight_bytes(columns + 2, g->q + 4, at + j);
+            read_eight_bytes(columns, g->q, at + j);
+            read_eight_bytes(columns + 2, g->q + 4, at + j);
             emit_eight(u, columns, i * 16 + j, g->d[g->halved && i % 2][i / 2],
                        adds ? g->m[i / 2] : NULL);
         }
     }
 }
 
-SHARED void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
+NOINLINE void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
     group_output u = {.sums = {wasm_v128_load(sums), wasm_v128_load(sums + 4)}, .a = a};
     if (groups->adds)
         emit_groups(&u, groups, true);
@@ -272,7 +274,7 @@ SHARED void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
     wasm_v128_store(sums + 4, u.sums[1]);
 }
 
-SHARED void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
+NOINLINE void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
     group_output u = {.panel = panel};
     emit_groups(&u, groups, groups->adds);
 }
@@ -410,7 +412,7 @@ INLINE v128_t exp4(v128_t x) {
 }
 
 /* Computes ss_sigmoidf of one number, for tails of fewer than four. */
-SHARED static float sigmoid1(float x) {
+NOINLINE static float sigmoid1(float x) {
     return ss_sigmoidf(x);
 }
 
@@ -425,12 +427,12 @@ typedef struct lanes {
     v128_t low, high;
 } lanes;
 
-INLINE lanes no_lanes(void) {
+INLINE lanes zero_lanes(void) {
     return (lanes){wasm_f32x4_splat(0.0f), wasm_f32x4_splat(0.0f)};
 }
 
 /* Adds tail[n], n < 8, to the first lanes, and then all lanes by the tree of kernels.h. */
-SHARED static float add_lanes(v128_t low, v128_t high, const float *tail, size_t n) {
+NOINLINE static float add_lanes(v128_t low, v128_t high, const float *tail, size_t n) {
     if (n > 0) {
         float sums[8];
         wasm_v128_store(sums, low);
@@ -445,7 +447,7 @@ SHARED static float add_lanes(v128_t low, v128_t high, const float *tail, size_t
 }
 
 float ss_exp_simd(SS_EXP_ARGS) {
-    lanes s = no_lanes();
+    lanes s = zero_lanes();
     v128_t by = wasm_f32x4_splat(shift);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -460,7 +462,7 @@ float ss_exp_simd(SS_EXP_ARGS) {
 }
 
 float ss_sigmoid_simd(SS_SIGMOID_ARGS) {
-    lanes s = no_lanes();
+    lanes s = zero_lanes();
     v128_t by = wasm_f32x4_splat(shift);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -549,8 +551,8 @@ size_t ss_count_simd(SS_COUNT_ARGS) {
     return count;
 }
 
-SHARED float ss_sum_simd(SS_SUM_ARGS) {
-    lanes s = no_lanes();
+NOINLINE float ss_sum_simd(SS_SUM_ARGS) {
+    lanes s = zero_lanes();
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
         s = (lanes){wasm_f32x4_add(s.low, wasm_v128_load(x + i)),
@@ -578,7 +580,7 @@ static const uint32_t log_bits[] = {SS_SQRT_HALF_BITS, SS_EXPONENT_BITS};
 static const float log_constants[] = {SS_LOG_C7, SS_LOG_C5, SS_LOG_C3, 1.0f, SS_LOG_LN2};
 
 /* Returns p ln p in four lanes, the term of ss_entropy. */
-INLINE v128_t part_of_entropy4(v128_t p, const v128_t bits[2], const v128_t c[5]) {
+INLINE v128_t entropy_terms4(v128_t p, const v128_t bits[2], const v128_t c[5]) {
     v128_t e = wasm_v128_and(wasm_i32x4_sub(p, bits[0]), bits[1]);
     v128_t m = wasm_i32x4_sub(p, e);
     v128_t f = wasm_f32x4_div(wasm_f32x4_sub(m, c[3]), wasm_f32x4_add(m, c[3]));
@@ -603,7 +605,7 @@ double ss_entropy_simd(SS_ENTROPY_ARGS) {
     for (int i = 0; i < 5; i++) c[i] = load_constant(log_constants + i);
     for (size_t i = 0; i < n; i += 4, x += 4) {
         v128_t p = n - i < 4 ? load_tail(x, n - i) : wasm_v128_load(x);
-        p = part_of_entropy4(wasm_f32x4_mul(wasm_f32x4_abs(p), by), bits, c);
+        p = entropy_terms4(wasm_f32x4_mul(wasm_f32x4_abs(p), by), bits, c);
         low = wasm_f64x2_add(low, wasm_f64x2_promote_low_f32x4(p));
         p = wasm_i64x2_shuffle(p, p, 1, 1);
         high = wasm_f64x2_add(high, wasm_f64x2_promote_low_f32x4(p));
@@ -612,8 +614,8 @@ double ss_entropy_simd(SS_ENTROPY_ARGS) {
     return 0.0 - (wasm_f64x2_extract_lane(low, 0) + wasm_f64x2_extract_lane(low, 1));
 }
 
-SHARED float ss_dot_simd(SS_DOT_ARGS) {
-    lanes s = no_lanes();
+NOINLINE float ss_dot_simd(SS_DOT_ARGS) {
+    lanes s = zero_lanes();
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
         v128_t low = wasm_f32x4_mul(wasm_v128_load(a + i), wasm_v128_load(b + i));

@@ -133,7 +133,7 @@ static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
 }
 
 /* Fills the panel of the outputs e: rows become columns. */
-static void panel_of_rows(float *panel, const panel_outputs *e) {
+static void fill_panel_from_rows(float *panel, const panel_outputs *e) {
     const ss_matrix *w = e->w;
     size_t k = 0;
     ss_groups groups;
@@ -175,7 +175,7 @@ static size_t adjacent_outputs(const ss_matrix *w, size_t n, size_t most) {
 }
 
 /* Writes the panels of outputs [n, n + columns) of a tensor stored by input, [in][total]. */
-static void panels_of_columns(float *panels, const ss_matrix *w, size_t n, size_t columns) {
+static void fill_panels_from_columns(float *panels, const ss_matrix *w, size_t n, size_t columns) {
     size_t side = adjacent_outputs(w, n, columns), place = ss_matrix_place(w, n);
     size_t direct = w->type == SS_F32 && side == columns ? columns - columns % SS_PANEL : 0;
     for (size_t k = 0; k < w->in; k++) {
@@ -200,13 +200,13 @@ static void panels_of_columns(float *panels, const ss_matrix *w, size_t n, size_
 static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t columns,
                           float *strips) {
     if (w->in_out) {
-        panels_of_columns(panels, w, n, columns);
+        fill_panels_from_columns(panels, w, n, columns);
         return;
     }
     for (size_t c = 0; c < columns; c += SS_PANEL) {
         panel_outputs e = {0};
         find_outputs(&e, w, n + c, strips);
-        panel_of_rows(panels + c * w->in, &e);
+        fill_panel_from_rows(panels + c * w->in, &e);
     }
 }
 
@@ -251,7 +251,7 @@ static void row_times_columns(float *out, const float *a, const ss_matrix *w, si
 }
 
 /* Computes outputs [n, end) of one row; reads each weight once, in place. */
-static void row_times(const product *p, size_t n, size_t end, float *strips) {
+static void multiply_row(const product *p, size_t n, size_t end, float *strips) {
     const ss_matrix *w = p->w;
     if (p->bias)
         memcpy(p->out + n, p->bias + n, (end - n) * sizeof *p->out);
@@ -279,14 +279,14 @@ size_t ss_matrix_work(size_t T, size_t in, size_t workers) {
     return workers * worker_floats(in) + T * in + 5 * T + T * in / 16 + 10 * in;
 }
 
-static void times_panels(const product *p, size_t n, size_t columns, const float *panels) {
+static void multiply_panels(const product *p, size_t n, size_t columns, const float *panels) {
     const ss_matrix *w = p->w;
     ss_matmul(p->out + n, w->out, p->tiles, panels, p->bias ? p->bias + n : NULL, p->T, columns,
               w->in);
 }
 
 /* Multiplies the interleaved outputs among [n, end); returns the number of these outputs. */
-static size_t times_interleaved(const product *p, size_t n, size_t end, float *panels) {
+static size_t multiply_interleaved(const product *p, size_t n, size_t end, float *panels) {
     const ss_matrix *w = p->w;
     size_t begin = n;
     bool is_float = w->type == SS_F32, is_wide = is_float && (p->T > 1 || w->in >= NARROW);
@@ -295,28 +295,28 @@ static size_t times_interleaved(const product *p, size_t n, size_t end, float *p
         const float *numbers = (const float *)(const void *)panel_at(w, n);
         columns = is_wide ? adjacent_outputs(w, n, end - n) : SS_PANEL;
         if (!is_float) spread_panel(panels, w, panel_at(w, n), 0, w->in);
-        times_panels(p, n, columns, is_float ? numbers : panels);
+        multiply_panels(p, n, columns, is_float ? numbers : panels);
     }
     return n - begin;
 }
 
-static void times_piece(const void *job, size_t i, size_t worker) {
+static void multiply_piece(const void *job, size_t i, size_t worker) {
     const product *p = job;
     const ss_matrix *w = p->w;
     float *strips = p->work + worker * worker_floats(w->in), *panels = strips + SS_PANEL * STRIP;
     size_t n = i * p->columns, end = smaller(w->out, n + p->columns);
     if (w->panels) {
-        times_panels(p, n, end - n, w->panels + n * w->in);
+        multiply_panels(p, n, end - n, w->panels + n * w->in);
         return;
     }
-    n += times_interleaved(p, n, end, panels);
+    n += multiply_interleaved(p, n, end, panels);
     if (n >= end) return;
     if (p->T == 1) {
-        row_times(p, n, end, strips);
+        multiply_row(p, n, end, strips);
         return;
     }
     unpack_panels(panels, w, n, end - n, strips);
-    times_panels(p, n, end - n, panels);
+    multiply_panels(p, n, end - n, panels);
 }
 
 /* Returns the number of outputs of a piece: as many as one worker unpacks at a time. A product that
@@ -365,7 +365,7 @@ static void find_fixed(fixed_outputs *e, const ss_matrix *w, size_t n) {
 
 /* Returns the largest number of inputs per read: all of them if the file's bytes are used in place.
  */
-static size_t most_fixed(const fixed_outputs *e) {
+static size_t most_fixed_inputs(const fixed_outputs *e) {
     return e->panel && ss_dtype_block(e->w->type) == SS_GROUP ? e->w->in : STRIP;
 }
 
@@ -390,7 +390,7 @@ static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fix
                                 const float start[SS_PANEL], size_t width) {
     size_t n = p->w->in / SS_GROUP;
     for (size_t k = 0, count; k < p->w->in; k += count) {
-        count = read_fixed(e, k, most_fixed(e));
+        count = read_fixed(e, k, most_fixed_inputs(e));
         ss_spread_fixed(panel + k / SS_GROUP, &e->groups);
     }
     for (size_t t = 0; t < p->tiles * SS_FIVE; t += SS_FIVE) {
@@ -402,7 +402,7 @@ static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fix
     }
 }
 
-static void fixed_piece(const void *job, size_t i, size_t worker) {
+static void multiply_fixed_piece(const void *job, size_t i, size_t worker) {
     const fixed_product *p = job;
     const ss_matrix *w = p->w;
     size_t end = smaller(w->out, (i + 1) * p->columns);
@@ -419,7 +419,7 @@ static void fixed_piece(const void *job, size_t i, size_t worker) {
             const ss_fixed *row = p->rows + (t - p->tiles * SS_FIVE) * (w->in / SS_GROUP);
             ss_copy(sums, start, SS_PANEL);
             for (size_t k = 0, count; k < w->in; k += count) {
-                count = read_fixed(&e, k, most_fixed(&e));
+                count = read_fixed(&e, k, most_fixed_inputs(&e));
                 ss_times_fixed(sums, row + k / SS_GROUP, &e.groups);
             }
             ss_copy(p->out + t * w->out + n, sums, width);
@@ -427,8 +427,8 @@ static void fixed_piece(const void *job, size_t i, size_t worker) {
     }
 }
 
-static void times_fixed(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
-                        float *work, ss_pool *pool) {
+static void multiply_fixed(float *out, const float *a, const ss_matrix *w, const float *bias,
+                           size_t T, float *work, ss_pool *pool) {
     size_t workers = ss_pool_workers(pool), n = w->in / SS_GROUP, tiles = (T + 2) / SS_FIVE;
     ss_fixed *rows = (ss_fixed *)(work + workers * worker_floats(w->in));
     ss_fixed_tile *tile = (ss_fixed_tile *)(rows + SS_FIVE * n);
@@ -439,12 +439,12 @@ static void times_fixed(float *out, const float *a, const ss_matrix *w, const fl
         for (size_t r = 0; r < count; r++) ss_fixed_row(rows + r * n, a + (t + r) * w->in, n);
         if (t / SS_FIVE < tiles) ss_tile_fixed(tile + t / SS_FIVE * n, rows, n);
     }
-    ss_pool_run(pool, fixed_piece, &p, (w->out + p.columns - 1) / p.columns,
+    ss_pool_run(pool, multiply_fixed_piece, &p, (w->out + p.columns - 1) / p.columns,
                 (uint64_t)T * w->in * w->out);
 }
 
 /* Writes inputs [k, k + count) of output n of an interleaved matrix; k is a multiple of STRIP. */
-static void fixed_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
+static void write_fixed_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     fixed_outputs e;
     size_t lane = n % SS_PANEL;
     find_fixed(&e, w, n - lane);
@@ -470,7 +470,7 @@ typedef struct product8 {
     size_t T, columns;
 } product8;
 
-static void times8_piece(const void *job, size_t i, size_t worker) {
+static void multiply_int8_piece(const void *job, size_t i, size_t worker) {
     const product8 *p = job;
     const ss_int8 *all = p->w->int8;
     size_t n = i * p->columns, columns = smaller(p->w->out - n, p->columns);
@@ -481,8 +481,8 @@ static void times8_piece(const void *job, size_t i, size_t worker) {
               p->w->in);
 }
 
-static void times_outputs(float *out, const float *a, const ss_matrix *w, const float *bias,
-                          size_t T, float *work, ss_pool *pool) {
+static void multiply_outputs(float *out, const float *a, const ss_matrix *w, const float *bias,
+                             size_t T, float *work, ss_pool *pool) {
     size_t width = SS_QUAD * ss_quads(w->in), columns = piece_columns(w, 1, ss_pool_workers(pool));
     product8 p = {.out = out, .bias = bias, .w = w, .T = T, .columns = columns};
     p.rows.scales = work;
@@ -491,7 +491,7 @@ static void times_outputs(float *out, const float *a, const ss_matrix *w, const 
     p.rows.numbers = (uint8_t *)(p.rows.tiles + T * width);
     ss_int8_rows(&p.rows, a, T, w->in);
     ss_tile8(&p.rows, T, w->in);
-    ss_pool_run(pool, times8_piece, &p, (w->out + columns - 1) / columns,
+    ss_pool_run(pool, multiply_int8_piece, &p, (w->out + columns - 1) / columns,
                 (uint64_t)T * w->in * w->out);
 }
 
@@ -514,19 +514,19 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
                      float *work, ss_pool *pool) {
 #ifndef SS_NO_INT8
     if (w->int8) {
-        times_outputs(out, a, w, bias, T, work, pool);
+        multiply_outputs(out, a, w, bias, T, work, pool);
         return;
     }
 #endif
     if (ss_matrix_is_fixed(w)) {
-        times_fixed(out, a, w, bias, T, work, pool);
+        multiply_fixed(out, a, w, bias, T, work, pool);
         return;
     }
     size_t workers = ss_pool_workers(pool), columns = piece_columns(w, T, workers);
     float *tiles = work + workers * worker_floats(w->in);
     product p = {out, tiles, bias, w, T, columns, work};
     ss_tile(tiles, a, w->in, T, w->in);
-    ss_pool_run(pool, times_piece, &p, (w->out + columns - 1) / columns,
+    ss_pool_run(pool, multiply_piece, &p, (w->out + columns - 1) / columns,
                 (uint64_t)T * w->in * w->out);
 }
 
@@ -655,9 +655,9 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
 }
 
 /* Writes inputs [k, k + count) of output n; k is a multiple of STRIP, count at most STRIP. */
-static void output_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
+static void write_output_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     if (n < interleaved_outputs(w) && ss_matrix_is_fixed(w)) {
-        fixed_strip(out, w, n, k, count);
+        write_fixed_strip(out, w, n, k, count);
         return;
     }
     if (n < interleaved_outputs(w)) {
@@ -678,13 +678,13 @@ static void output_strip(float *out, const ss_matrix *w, size_t n, size_t k, siz
 
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
     for (size_t k = 0; k < w->in; k += STRIP)
-        output_strip(out + k, w, n, k, smaller(w->in - k, STRIP));
+        write_output_strip(out + k, w, n, k, smaller(w->in - k, STRIP));
 }
 
 float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k) {
     float strip[STRIP];
     size_t begin = k - k % STRIP;
-    output_strip(strip, w, n, begin, smaller(w->in - begin, STRIP));
+    write_output_strip(strip, w, n, begin, smaller(w->in - begin, STRIP));
     return strip[k % STRIP];
 }
 

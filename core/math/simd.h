@@ -8,7 +8,7 @@
 
 /* Keeps one copy of a function that runs once per row: inlined copies would only make the binary
  * larger. */
-#define SHARED __attribute__((noinline))
+#define NOINLINE __attribute__((noinline))
 
 /* An array of vectors stays in registers only if the compiler knows every index. */
 #define UNROLL _Pragma("clang loop unroll(full)")

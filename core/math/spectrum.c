@@ -11,7 +11,7 @@
 #define NEGLIGIBLE 1e-15
 /* The QR steps for one eigenvalue: two or three converge, and the bound ends the loop for any
  * input. */
-#define STEPS 16
+#define QR_STEPS_MAX 16
 
 /* Returns row i of a symmetric matrix, stored as n (n + 1) / 2 numbers: each row ends with its
  * diagonal number. */
@@ -136,7 +136,7 @@ static void qr_step(double *diagonal, double *off_diagonal, size_t first, size_t
 
 static void find_eigenvalues(double *diagonal, double *off_diagonal, size_t n) {
     for (size_t last = n - 1; last > 0; last--)
-        for (int i = 0; i < STEPS && fabs(off_diagonal[last - 1]) > NEGLIGIBLE; i++) {
+        for (int i = 0; i < QR_STEPS_MAX && fabs(off_diagonal[last - 1]) > NEGLIGIBLE; i++) {
             size_t first = last - 1;
             while (first > 0 && fabs(off_diagonal[first - 1]) > NEGLIGIBLE) first--;
             qr_step(diagonal, off_diagonal, first, last);

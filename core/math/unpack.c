@@ -81,7 +81,7 @@ static uint64_t read_u64(const unsigned char *bytes) {
 __attribute__((noinline)) /* reading the memory takes longer than the call */
 #endif
 static size_t
-first_with(const unsigned char *source, size_t bytes, unsigned high, size_t n) {
+first_with_all_ones(const unsigned char *source, size_t bytes, unsigned high, size_t n) {
     uint64_t places = bytes == 2 ? 0x1000100010001 : 0x1000000010000, carries = 0;
     size_t words = n * bytes / sizeof places, i = 0;
     for (; i < words; i++)
@@ -94,11 +94,12 @@ first_with(const unsigned char *source, size_t bytes, unsigned high, size_t n) {
 
 /* Returns the first number of the first block in which one of `halves` halves, at byte `at`, is not
  * finite. */
-static size_t first_block_with(const unsigned char *source, ss_dtype type, size_t at, size_t halves,
-                               size_t n) {
+static size_t first_block_not_finite(const unsigned char *source, ss_dtype type, size_t at,
+                                     size_t halves, size_t n) {
     size_t block = ss_dtype_block(type), bytes = ss_dtype_block_bytes(type);
     for (size_t i = 0; i < n / block; i++)
-        if (first_with(source + i * bytes + at, 2, 0x7c00, halves) != SIZE_MAX) return i * block;
+        if (first_with_all_ones(source + i * bytes + at, 2, 0x7c00, halves) != SIZE_MAX)
+            return i * block;
     return SIZE_MAX;
 }
 
@@ -117,7 +118,9 @@ size_t ss_first_not_finite(const unsigned char *source, ss_dtype type, size_t n)
     if (type == SS_I8) return SIZE_MAX;
     if (type == SS_F64) return first_too_large(source, n);
     if (ss_dtype_block(type) == 1)
-        return first_with(source, ss_dtype_bytes(type, 1), type == SS_F16 ? 0x7c00 : 0x7f80, n);
+        return first_with_all_ones(source, ss_dtype_bytes(type, 1),
+                                   type == SS_F16 ? 0x7c00 : 0x7f80, n);
     bool has_one_scale = type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q5_0 || type == SS_Q6_K;
-    return first_block_with(source, type, type == SS_Q6_K ? 208 : 0, has_one_scale ? 1 : 2, n);
+    return first_block_not_finite(source, type, type == SS_Q6_K ? 208 : 0, has_one_scale ? 1 : 2,
+                                  n);
 }

@@ -29,11 +29,11 @@ static double cosine(pair p) {
     return p.norms > 0.0 ? p.dot / p.norms : (double)NAN;
 }
 
-static double product(pair p) {
+static double dot_product(pair p) {
     return p.dot;
 }
 
-static double norms(pair p) {
+static double norm_product(pair p) {
     return p.norms;
 }
 
@@ -47,7 +47,7 @@ static void write_map(const ss_trace *trace, const ss_metric_args *args, double 
 }
 
 void ss_measure_qk_dot(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_map(trace, args, product, out);
+    write_map(trace, args, dot_product, out);
 }
 
 void ss_measure_qk_cos(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -55,7 +55,7 @@ void ss_measure_qk_cos(const ss_trace *trace, const ss_metric_args *args, float 
 }
 
 void ss_measure_qk_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_map(trace, args, norms, out);
+    write_map(trace, args, norm_product, out);
 }
 
 /*

@@ -25,7 +25,7 @@
 
 /* Returns component c [D] of token 1: 0 is the embedding; then follow attention and feed-forward of
  * each layer, in turn. */
-static const float *component(const ss_trace *trace, int c) {
+static const float *component_of(const ss_trace *trace, int c) {
     if (c == 0) return ss_row(trace, SS_FIELD_HIDDEN, 0, 0);
     return ss_row(trace, c % 2 ? SS_FIELD_ATT_OUT : SS_FIELD_MLP_OUT, (c - 1) / 2, 0);
 }
@@ -38,7 +38,7 @@ static double mean_of(const float *x, size_t n) {
 
 /* Returns the scale that the layer's norm divides x [D] by; 1 where attention reads the stream
  * itself. */
-static double scale_of(const ss_arch *arch, const ss_norm *norm, const float *x, size_t D) {
+static double norm_scale(const ss_arch *arch, const ss_norm *norm, const float *x, size_t D) {
     if (!norm->gain) return 1.0;
     double mean = arch->norm == SS_NORM_LAYER ? mean_of(x, D) : 0.0, sum = 0.0;
     for (size_t d = 0; d < D; d++) sum += ((double)x[d] - mean) * ((double)x[d] - mean);
@@ -70,7 +70,7 @@ static workspace workspace_of(const ss_trace *trace) {
                        (float *)(void *)(query + trace->model->arch.K)};
 }
 
-static void mean_query(const workspace *work, const ss_trace *trace, int head, int T) {
+static void write_mean_query(const workspace *work, const ss_trace *trace, int head, int T) {
     size_t K = (size_t)trace->model->arch.K;
     memset(work->query, 0, K * sizeof *work->query);
     for (int t = 0; t < T; t++) {
@@ -83,7 +83,8 @@ static void mean_query(const workspace *work, const ss_trace *trace, int head, i
  * Writes row n of W_K with the layer's norm folded in: the row is multiplied by the gain, and
  * centered where the norm subtracts the mean. Returns what biases add to number n of a key.
  */
-static double key_row(const workspace *work, const ss_arch *arch, const ss_layer *layer, size_t n) {
+static double write_key_row(const workspace *work, const ss_arch *arch, const ss_layer *layer,
+                            size_t n) {
     size_t D = (size_t)arch->D;
     const ss_norm *norm = &layer->attention_norm;
     double bias = layer->k.bias ? (double)layer->k.bias[n] : 0.0;
@@ -98,7 +99,7 @@ static double key_row(const workspace *work, const ss_arch *arch, const ss_layer
     return bias;
 }
 
-static double product(const double *a, const float *b, size_t n) {
+static double dot_product(const double *a, const float *b, size_t n) {
     double sum = 0.0;
     for (size_t i = 0; i < n; i++) sum += a[i] * (double)b[i];
     return sum;
@@ -113,13 +114,13 @@ static double write_direction(const workspace *work, const ss_trace *trace, int 
     size_t g = (size_t)ss_arch_group(arch, l, h);
     double *directions = work->directions + (size_t)h * D, square = 0.0;
     const float *x = ss_row(trace, SS_FIELD_HIDDEN, l, 0);
-    double rho = scale_of(arch, &layer->attention_norm, x, D);
-    mean_query(work, trace, l * arch->H + h, T);
+    double rho = norm_scale(arch, &layer->attention_norm, x, D);
+    write_mean_query(work, trace, l * arch->H + h, T);
     memset(directions, 0, D * sizeof *directions);
     work->offsets[h] = 0.0;
     for (size_t j = 0; j < K; j++) {
         size_t n = g * K + j;
-        double bias = key_row(work, arch, layer, n), size = rotary_size(arch, l, j);
+        double bias = write_key_row(work, arch, layer, n), size = rotary_size(arch, l, j);
         double factor = work->query[j] * size * (double)arch->score_scale;
         bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
         if (layer->k_norm.gain) factor *= (double)layer->k_norm.gain[all ? n : j];
@@ -178,7 +179,8 @@ void ss_measure_logit_parts(const ss_trace *trace, const ss_metric_args *args, f
         write_directions(&work, trace, l, args->T);
         for (int h = 0; h < arch->H; h++, out += count) {
             for (int c = 0; c <= 2 * l; c++)
-                out[c] = (float)product(work.directions + (size_t)h * D, component(trace, c), D);
+                out[c] =
+                    (float)dot_product(work.directions + (size_t)h * D, component_of(trace, c), D);
             out[count - 1] = (float)work.offsets[h];
         }
     }

@@ -276,14 +276,14 @@ static ss_status fail_missing(const ss_trace *trace, const ss_metric *row, int f
 }
 
 /* Returns the name of the first of some fields. */
-static const char *name_of(uint32_t fields) {
+static const char *first_field_name(uint32_t fields) {
     int field = 0;
     while (!(fields & SS_BIT(field))) field++;
     return ss_fields()[field].name;
 }
 
-static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *args,
-                       ss_error *err) {
+static ss_status check_request(const ss_trace *trace, int metric, const ss_metric_args *args,
+                               ss_error *err) {
     int n = (int)(sizeof table / sizeof *table);
     const ss_arch *arch = &trace->model->arch;
     if (metric < 0 || metric >= n)
@@ -298,7 +298,7 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
     if ((row->fields & trace->summed) && !row->statistics)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs the field %s, but a measuring run keeps only its sums",
-                       name_of(row->fields & trace->summed));
+                       first_field_name(row->fields & trace->summed));
     if (row->statistics & SS_OF_SPECTRA && trace->summed && !trace->spectral)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs spectra, and this measuring run does not record them");
@@ -316,7 +316,7 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "expected all %d tokens of a whole extension, since a run that measures "
                        "keeps no rows of %s; found %d",
-                       trace->T, name_of(row->fields & trace->summed), args->T);
+                       trace->T, first_field_name(row->fields & trace->summed), args->T);
     if ((row->args & SS_ARG_LAYER) && (args->layer < 0 || args->layer >= arch->L))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "expected a layer below %d, found %d",
                        arch->L, args->layer);
@@ -330,7 +330,7 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
 
 int ss_metric_shape(size_t dims[SS_RANK_MAX], const ss_trace *trace, int metric,
                     const ss_metric_args *args, ss_error *err) {
-    if (check(trace, metric, args, err) != SS_OK) return -1;
+    if (check_request(trace, metric, args, err) != SS_OK) return -1;
     int rank = 0;
     for (; rank < SS_RANK_MAX && table[metric].shape[rank]; rank++) {
         const char *letter = table[metric].shape[rank];

@@ -46,7 +46,8 @@ static void shape_text(char *text, size_t bytes, const ss_tensor *tensor) {
 
 /* Returns the tensor of that name if its dtype and shape are as expected; else NULL, and records
  * the error. */
-static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tensor *expected) {
+static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
+                                    const ss_tensor *expected) {
     if (loader->status != SS_OK) return NULL;
     ss_name full = full_name(loader, name);
     if (loader->lister) {
@@ -127,7 +128,8 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     size_t rows = tensor->dims[0];
     ss_name scale;
     snprintf(scale.text, sizeof scale.text, "%s_scale", name);
-    const ss_tensor *found = find(loader, scale.text, &(ss_tensor){.rank = 2, .dims = {rows, 1}});
+    const ss_tensor *found =
+        find_tensor(loader, scale.text, &(ss_tensor){.rank = 2, .dims = {rows, 1}});
     if (!found) return NULL;
     bool right = found->type == SS_F32;
     float *scales = right ? take(loader, rows) : NULL;
@@ -141,7 +143,8 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
 
 /* Returns the tensor's numbers from `first` on, in the file's bytes; NULL, with an error, if they
  * are not aligned floats. */
-static float *in_place(ss_loader *loader, const char *name, const ss_tensor *tensor, size_t first) {
+static float *numbers_in_place(ss_loader *loader, const char *name, const ss_tensor *tensor,
+                               size_t first) {
     uintptr_t address = (uintptr_t)tensor->data;
     if (tensor->type == SS_F32 && address % sizeof(float) == 0)
         return address ? (float *)address + first : NULL;
@@ -153,13 +156,13 @@ static float *in_place(ss_loader *loader, const char *name, const ss_tensor *ten
 
 /* Returns the numbers of a tensor of that shape as floats; in type I8, each of the `rows` rows of n
  * numbers is multiplied by its scale. */
-static float *load_shape(ss_loader *loader, const char *name, const ss_tensor *shape, size_t rows,
-                         size_t n) {
-    const ss_tensor *tensor = find(loader, name, shape);
+static float *load_as_floats(ss_loader *loader, const char *name, const ss_tensor *shape,
+                             size_t rows, size_t n) {
+    const ss_tensor *tensor = find_tensor(loader, name, shape);
     if (!tensor || !check_rows(loader, name, tensor)) return NULL;
     size_t count = ss_tensor_count(tensor);
     loader->parameters += count;
-    if (loader->container->live) return in_place(loader, name, tensor, 0);
+    if (loader->container->live) return numbers_in_place(loader, name, tensor, 0);
     const float *scales = load_scales(loader, name, tensor);
     float *numbers = take(loader, count);
     if (!numbers) return NULL;
@@ -173,13 +176,13 @@ float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t 
     ss_tensor shape = {.rank = 1, .dims = {n}};
     if (rows) shape = (ss_tensor){.rank = 2, .dims = {rows, n}};
     if (n == 0) shape = (ss_tensor){.rank = 0};
-    return load_shape(loader, name, &shape, rows, n);
+    return load_as_floats(loader, name, &shape, rows, n);
 }
 
 float *ss_load_taps(ss_loader *loader, const char *name, size_t channels, size_t kernel) {
     ss_tensor shape = {.rank = 3, .dims = {channels, 1, kernel}};
     if (ss_load_is(loader, SS_GGUF)) shape = (ss_tensor){.rank = 2, .dims = {channels, kernel}};
-    return load_shape(loader, name, &shape, 0, kernel);
+    return load_as_floats(loader, name, &shape, 0, kernel);
 }
 
 float *ss_load_ones(ss_loader *loader, size_t n) {
@@ -193,7 +196,7 @@ static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_pl
                               const char *name) {
     ss_tensor shape = {.rank = 1, .dims = {w->total}};
     if (place->slices) shape = (ss_tensor){.rank = 2, .dims = {place->slices, w->total}};
-    const ss_tensor *tensor = find(loader, name, &shape);
+    const ss_tensor *tensor = find_tensor(loader, name, &shape);
     if (!tensor || !check_rows(loader, name, tensor)) return NULL;
     if (!is_plain(tensor->type)) {
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
@@ -202,7 +205,7 @@ static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_pl
         return NULL;
     }
     loader->parameters += w->out;
-    if (loader->container->live) return in_place(loader, name, tensor, w->first);
+    if (loader->container->live) return numbers_in_place(loader, name, tensor, w->first);
     float *numbers = take(loader, w->out);
     const unsigned char *bytes = tensor->data;
     for (size_t n = 0; numbers && n < w->out; n++) {
@@ -241,7 +244,7 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
     if (place->slices)
         shape = (ss_tensor){.rank = 3,
                             .dims = {place->slices, out_in ? total : in, out_in ? in : total}};
-    const ss_tensor *tensor = find(loader, name, &shape);
+    const ss_tensor *tensor = find_tensor(loader, name, &shape);
     if (!tensor || !check_rows(loader, name, tensor)) return;
     if (!out_in && !is_plain(tensor->type)) {
         loader->status =
@@ -252,7 +255,7 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
     loader->parameters += in * place->out;
     if (loader->widest < in) loader->widest = in;
     *linear = (ss_linear){.w = matrix_at(tensor, place, total)};
-    if (loader->container->live) in_place(loader, name, tensor, 0);
+    if (loader->container->live) numbers_in_place(loader, name, tensor, 0);
     linear->w.scales = load_scales(loader, name, tensor);
     /* A tensor that several matrices share is checked once, with the matrix that has its first
      * output. */
@@ -270,7 +273,7 @@ float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t
 }
 
 /* Returns the name "<name>.<what>". */
-static ss_name part_of(const char *name, const char *what) {
+static ss_name suffixed_name(const char *name, const char *what) {
     ss_name full;
     snprintf(full.text, sizeof full.text, "%s.%s", name, what);
     return full;
@@ -278,7 +281,7 @@ static ss_name part_of(const char *name, const char *what) {
 
 void ss_load_place(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
                    const ss_place *place) {
-    ss_name weight = part_of(name, "weight"), bias = part_of(name, "bias");
+    ss_name weight = suffixed_name(name, "weight"), bias = suffixed_name(name, "bias");
     ss_load_matrix(loader, linear, place, weight.text, has_bias ? bias.text : NULL);
 }
 
@@ -307,13 +310,13 @@ void ss_load_linear(ss_loader *loader, ss_linear *linear, const char *name, bool
 }
 
 void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_bias, size_t n) {
-    norm->gain = ss_load_numbers(loader, part_of(name, "weight").text, 0, n);
-    if (has_bias) norm->bias = ss_load_numbers(loader, part_of(name, "bias").text, 0, n);
+    norm->gain = ss_load_numbers(loader, suffixed_name(name, "weight").text, 0, n);
+    if (has_bias) norm->bias = ss_load_numbers(loader, suffixed_name(name, "bias").text, 0, n);
 }
 
 /* Number of weights that are unpacked at a time: a multiple of the block of every type, so that
  * blocks stay whole. */
-#define AT_ONCE 256
+#define WEIGHTS_AT_ONCE 256
 
 /* Unpacks numbers [at, at + n) of a row of a matrix [out][in]. */
 static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t at, size_t n) {
@@ -326,20 +329,20 @@ static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t at, si
  * embedding: both must be equal. */
 static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix *embedding,
                        const char *name) {
-    float a[AT_ONCE], b[AT_ONCE];
+    float a[WEIGHTS_AT_ONCE], b[WEIGHTS_AT_ONCE];
     size_t bytes = ss_dtype_bytes(head->type, head->out * head->in);
     if (head->type == embedding->type && !head->scales &&
         !memcmp(head->data, embedding->data, bytes))
         return;
     for (size_t row = 0; row < head->out && loader->status == SS_OK; row++)
-        for (size_t at = 0; at < head->in && loader->status == SS_OK; at += AT_ONCE) {
-            size_t n = head->in - at < AT_ONCE ? head->in - at : AT_ONCE, i = 0;
+        for (size_t at = 0; at < head->in && loader->status == SS_OK; at += WEIGHTS_AT_ONCE) {
+            size_t n = head->in - at < WEIGHTS_AT_ONCE ? head->in - at : WEIGHTS_AT_ONCE, i = 0;
             unpack_row(a, head, row, at, n);
             unpack_row(b, embedding, row, at, n);
             while (i < n && a[i] == b[i]) i++;
             if (i < n)
                 loader->status = ss_fail(
-                    loader->err, SS_BAD_TENSOR, part_of(name, "weight").text,
+                    loader->err, SS_BAD_TENSOR, suffixed_name(name, "weight").text,
                     "expected the numbers of the token embedding, for tie_word_embeddings is true, "
                     "found %g instead of %g in row %lu, column %lu: remove this tensor, or set "
                     "tie_word_embeddings to false",
@@ -355,7 +358,8 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     bool tied = model->arch.tied;
     loader->prefix = "";
     /* A tied model is listed, and trained, with one tensor for both uses. */
-    bool doubled = tied && !loader->lister && ss_load_has(loader, part_of(name, "weight").text);
+    bool doubled =
+        tied && !loader->lister && ss_load_has(loader, suffixed_name(name, "weight").text);
     if (!tied || doubled) ss_load_linear(loader, &head, name, false, width, V);
     if (doubled && loader->arena->block && loader->status == SS_OK)
         check_tied(loader, &head.w, &model->embedding.w, name);
@@ -369,7 +373,7 @@ void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name) {
     ss_load_head(loader, model, name);
     loader->prefix = "";
     model->head.bias =
-        ss_load_numbers(loader, part_of(name, "bias").text, 0, (size_t)model->arch.V);
+        ss_load_numbers(loader, suffixed_name(name, "bias").text, 0, (size_t)model->arch.V);
     loader->prefix = prefix;
 }
 

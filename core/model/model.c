@@ -86,7 +86,7 @@ static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float 
     }
 }
 
-static void keep(ss_linear *linear, ss_arena *arena, float *work) {
+static void take_panels(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix *w = &linear->w;
     (void)work;
     if (!w->data || ss_matrix_is_fixed(w)) return; /* products in fixed point read no panels */
@@ -96,12 +96,13 @@ static void keep(ss_linear *linear, ss_arena *arena, float *work) {
 }
 
 void ss_model_keep_panels(ss_model *model, ss_arena *arena) {
-    visit_large(model, keep, arena, NULL);
+    visit_large(model, take_panels, arena, NULL);
     for (int l = 0; l < model->arch.blocks; l++) {
         ss_layer *layer = &model->layers[l];
         ss_linear *small[] = {&layer->kernel_in,   &layer->kernel_out, &layer->router,
                               &layer->shared_gate, &layer->mixer.beta, &layer->mixer.step};
-        for (size_t i = 0; i < sizeof small / sizeof *small; i++) keep(small[i], arena, NULL);
+        for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+            take_panels(small[i], arena, NULL);
     }
 }
 

@@ -120,9 +120,9 @@ static double pair_of_rotations(double times, const ss_rotary *rotary, int width
     return width * logarithm / (2.0 * ss_log(rotary->base));
 }
 
-/* Returns 1 where pair j keeps its frequency, 0 where factor divides it, and YaRN's ramp between
- * these. */
-static float yarn_keeps(const ss_rotary *rotary, int width, int j) {
+/* Returns 1 where pair j kept_share its frequency, 0 where factor divides it, and YaRN's ramp
+ * between these. */
+static float yarn_kept_share(const ss_rotary *rotary, int width, int j) {
     double first = pair_of_rotations(rotary->high, rotary, width);
     double last = pair_of_rotations(rotary->low, rotary, width);
     if (rotary->whole) {
@@ -136,9 +136,9 @@ static float yarn_keeps(const ss_rotary *rotary, int width, int j) {
     return 1.0f - (float)fmin(fmax(ramp, 0.0), 1.0);
 }
 
-/* Returns 1 where a pair keeps its frequency, 0 where factor divides it, and llama3's ramp, by the
- * rotations in the first context, between these. */
-static float llama3_keeps(const ss_rotary *rotary, float frequency) {
+/* Returns 1 where a pair kept_share its frequency, 0 where factor divides it, and llama3's ramp, by
+ * the rotations in the first context, between these. */
+static float llama3_kept_share(const ss_rotary *rotary, float frequency) {
     double times = rotary->original * (double)frequency / TWO_PI;
     double ramp = (times - rotary->low) / (rotary->high - rotary->low);
     return (float)fmin(fmax(ramp, 0.0), 1.0);
@@ -148,17 +148,18 @@ static float llama3_keeps(const ss_rotary *rotary, float frequency) {
 void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width) {
     for (int j = 0; j < width / 2; j++) {
         float frequency = 1.0f / (float)ss_pow(rotary->base, (double)(2 * j) / (double)width);
-        float keeps = 1.0f;
-        if (rotary->scaling == SS_ROPE_LINEAR) keeps = 0.0f;
-        if (rotary->scaling == SS_ROPE_LLAMA3) keeps = llama3_keeps(rotary, frequency);
-        if (rotary->scaling == SS_ROPE_YARN) keeps = yarn_keeps(rotary, width, j);
+        float kept_share = 1.0f;
+        if (rotary->scaling == SS_ROPE_LINEAR) kept_share = 0.0f;
+        if (rotary->scaling == SS_ROPE_LLAMA3) kept_share = llama3_kept_share(rotary, frequency);
+        if (rotary->scaling == SS_ROPE_YARN) kept_share = yarn_kept_share(rotary, width, j);
         if (rotary->scaling == SS_ROPE_PROPORTIONAL) {
             bool rotates = j < (int)floor(rotary->part * width / 2.0);
             out[j] = rotates ? frequency / (float)rotary->factor : 0.0f;
             continue;
         }
-        float slow = keeps < 1.0f ? frequency / (float)rotary->factor : frequency;
-        out[j] = keeps < 1.0f ? slow * (1.0f - keeps) + frequency * keeps : frequency;
+        float slow = kept_share < 1.0f ? frequency / (float)rotary->factor : frequency;
+        out[j] =
+            kept_share < 1.0f ? slow * (1.0f - kept_share) + frequency * kept_share : frequency;
     }
 }
 

@@ -307,7 +307,7 @@ static tensor_name prompt_name(int prompt, const char *name) {
 }
 
 /* Returns the entry NAME of a kept prompt, or NULL. */
-static const ss_entry *of_prompt(const ss_recording *r, int prompt, const char *name) {
+static const ss_entry *prompt_entry(const ss_recording *r, int prompt, const char *name) {
     return ss_container_find(&r->container, prompt_name(prompt, name).text);
 }
 
@@ -326,7 +326,7 @@ static void shape_text(char out[96], const shape *s) {
 }
 
 /* Returns the shape without dimensions of 1, which some writers leave out. */
-static shape without_ones(const size_t *dims, int rank) {
+static shape drop_ones(const size_t *dims, int rank) {
     shape s = {.rank = 0};
     for (int i = 0; i < rank; i++)
         if (dims[i] != 1) s.dims[s.rank++] = dims[i];
@@ -349,8 +349,8 @@ static ss_status check_entry(const ss_entry *entry, const shape *expected, int t
     shape_text(actual_text, &actual);
     shape_text(expected_text, &wanted);
     if (loose) {
-        actual = without_ones(actual.dims, actual.rank);
-        wanted = without_ones(wanted.dims, wanted.rank);
+        actual = drop_ones(actual.dims, actual.rank);
+        wanted = drop_ones(wanted.dims, wanted.rank);
     }
     const char *type = types == FLOATS ? "F32, F16 or BF16"
                                        : ss_dtype_name(types & 1 << SS_I32  ? SS_I32
@@ -396,9 +396,9 @@ static bool is_short(const ss_entry *entry, int field, int T) {
 }
 
 static ss_status check_pooled(const ss_recording *r, int prompt, ss_error *err) {
-    const ss_entry *maps = of_prompt(r, prompt, "att_pooled");
+    const ss_entry *maps = prompt_entry(r, prompt, "att_pooled");
     if (!maps) return SS_OK;
-    const ss_entry *scale = of_prompt(r, prompt, "att_scale");
+    const ss_entry *scale = prompt_entry(r, prompt, "att_scale");
     size_t P = maps->tensor.rank == 4 ? maps->tensor.dims[3] : 0;
     size_t L = (size_t)r->model.arch.L, H = (size_t)r->model.arch.H;
     ss_status status = check_entry(maps, &(shape){{L, H, P, P}, 4}, 1 << SS_U8, false, err);
@@ -432,7 +432,7 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
     shape s;
     for (int field = 0; field < SS_FIELD_N; field++) {
         const ss_field *row = &ss_fields()[field];
-        const ss_entry *entry = of_prompt(r, prompt, row->name);
+        const ss_entry *entry = prompt_entry(r, prompt, row->name);
         if (!entry || !shape_of(&s, &sizes, row->shape) || is_short(entry, field, T)) continue;
         int types = row->type == SS_I32 ? 1 << SS_I32 : FLOATS;
         ss_status status = check_entry(entry, &s, types, false, err);
@@ -442,7 +442,7 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
     for (int i = 0; i < KEPT_N; i++) {
         shape_of(&s, &sizes, kept_table[i].shape);
         ss_status status =
-            check_entry(of_prompt(r, prompt, kept_table[i].name), &s, EXACT, false, err);
+            check_entry(prompt_entry(r, prompt, kept_table[i].name), &s, EXACT, false, err);
         if (status != SS_OK) return status;
     }
     return check_pooled(r, prompt, err);
@@ -501,10 +501,10 @@ static bool has_sink_logit(const ss_operation *operation) {
 /* Infers a bias key, gates and a gated feed-forward from the fields that were recorded. */
 static void read_additions(ss_recording *r) {
     ss_arch *arch = &r->model.arch;
-    if (of_prompt(r, 0, "att_bias") && !has_sink_logit(r->choice.operation))
+    if (prompt_entry(r, 0, "att_bias") && !has_sink_logit(r->choice.operation))
         arch->bias_key = SS_OWNER_HEAD;
-    if (of_prompt(r, 0, "gate")) arch->gate = SS_GATE_OUTPUT_HEAD;
-    if (of_prompt(r, 0, "ffn_gate")) arch->ffn = SS_FFN_GATED;
+    if (prompt_entry(r, 0, "gate")) arch->gate = SS_GATE_OUTPUT_HEAD;
+    if (prompt_entry(r, 0, "ffn_gate")) arch->ffn = SS_FFN_GATED;
 }
 
 static ss_status check_tensors(ss_recording *r, ss_error *err) {
@@ -592,7 +592,7 @@ static void *losses_of(const ss_entry *entry, int T, ss_arena *arena) {
 static void take_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     for (int field = 0; field < SS_FIELD_N; field++) {
         const ss_field *row = &ss_fields()[field];
-        const ss_entry *entry = of_prompt(r, prompt, row->name);
+        const ss_entry *entry = prompt_entry(r, prompt, row->name);
         shape s;
         if (!entry || !shape_of(&s, trace, row->shape)) continue;
         if (field == SS_FIELD_ATT_BIAS && has_sink_logit(r->choice.operation)) continue;
@@ -651,14 +651,14 @@ static void take_factors(ss_trace *trace, const ss_recording *r, ss_arena *arena
 
 static const float *take_kept(const ss_recording *r, int prompt, int i, ss_arena *arena,
                               bool *is_kept) {
-    const ss_entry *entry = of_prompt(r, prompt, kept_table[i].name);
+    const ss_entry *entry = prompt_entry(r, prompt, kept_table[i].name);
     *is_kept = entry != NULL;
     return entry ? numbers_of(entry, arena) : NULL;
 }
 
 static void take_reduced(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     ss_kept *kept = &trace->kept;
-    const ss_entry *pooled = of_prompt(r, prompt, "att_pooled");
+    const ss_entry *pooled = prompt_entry(r, prompt, "att_pooled");
     bool is_kept[KEPT_N];
     kept->pooled = pooled ? (int)pooled->tensor.dims[3] : 0;
     kept->alpha = take_kept(r, prompt, KEPT_ALPHA, arena, &is_kept[KEPT_ALPHA]);

@@ -257,7 +257,7 @@ static bool is_single_row(const ss_pass *pass, int rows, ss_feature feature) {
     return rows == 1 && feature == SS_FEATURE_NONE && !bias_keys(&pass->trace->model->arch);
 }
 
-static void score_alone(float *scores, const float *q, const float *k, size_t n, size_t K) {
+static void score_single_row(float *scores, const float *q, const float *k, size_t n, size_t K) {
     for (size_t j = 0; j < n; j += SS_PANEL) {
         size_t width = n - j < SS_PANEL ? n - j : SS_PANEL;
         const void *rows[SS_PANEL];
@@ -268,7 +268,7 @@ static void score_alone(float *scores, const float *q, const float *k, size_t n,
     }
 }
 
-static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone) {
+static void attend_single_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
@@ -277,7 +277,7 @@ static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     int group = l * arch->G + ss_arch_group(arch, l, h);
     float *q = pass->q + (size_t)h * K, *out = pass->head_out + (size_t)h * U;
     reduce_queries(trace, l * arch->H + h, t, 1, t + 1, q, K);
-    score_alone(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
+    score_single_row(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
     attend_row(pass, scratch, l, h, t, gone, q, scratch->scores, keys);
     reduce_rows(trace, l * arch->H + h, t, 1, t + 1, scratch->scores);
     ss_clear(out, U);
@@ -302,7 +302,7 @@ static void attend_head(const void *job, size_t i, size_t at) {
      */
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
     if (is_single_row(pass, a->n, feature)) {
-        attend_alone(pass, scratch, l, h, a->t0, gone);
+        attend_single_row(pass, scratch, l, h, a->t0, gone);
         return;
     }
     if (scratch->group != g) pack_values(pass, scratch, l, g, (size_t)(T - gone));
@@ -343,8 +343,9 @@ static void attend_rows_again(ss_pass *pass, ss_scratch *scratch, ss_field_id fi
     size_t keys = (size_t)ss_mask_end(mask, t + n - 1, T);
     const float *q = ss_row(trace, SS_FIELD_Q, head, t);
     if (is_single_row(pass, n, trace->choices[head].operation->feature))
-        score_alone(scratch->scores, q,
-                    ss_row(trace, SS_FIELD_K, l * arch->G + ss_arch_group(arch, l, h), 0), keys, K);
+        score_single_row(scratch->scores, q,
+                         ss_row(trace, SS_FIELD_K, l * arch->G + ss_arch_group(arch, l, h), 0),
+                         keys, K);
     else
         score_rows(pass, scratch, l, h, q, K, (size_t)n, keys);
     for (int r = 0; r < n; r++) {

@@ -12,7 +12,7 @@ static const ss_edit_kind *kind_of(const ss_pass *pass, int edit) {
 }
 
 /* Returns the number of first tokens that edit i does not change. */
-static int idle_of(const ss_pass *pass, int i) {
+static int idle_tokens_of(const ss_pass *pass, int i) {
     const ss_edit_kind *row = kind_of(pass, i);
     return row->idle ? row->idle(pass->edits[i].values) : 0;
 }
@@ -20,7 +20,7 @@ static int idle_of(const ss_pass *pass, int i) {
 /* Returns the number of first tokens that no edit changes. */
 static int idle_tokens(const ss_pass *pass) {
     int least = INT_MAX;
-    for (int i = 0; i < pass->edits_n; i++) least = ss_min(least, idle_of(pass, i));
+    for (int i = 0; i < pass->edits_n; i++) least = ss_min(least, idle_tokens_of(pass, i));
     return least;
 }
 
@@ -29,17 +29,17 @@ static int idle_tokens(const ss_pass *pass) {
 static int replayed_tokens(const ss_pass *pass) {
     int least = INT_MAX;
     for (int i = 0; i < pass->edits_n; i++) {
-        if (ss_is_eviction(kind_of(pass, i))) least = ss_min(least, idle_of(pass, i));
+        if (ss_is_eviction(kind_of(pass, i))) least = ss_min(least, idle_tokens_of(pass, i));
         for (int j = i + 1; j < pass->edits_n; j++)
             if (!ss_edits_continue(kind_of(pass, i), kind_of(pass, j)))
-                least = ss_min(least, idle_of(pass, j));
+                least = ss_min(least, idle_tokens_of(pass, j));
     }
     return least;
 }
 
 /* Replays the weights of the first p queries to the evictions; no query among them evicted a key.
  */
-static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
+static void replay_evictions(ss_pass *pass, const ss_trace *from, int p) {
     for (int i = 0; i < pass->edits_n; i++)
         if (ss_is_eviction(kind_of(pass, i)))
             ss_evict_catch_up(pass, pass->edits[i].values, from, p);
@@ -49,7 +49,7 @@ static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
 
 /* Returns the needed fields that the other run has not recorded. If that run has no edits, fields
  * that only edits record are known: no key was evicted and nothing was rounded. */
-static uint32_t lacking(const ss_trace *trace, const ss_trace *from, uint32_t needed) {
+static uint32_t missing_fields(const ss_trace *trace, const ss_trace *from, uint32_t needed) {
     uint32_t known =
         SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
     /* A run that computes its maps on demand has no stored map to copy. */
@@ -77,8 +77,8 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);
     const ss_arch *arch = &pass->trace->model->arch;
     /* The other run has states of mixers only for the end of its tokens. */
-    bool apart = !from->edited && !arch->prefix && !arch->mixer.kind && !pass->together;
-    if (!apart || lacking(pass->trace, from, needed)) return 0;
+    bool independent = !from->edited && !arch->prefix && !arch->mixer.kind && !pass->together;
+    if (!independent || missing_fields(pass->trace, from, needed)) return 0;
     return ss_min(from->T - 1, idle_tokens(pass));
 }
 
@@ -86,7 +86,7 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
 static int shared_layers(const ss_pass *pass, const ss_trace *from) {
     int least = pass->trace->model->arch.blocks;
     uint32_t needed = (pass->trace->fields & fields_of_layers()) | SS_BIT(SS_FIELD_HIDDEN);
-    if (from->edited || lacking(pass->trace, from, needed)) return -1;
+    if (from->edited || missing_fields(pass->trace, from, needed)) return -1;
     if (has_other_states(pass, from->pass, from->T)) return -1;
     for (int i = 0; i < pass->edits_n; i++)
         least = ss_min(least, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
@@ -103,7 +103,7 @@ static void take_tokens(ss_pass *pass, const ss_trace *from, int p) {
     ss_record(trace, SS_FIELD_RANK, 0, 0, p + 1, ss_floats(from, SS_FIELD_RANK), 1);
     ss_record(trace, SS_FIELD_LOGITS, 0, 0, p, ss_floats(from, SS_FIELD_LOGITS),
               (size_t)trace->model->arch.V);
-    catch_up(pass, from, p);
+    replay_evictions(pass, from, p);
 }
 
 /* Copies the fields of the layers below `layer`, and the residual stream after them. */
@@ -129,7 +129,7 @@ ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
         layer = shared_layers(pass, from);
     }
     uint32_t of_layers = layer > 0 ? pass->trace->fields & fields_of_layers() : 0;
-    uint32_t missing = lacking(pass->trace, from, of_layers | SS_BIT(SS_FIELD_HIDDEN));
+    uint32_t missing = missing_fields(pass->trace, from, of_layers | SS_BIT(SS_FIELD_HIDDEN));
     for (int field = 0; field < SS_FIELD_N && layer >= 0; field++)
         if (missing & SS_BIT(field))
             return ss_fail(err, SS_BAD_REQUEST, "from", "expected a run that has recorded %s",
@@ -172,5 +172,5 @@ void ss_run_rewind(ss_pass *pass, int n) {
     pass->layer = 0;
     ss_evict_none(pass);
     if (n == 0) ss_mix_clear(pass);
-    if (n > 0) catch_up(pass, pass->trace, n);
+    if (n > 0) replay_evictions(pass, pass->trace, n);
 }

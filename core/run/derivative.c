@@ -29,7 +29,7 @@ float ss_sigmoid_back(SS_BACK_ARGS) {
 
 /* Computes the derivative of a share, w_j = u_j / (sum u + guard): d u_j = (d_j - sum d w) / (sum u
  * + guard). */
-static void through_share(float *d, const float *w, size_t n, float sum) {
+static void share_back(float *d, const float *w, size_t n, float sum) {
     float mean = ss_dot(d, w, n), inverse = 1.0f / (sum + SS_PROXY_GUARD);
     for (size_t j = 0; j < n; j++) d[j] = (d[j] - mean) * inverse;
 }
@@ -38,7 +38,7 @@ float ss_sigmoid_norm_back(SS_BACK_ARGS) {
     (void)parameters;
     float sum = 0.0f;
     for (size_t j = 0; j < n; j++) sum += ss_sigmoidf(x[j]);
-    through_share(d, w, n, sum);
+    share_back(d, w, n, sum);
     for (size_t j = 0; j < n; j++) {
         float u = ss_sigmoidf(x[j]);
         d[j] *= u * (1.0f - u);
@@ -64,7 +64,7 @@ float ss_elu1_norm_back(SS_BACK_ARGS) {
     (void)parameters;
     float sum = 0.0f;
     for (size_t j = 0; j < n; j++) sum += x[j] > 0.0f ? x[j] + 1.0f : ss_expf(x[j]);
-    through_share(d, w, n, sum);
+    share_back(d, w, n, sum);
     for (size_t j = 0; j < n; j++)
         if (!(x[j] > 0.0f)) d[j] *= ss_expf(x[j]);
     return 0.0f;
@@ -77,7 +77,7 @@ float ss_identity_back(SS_BACK_ARGS) {
 
 float ss_share_back(SS_BACK_ARGS) {
     (void)parameters;
-    through_share(d, w, n, ss_sum(x, n));
+    share_back(d, w, n, ss_sum(x, n));
     return 0.0f;
 }
 

@@ -44,7 +44,7 @@ void ss_activate(float *x, ss_activation activation, size_t n) {
 }
 
 /* Multiplies the activated gate with up: gate = activation(gate) * up. */
-static void join(float *gate, const float *up, const ss_arch *arch, size_t n) {
+static void multiply_by_gate(float *gate, const float *up, const ss_arch *arch, size_t n) {
     if (arch->activation == SS_ACTIVATION_SILU) {
         ss_silu_mul(gate, up, n);
     } else if (arch->activation == SS_ACTIVATION_CLAMPED_SWIGLU) {
@@ -79,7 +79,7 @@ static void record_spikes(ss_pass *pass, const float *in, const float *out, cons
 
 /* Computes out = down(activation(gate y) * up y), or down(activation(up y)) without a gate; out may
  * be y. */
-static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
+static void compute_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
     float *in = pass->gate, *recorded = ss_layer_row(pass, SS_FIELD_FFN_UP, pass->t0);
@@ -89,7 +89,7 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
         ss_linear_rows(pass, in, y, &ffn->gate, n);
         ss_apply_factor(in, arch->ffn_gate_scale, inner);
         record_inner(pass, SS_FIELD_FFN_GATE, in, n);
-        join(in, up, arch, inner);
+        multiply_by_gate(in, up, arch, inner);
     } else if (arch->activation == SS_ACTIVATION_SILU) {
         ss_sigmoid(in, up, 0.0f, inner);
         ss_multiply(in, up, inner);
@@ -135,7 +135,8 @@ static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
 
 /* Finds the largest of x[E] other than `without`, sets its weight to its softmax over near logits,
  * and returns its index. */
-static size_t mix(float *weights, const float *x, size_t without, const ss_arch *arch) {
+static size_t choose_mixed_expert(float *weights, const float *x, size_t without,
+                                  const ss_arch *arch) {
     size_t E = (size_t)arch->E, best = without == 0 && E > 1 ? 1 : 0;
     float sum = 0.0f;
     for (size_t e = 0; e < E; e++)
@@ -151,7 +152,7 @@ static size_t mix(float *weights, const float *x, size_t without, const ss_arch 
 /* Turns E logits into weights of two experts. */
 static void route_mixer(float *x, const ss_arch *arch) {
     float weights[SS_EXPERTS_MAX] = {0.0f};
-    mix(weights, x, mix(weights, x, SIZE_MAX, arch), arch);
+    choose_mixed_expert(weights, x, choose_mixed_expert(weights, x, SIZE_MAX, arch), arch);
     ss_copy(x, weights, (size_t)arch->E);
 }
 
@@ -189,7 +190,7 @@ static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e
         if (pass->router[i * E + e] != 0.0f)
             memcpy(pass->gathered + rows++ * D, pass->y + i * D, D * sizeof *pass->y);
     if (rows == 0) return;
-    one_ffn(pass, pass->gathered, pass->gathered, expert, rows);
+    compute_ffn(pass, pass->gathered, pass->gathered, expert, rows);
     rows = 0;
     for (size_t i = 0; i < n; i++) {
         float weight = pass->router[i * E + e];
@@ -201,9 +202,9 @@ static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e
 }
 
 /* Computes the shared expert: out = sigmoid(shared_gate y) FFN(y), or FFN(y) without that gate. */
-static void shared_expert(ss_pass *pass, float *out, const ss_layer *layer, size_t n) {
+static void compute_shared_expert(ss_pass *pass, float *out, const ss_layer *layer, size_t n) {
     size_t D = (size_t)pass->trace->model->arch.D;
-    one_ffn(pass, out, pass->y, &layer->ffn, n);
+    compute_ffn(pass, out, pass->y, &layer->ffn, n);
     if (!layer->shared_gate.w.data) return;
     ss_linear_rows(pass, pass->share, pass->y, &layer->shared_gate, n);
     for (size_t i = 0; i < n; i++) ss_scale(out + i * D, ss_sigmoidf(pass->share[i]), D);
@@ -215,11 +216,11 @@ void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {
     size_t n = (size_t)rows, E = (size_t)arch->E;
     if (E && arch->dense[l]) ss_clear(pass->router, n * E);
     if (arch->dense[l] || (E == 0 && arch->ffn != SS_FFN_NONE)) {
-        one_ffn(pass, out, pass->y, &layer->ffn, n);
+        compute_ffn(pass, out, pass->y, &layer->ffn, n);
         return;
     }
     if (arch->shared_F)
-        shared_expert(pass, out, layer, n);
+        compute_shared_expert(pass, out, layer, n);
     else
         memset(out, 0, n * (size_t)arch->D * sizeof *out);
     if (E == 0) return;

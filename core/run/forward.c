@@ -13,8 +13,8 @@
 #include <string.h>
 
 /* Norms n vectors of `width`; out may be x. */
-static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *arch, size_t n,
-                 size_t width) {
+static void norm_vectors(float *out, const float *x, const ss_norm *w, const ss_arch *arch,
+                         size_t n, size_t width) {
     for (size_t t = 0; t < n; t++, out += width, x += width)
         if (arch->norm == SS_NORM_RMS)
             ss_rmsnorm(out, x, w->gain, arch->norm_eps, width);
@@ -68,7 +68,7 @@ static void embed(ss_pass *pass, int t0, int n) {
         ss_add(x + half, angles->cosine + i * half, half);
     }
     if (model->arch.embedding_norm)
-        norm(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
+        norm_vectors(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
 }
 
 /* Rotates queries or keys of a layer, and norms them before or after the rotation if the model does
@@ -78,8 +78,10 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
     const ss_arch *arch = &pass->trace->model->arch;
     ss_sizes own = ss_arch_sizes(arch, a);
     size_t K = (size_t)own.K, H = (size_t)heads, pairs = (size_t)own.rotary_width / 2;
-    if (arch->qk_norm == SS_QK_NORM_HEAD) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
-    if (arch->qk_norm == SS_QK_NORM_ALL_HEADS) norm(rows, rows, head_norm, arch, (size_t)n, H * K);
+    if (arch->qk_norm == SS_QK_NORM_HEAD)
+        norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
+    if (arch->qk_norm == SS_QK_NORM_ALL_HEADS)
+        norm_vectors(rows, rows, head_norm, arch, (size_t)n, H * K);
     if (!ss_arch_rotates(arch, a)) return;
     const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[a]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
@@ -87,11 +89,11 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
         ss_rotate(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
     }
     if (arch->qk_norm == SS_QK_NORM_HEAD_ROTATED)
-        norm(rows, rows, head_norm, arch, (size_t)n * H, K);
+        norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
 /* Widens rows [n][own] to [n][width] with zeros, which change no product, sum or norm. */
-static void widen(float *rows, size_t n, int own, int width) {
+static void widen_rows(float *rows, size_t n, int own, int width) {
     size_t from = (size_t)own, to = (size_t)width;
     for (size_t i = n; from < to && i-- > 0;) {
         memmove(rows + i * to, rows + i * from, from * sizeof *rows);
@@ -99,7 +101,7 @@ static void widen(float *rows, size_t n, int own, int width) {
     }
 }
 
-static void narrow(float *rows, size_t n, int own, int width) {
+static void narrow_rows(float *rows, size_t n, int own, int width) {
     size_t to = (size_t)own, from = (size_t)width;
     for (size_t i = 1; to < from && i < n; i++)
         memmove(rows + i * to, rows + i * from, to * sizeof *rows);
@@ -200,21 +202,21 @@ static void edit_heads(ss_pass *pass, unsigned point, int a, float *rows, int he
 }
 
 /* Sets y to norm(x) if a norm precedes the block, else to x. */
-static void before_block(ss_pass *pass, const ss_norm *block_norm, int n) {
+static void norm_block_input(ss_pass *pass, const ss_norm *block_norm, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D;
     if (arch->post_norm || !block_norm->gain)
         memcpy(pass->y, pass->x, (size_t)n * D * sizeof *pass->y);
     else
-        norm(pass->y, pass->x, block_norm, arch, (size_t)n, D);
+        norm_vectors(pass->y, pass->x, block_norm, arch, (size_t)n, D);
 }
 
 /* Adds the output of a block to x; a post-norm model then norms x. */
-static void after_block(ss_pass *pass, const ss_norm *block_norm, const float *added, int n) {
+static void add_block_output(ss_pass *pass, const ss_norm *block_norm, const float *added, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     ss_add(pass->x, added, (size_t)n * (size_t)arch->D);
     if (arch->post_norm && block_norm->gain)
-        norm(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
+        norm_vectors(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
 }
 
 /* Records rows of field gate from t0 on: for each query head, the mean over the numbers that gate
@@ -287,7 +289,8 @@ static void project(ss_pass *pass, float *out, const float *in, const ss_linear 
 static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *latent_norm, int n) {
     if (!w->w.data) return pass->y;
     ss_linear_rows(pass, pass->latent, pass->y, w, (size_t)n);
-    norm(pass->latent, pass->latent, latent_norm, &pass->trace->model->arch, (size_t)n, w->w.out);
+    norm_vectors(pass->latent, pass->latent, latent_norm, &pass->trace->model->arch, (size_t)n,
+                 w->w.out);
     return pass->latent;
 }
 
@@ -326,7 +329,7 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     const ss_layer *layer = &trace->model->layers[arch->layers[a]];
     size_t D = (size_t)arch->D;
 
-    before_block(pass, &layer->attention_norm, n);
+    norm_block_input(pass, &layer->attention_norm, n);
     ss_apply_factor(pass->y, arch->attention_in_scale, (size_t)n * D);
 
     /* The cache stores the keys, then the values. */
@@ -338,38 +341,39 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     const float *as_keys = keep_keys(pass, layer, groups * (size_t)own.K);
     norm_and_rotate(pass, a, pass->kv, &layer->k_norm, own.G, n);
     edit_heads(pass, SS_AT_KEYS, a, pass->kv, own.G, own.K, t0, n);
-    widen(pass->kv, groups, own.K, arch->K);
+    widen_rows(pass->kv, groups, own.K, arch->K);
     cache_heads(pass, SS_FIELD_K, a, own.G, t0, n, pass->kv);
     if (as_keys)
         memcpy(pass->kv, as_keys, groups * (size_t)own.U * sizeof *pass->kv);
     else
         project(pass, pass->kv, in, &layer->v, n);
-    if (layer->v_norm.gain) norm(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)own.U);
+    if (layer->v_norm.gain)
+        norm_vectors(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)own.U);
     ss_apply_factor(pass->kv, arch->value_scale, groups * (size_t)own.U);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, a, pass->kv, t0, n);
     edit_heads(pass, SS_AT_VALUES, a, pass->kv, own.G, own.U, t0, n);
     record_out_norms(pass, a, pass->kv, t0, n);
-    widen(pass->kv, groups, own.U, arch->U);
+    widen_rows(pass->kv, groups, own.U, arch->U);
     cache_heads(pass, SS_FIELD_V, a, own.G, t0, n, pass->kv);
 
     in = compress(pass, &layer->q_latent, &layer->q_latent_norm, n);
     project(pass, pass->q, in, &layer->q, n);
     norm_and_rotate(pass, a, pass->q, &layer->q_norm, arch->H, n);
     edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, own.K, t0, n);
-    widen(pass->q, heads, own.K, arch->K);
+    widen_rows(pass->q, heads, own.K, arch->K);
     record_heads(trace, SS_FIELD_Q, a, arch->H, t0, n, pass->q);
 
     /* Each head sums the values of the keys that it sees; W_O joins the head outputs. */
     float *head_out = pass->head_out;
     ss_attend(pass, a, t0, n);
     record_heads(trace, SS_FIELD_HEAD_OUT, a, arch->H, t0, n, head_out);
-    narrow(head_out, heads, own.U, arch->U);
+    narrow_rows(head_out, heads, own.U, arch->U);
     finish_heads(pass, a, head_out, t0, n);
     float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, a, t0, pass->attn_out);
     ss_linear_rows(pass, out, head_out, &layer->o, (size_t)n);
     ss_apply_factor(out, arch->branch_scale * arch->attention_out_scale, (size_t)n * D);
     if (layer->attention_out_norm.gain)
-        norm(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
+        norm_vectors(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
     return out;
 }
 
@@ -381,14 +385,14 @@ static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
     const ss_layer *layer = &trace->model->layers[l];
     size_t D = (size_t)arch->D;
 
-    before_block(pass, &layer->ffn_norm, n);
+    norm_block_input(pass, &layer->ffn_norm, n);
     float *recorded = ss_layer_row(pass, SS_FIELD_MLP_OUT, t0);
     float *out = recorded ? recorded : pass->ffn_out;
     ss_feed_forward(pass, out, l, n);
     ss_apply_factor(out, arch->branch_scale * arch->ffn_out_scale, (size_t)n * D);
     if (arch->E && pass->a >= 0)
         ss_record(trace, SS_FIELD_ROUTER, pass->a, t0, n, pass->router, (size_t)arch->E);
-    if (layer->ffn_out_norm.gain) norm(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);
+    if (layer->ffn_out_norm.gain) norm_vectors(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);
     return out;
 }
 
@@ -409,21 +413,21 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
  * the same x. With post norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)). A mixer replaces
  * attention or is added to it.
  */
-static void one_layer(ss_pass *pass, int l, int t0, int n) {
+static void compute_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
     float *mixed = pass->ffn_out; /* free until the feed-forward */
     pass->a = ss_attention_of(arch, l);
     if (pass->a < 0 || arch->mixer.beside) {
-        before_block(pass, &layer->attention_norm, n);
+        norm_block_input(pass, &layer->attention_norm, n);
         ss_mix(pass, mixed, l, n);
     }
     const float *attn_out = pass->a < 0 ? mixed : attention_block(pass, pass->a, t0, n);
     if (arch->mixer.beside) ss_add(pass->x, mixed, (size_t)n * (size_t)arch->D);
-    if (!arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
+    if (!arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);
     const float *ffn_out = ffn_block(pass, l, t0, n);
-    if (arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
-    after_block(pass, &layer->ffn_norm, ffn_out, n);
+    if (arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);
+    add_block_output(pass, &layer->ffn_norm, ffn_out, n);
     if (layer->scale) ss_scale(pass->x, *layer->scale, (size_t)n * (size_t)arch->D);
     record_hidden(pass, l + 1, t0, n);
 }
@@ -472,7 +476,8 @@ void ss_forward_begin(ss_pass *pass) {
 
 /* Computes logits for rows [first, first+rows) of the chunk at t0 from y[n][embedding width], and
  * records these logits with losses and ranks. In a model without a head they are NaN. */
-static void head_rows(ss_pass *pass, const float *y, int t0, int first, int rows, int total) {
+static void compute_logit_rows(ss_pass *pass, const float *y, int t0, int first, int rows,
+                               int total) {
     ss_trace *trace = pass->trace;
     const ss_model *model = trace->model;
     size_t V = (size_t)model->arch.V, width = (size_t)model->arch.embedding_width;
@@ -498,19 +503,19 @@ static const float *head_input(ss_pass *pass, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t rows = (size_t)n, width = (size_t)arch->embedding_width;
-    before_block(pass, &model->norm, n);
+    norm_block_input(pass, &model->norm, n);
     if (!model->head_in.w.data) return pass->y;
     ss_linear_rows(pass, pass->attn_out, pass->y, &model->head_in, rows);
     if (model->head_norm.gain) {
         ss_activate(pass->attn_out, arch->activation, rows * width);
-        norm(pass->attn_out, pass->attn_out, &model->head_norm, arch, rows, width);
+        norm_vectors(pass->attn_out, pass->attn_out, &model->head_norm, arch, rows, width);
     }
     return pass->attn_out;
 }
 
 /* Applies the final norm, if any, and the LM head, only to rows with requested logits, losses or
  * ranks. */
-static void head(ss_pass *pass, int t0, int n, int total) {
+static void compute_logits(ss_pass *pass, int t0, int n, int total) {
     ss_trace *trace = pass->trace;
     bool every = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_FIELDS_PREDICTED);
     bool last = trace->fields & SS_BIT(SS_FIELD_NEXT) && t0 + n == total;
@@ -520,7 +525,7 @@ static void head(ss_pass *pass, int t0, int n, int total) {
     const float *y = head_input(pass, n);
     for (int first = every ? 0 : n - 1, rows; first < n; first += rows) {
         rows = n - first < most ? n - first : most;
-        head_rows(pass, y, t0, first, rows, total);
+        compute_logit_rows(pass, y, t0, first, rows, total);
     }
 }
 
@@ -531,7 +536,7 @@ void ss_forward_next(ss_pass *pass) {
     if (!(trace->fields & SS_BIT(SS_FIELD_NEXT))) return;
     pass->layer = trace->model->arch.blocks; /* edits of weights read the layer */
     memcpy(pass->x, ss_row(trace, SS_FIELD_HIDDEN, pass->layer, last), D * sizeof *pass->x);
-    head_rows(pass, head_input(pass, 1), last, 0, 1, trace->T);
+    compute_logit_rows(pass, head_input(pass, 1), last, 0, 1, trace->T);
     pass->layer = layer;
 }
 
@@ -608,9 +613,9 @@ int ss_forward_step(ss_pass *pass) {
     if (pass->layer < arch->blocks) {
         int below = ss_attention_below(arch, pass->layer);
         if (pass->by_layer) trace->bases[SS_FIELD_K] = trace->bases[SS_FIELD_V] = below * G;
-        one_layer(pass, pass->layer, t0, n);
+        compute_layer(pass, pass->layer, t0, n);
     } else {
-        head(pass, t0, n, pass->total);
+        compute_logits(pass, t0, n, pass->total);
     }
     advance(pass, n);
     return pieces_left(pass);

@@ -24,7 +24,7 @@ static void softmax(float *x, size_t n, const float *parameters) {
 
 /* Computes softmax with one more key of logit s that has no value: e^x / (e^s + sum e^x), with all
  * logits shifted by the largest. */
-static void softmax_beside(float *x, size_t n, float s) {
+static void softmax_with_sink(float *x, size_t n, float s) {
     float top = ss_max(x, n);
     top = s > top ? s : top;
     float sum = ss_exp(x, x, top, n) + ss_expf(s - top);
@@ -33,11 +33,11 @@ static void softmax_beside(float *x, size_t n, float s) {
 
 static void softmax1(float *x, size_t n, const float *parameters) {
     (void)parameters;
-    softmax_beside(x, n, 0.0f);
+    softmax_with_sink(x, n, 0.0f);
 }
 
 static void sink_logit(float *x, size_t n, const float *parameters) {
-    softmax_beside(x, n, parameters[0]);
+    softmax_with_sink(x, n, parameters[0]);
 }
 
 static void sigmoid(float *x, size_t n, const float *parameters) {

@@ -358,7 +358,7 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
 
 /* Links the pass to its trace, since the caller may have copied the ss_run, and returns the pass.
  */
-static ss_pass *enter(ss_run *run) {
+static ss_pass *enter_run(ss_run *run) {
     run->pass->trace = &run->trace;
     return run->pass;
 }
@@ -437,7 +437,7 @@ static void begin(ss_pass *pass, const int32_t *tokens, int n, int known) {
 }
 
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
-    ss_pass *pass = enter(run);
+    ss_pass *pass = enter_run(run);
     ss_status status = check_tokens(run, pass->trace->T, tokens, n, err);
     if (status == SS_OK && n > 0 && pass->trace->T > 0) ss_begin_plain(pass);
     if (status == SS_OK && n > 0 && pass->resumed_n) status = check_resumed(run, tokens, n, err);
@@ -450,7 +450,7 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
 }
 
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
-    ss_pass *pass = enter(run);
+    ss_pass *pass = enter_run(run);
     int kept = ss_begin_keeps(pass, tokens, n), T = run->trace.T;
     bool known = kept < ss_min(n, T) && ss_tokens(&run->trace)[kept] == tokens[kept];
     bool ended = kept == T && kept == pass->total;
@@ -464,7 +464,7 @@ ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_erro
 }
 
 int ss_run_step(ss_run *run) {
-    return ss_forward_step(enter(run));
+    return ss_forward_step(enter_run(run));
 }
 
 ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err) {

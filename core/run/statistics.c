@@ -34,7 +34,7 @@ static ss_proxy proxy_of(const tile *rows) {
     return rows->trace->choices[rows->head].operation->proxy;
 }
 
-static size_t at(const tile *rows, int i) {
+static size_t index_of(const tile *rows, int i) {
     return ss_statistic_at(rows->trace, rows->head, i);
 }
 
@@ -67,7 +67,7 @@ static void add_shares(const tile *rows) {
     const ss_row_statistics *of = &trace->statistics;
     double factors[SS_MAP_ROWS], ones[SS_MAP_ROWS];
     for (int r = 0; r < rows->n; r++) {
-        size_t t = at(rows, rows->t + r);
+        size_t t = index_of(rows, rows->t + r);
         const float *row = row_of(rows, r);
         of->mass[t] = ss_sum(row, (size_t)end_of(rows, r));
         of->factor[t] = share_factor(rows, r, of->mass[t]);
@@ -75,10 +75,10 @@ static void add_shares(const tile *rows) {
         factors[r] = (double)of->factor[t];
         ones[r] = 1.0;
     }
-    add_columns(rows, of->alpha + at(rows, 0), factors, proxy_of(rows) == SS_PROXY_SHARE_ABS);
+    add_columns(rows, of->alpha + index_of(rows, 0), factors, proxy_of(rows) == SS_PROXY_SHARE_ABS);
     /* If rows sum to 1, the weights are the shares. */
     if (proxy_of(rows) != SS_PROXY_WEIGHTS)
-        add_columns(rows, of->alpha_raw + at(rows, 0), ones, false);
+        add_columns(rows, of->alpha_raw + index_of(rows, 0), ones, false);
 }
 
 /* Returns true if any weight of a row, or the bias key's weight, is not 0. */
@@ -94,7 +94,7 @@ static float row_entropy(const tile *rows, int r) {
     const ss_trace *trace = rows->trace;
     int t = rows->t + r, end = end_of(rows, r);
     float bias = ss_bias_weight(trace, rows->head, t),
-          factor = trace->statistics.factor[at(rows, t)];
+          factor = trace->statistics.factor[index_of(rows, t)];
     float count = *ss_row(trace, SS_FIELD_SEEN, rows->head, t);
     if (!has_mass(row_of(rows, r), end, bias)) return NAN;
     double entropy = ss_entropy(row_of(rows, r), factor, (size_t)end);
@@ -104,11 +104,11 @@ static float row_entropy(const tile *rows, int r) {
 
 static void add_entropies(const tile *rows) {
     for (int r = 0; r < rows->n; r++)
-        rows->trace->statistics.entropy[at(rows, rows->t + r)] = row_entropy(rows, r);
+        rows->trace->statistics.entropy[index_of(rows, rows->t + r)] = row_entropy(rows, r);
 }
 
 /* Returns the sum of |A_rj| lengths_j over row r. */
-static double mixed(const tile *rows, int r, const float *lengths) {
+static double weighted_length(const tile *rows, int r, const float *lengths) {
     bool absolute = proxy_of(rows) == SS_PROXY_SHARE_ABS;
     float sizes[COLUMNS];
     double sum = 0.0;
@@ -122,10 +122,10 @@ static double mixed(const tile *rows, int r, const float *lengths) {
 }
 
 /* Adds |A_rk| / (sum_j |A_rj| lengths_j) to sums[k]; NaN if the denominator is 0. */
-static void add_parts(const tile *rows, double *sums, const float *lengths) {
+static void add_contributions(const tile *rows, double *sums, const float *lengths) {
     double factors[SS_MAP_ROWS];
     for (int r = 0; r < rows->n; r++) {
-        double sum = mixed(rows, r, lengths);
+        double sum = weighted_length(rows, r, lengths);
         factors[r] = sum > 0.0 ? 1.0 / sum : (double)NAN;
     }
     add_columns(rows, sums, factors, true);
@@ -135,7 +135,7 @@ static void add_parts(const tile *rows, double *sums, const float *lengths) {
 static const float *value_lengths(const tile *rows) {
     const ss_row_statistics *of = &rows->trace->statistics;
     int *known = &of->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
-    float *lengths = of->lengths + at(rows, 0);
+    float *lengths = of->lengths + index_of(rows, 0);
     if (rows->t == 0) *known = 0;
     for (; *known < end; ++*known)
         lengths[*known] = ss_key_length(rows->trace, SS_FIELD_V, rows->head, *known);
@@ -153,14 +153,15 @@ static void add_group(const tile *rows, unsigned group) {
     else if (group == SS_OF_ENTROPY)
         add_entropies(rows);
     else
-        add_parts(rows, sums_of(of, group) + at(rows, 0),
-                  group == SS_OF_VALUES ? value_lengths(rows)
-                                        : ss_row(rows->trace, SS_FIELD_OUT_NORM, rows->head, 0));
+        add_contributions(rows, sums_of(of, group) + index_of(rows, 0),
+                          group == SS_OF_VALUES
+                              ? value_lengths(rows)
+                              : ss_row(rows->trace, SS_FIELD_OUT_NORM, rows->head, 0));
 }
 
 static void clear_sums(const tile *rows, unsigned group) {
     const ss_row_statistics *of = &rows->trace->statistics;
-    size_t first = at(rows, 0), bytes = (size_t)rows->trace->capacity * sizeof(double);
+    size_t first = index_of(rows, 0), bytes = (size_t)rows->trace->capacity * sizeof(double);
     if (group == SS_OF_SHARES) {
         memset(of->alpha + first, 0, bytes);
         memset(of->alpha_raw + first, 0, bytes);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASKED 0 /* The value of `when` for fields that are recorded only by name. */
+#define ON_REQUEST 0 /* The value of `when` for fields that are recorded only by name. */
 #define STANDARD SS_FIELD_STANDARD
 #define AVERAGED SS_FIELD_AVERAGED
 
@@ -30,7 +30,7 @@ static const ss_field table[SS_FIELD_N] = {
           "norm of what a head would write if it attended to one key alone: W_O v, before biases, "
           "gates and norms",
           SHAPE("L", "H", "T")),
-    FIELD(SCORES, "scores", ASKED, "",
+    FIELD(SCORES, "scores", ON_REQUEST, "",
           "attention scores, the input of the operation: row query, column key",
           SHAPE("L", "H", "T", "T")),
     FIELD(ATT, "att", STANDARD, "weight", "attention weights: row query, column key",
@@ -40,17 +40,17 @@ static const ss_field table[SS_FIELD_N] = {
           .needs = "bias_key"),
     FIELD(SEEN, "seen", STANDARD | AVERAGED, "keys",
           "number of keys visible to a query, a bias key included", SHAPE("L", "H", "T")),
-    FIELD(EVICTED, "evicted", ASKED, "position",
+    FIELD(EVICTED, "evicted", ON_REQUEST, "position",
           "first query whose cache lacks the key; NaN: the key was never evicted",
           SHAPE("L", "H", "T")),
-    FIELD(ROUNDED, "rounded", ASKED, "",
+    FIELD(ROUNDED, "rounded", ON_REQUEST, "",
           "squared quantization error of a token's stream after each layer, and its squared "
           "norm before; the same of queries, keys and values there",
           SHAPE("L+1", "T", "4")),
-    FIELD(WEIGHT_ROUNDED, "weight_rounded", ASKED, "",
+    FIELD(WEIGHT_ROUNDED, "weight_rounded", ON_REQUEST, "",
           "squared quantization error of the matrices of a layer, and their squared norm before",
           SHAPE("L", "2")),
-    FIELD(HEAD_OUT, "head_out", ASKED, "",
+    FIELD(HEAD_OUT, "head_out", ON_REQUEST, "",
           "output of a head, the weighted sum of values, before biases, gates and W_O",
           SHAPE("L", "H", "T", "U")),
     FIELD(GATE, "gate", STANDARD | AVERAGED, "",
@@ -58,13 +58,13 @@ static const ss_field table[SS_FIELD_N] = {
           .needs = "gate"),
     FIELD(ATT_OUT, "att_out", STANDARD, "", "attention output, added to the residual stream",
           SHAPE("L", "T", "D")),
-    FIELD(FFN_UP, "ffn_up", ASKED, "",
+    FIELD(FFN_UP, "ffn_up", ON_REQUEST, "",
           "inner activations of the feed-forward before the nonlinearity, or those that its gate "
           "multiplies",
           SHAPE("L", "T", "F"), .needs = "dense"),
-    FIELD(FFN_GATE, "ffn_gate", ASKED, "", "gate of the feed-forward before the nonlinearity",
+    FIELD(FFN_GATE, "ffn_gate", ON_REQUEST, "", "gate of the feed-forward before the nonlinearity",
           SHAPE("L", "T", "F"), .needs = "gated"),
-    FIELD(SPIKES, "spikes", ASKED, "",
+    FIELD(SPIKES, "spikes", ON_REQUEST, "",
           "of the down projection of a token: row of its largest output, column of its largest "
           "input, the weight there, that input, that output",
           SHAPE("L", "T", "5"), .needs = "dense"),
@@ -73,7 +73,7 @@ static const ss_field table[SS_FIELD_N] = {
     FIELD(ROUTER, "router", STANDARD, "weight",
           "routing weight of each expert; 0 where it is not selected", SHAPE("L", "T", "E"),
           .needs = "E"),
-    FIELD(LOGITS, "logits", ASKED, "nat", "logits of the next token", SHAPE("T", "V")),
+    FIELD(LOGITS, "logits", ON_REQUEST, "nat", "logits of the next token", SHAPE("T", "V")),
     FIELD(NEXT, "next", STANDARD, "nat", "logits at the last position", SHAPE("V")),
     FIELD(LOSS, "loss", AVERAGED, "nat",
           "-ln of the probability of token t given the tokens before", SHAPE("T")),
@@ -269,7 +269,7 @@ void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int 
 }
 
 /* Returns the argument, layer or head, that selects along this dimension; -1 if there is none. */
-static int selected(const char *letter, int layer, int head) {
+static int selecting_argument(const char *letter, int layer, int head) {
     if (*letter == 'L') return layer;
     return *letter == 'H' || *letter == 'G' ? head : -1;
 }
@@ -302,7 +302,7 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
     for (int i = rank; i-- > 0; stride *= extent(trace, row->shape[i])) strides[i] = stride;
     for (int i = 0; i < rank; i++) {
         size_t size = ss_trace_size_of(trace, row->shape[i]);
-        int index = selected(row->shape[i], layer, head);
+        int index = selecting_argument(row->shape[i], layer, head);
         if (index < -1 || (index >= 0 && (size_t)index >= size))
             return ss_fail(err, SS_BAD_REQUEST, row->name, "expected an index below %lu, found %d",
                            (unsigned long)size, index);
@@ -332,7 +332,7 @@ ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, 
     if (status != SS_OK) return status;
     int axis = 0;
     const char *const *shape = table[field].shape;
-    for (; *shape && **shape != 'T'; shape++) axis += selected(*shape, layer, head) < 0;
+    for (; *shape && **shape != 'T'; shape++) axis += selecting_argument(*shape, layer, head) < 0;
     if (n >= 0 && !*shape)
         return ss_fail(err, SS_BAD_REQUEST, table[field].name,
                        "expected a field with a row for each token");

@@ -62,7 +62,7 @@ void ss_tally_begin(ss_tally *tally, double *sums) {
 }
 
 /* Measures the metric of that name and returns how many numbers it has. */
-static int measure(ss_tally *tally, const ss_trace *trace, const char *name) {
+static int measure_metric(ss_tally *tally, const ss_trace *trace, const char *name) {
     int rows, count = 1;
     const ss_metric *table = ss_metrics(&rows);
     for (int i = 0; i < rows; i++) {
@@ -77,9 +77,9 @@ static int measure(ss_tally *tally, const ss_trace *trace, const char *name) {
 }
 
 static void add_ratios(ss_tally *tally, const ss_trace *trace) {
-    int n = measure(tally, trace, "value_ratio");
+    int n = measure_metric(tally, trace, "value_ratio");
     for (int i = 0; i < n; i++) tally->sums->value_ratio += (double)tally->measured[i] / n;
-    n = measure(tally, trace, "hidden_ratio");
+    n = measure_metric(tally, trace, "hidden_ratio");
     double most = (double)tally->measured[1]; /* row 0 is the embedding */
     for (int i = 2; i < n; i++) most = fmax(most, (double)tally->measured[i]);
     tally->sums->hidden_ratio += most;

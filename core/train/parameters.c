@@ -32,7 +32,7 @@ static bool has_tensor(void *context, const char *name) {
     return true;
 }
 
-static void put(header *draft, const char *piece) {
+static void append_text(header *draft, const char *piece) {
     size_t n = strlen(piece);
     if (draft->text && draft->used + n <= draft->capacity)
         memcpy(draft->text + draft->used, piece, n);
@@ -52,14 +52,14 @@ static void put_tensor(void *context, const char *name, const ss_tensor *shape) 
     }
     snprintf(piece, sizeof piece, "%s%s{\"dtype\":\"F32\",\"shape\":[", draft->floats ? "," : "",
              quoted);
-    put(draft, piece);
+    append_text(draft, piece);
     for (int i = 0; i < shape->rank; i++) {
         snprintf(piece, sizeof piece, "%s%lu", i ? "," : "", (unsigned long)shape->dims[i]);
-        put(draft, piece);
+        append_text(draft, piece);
     }
     snprintf(piece, sizeof piece, "],\"data_offsets\":[%lu,%lu]}", (unsigned long)draft->floats * 4,
              (unsigned long)(draft->floats + count) * 4);
-    put(draft, piece);
+    append_text(draft, piece);
     draft->floats += count;
     /* A matrix is packed as [in][out] or [out][in] and in at most three parts, each with a partly
      * filled panel and the arena's gap after it. */
@@ -77,15 +77,15 @@ static ss_status write_header(header *draft, const ss_arch *arch, ss_error *err)
                        arch->attention.operation);
     draft->operation = &ss_operations(&n)[index];
     ss_lister lister = {draft, put_tensor, has_tensor};
-    put(draft, "{");
+    append_text(draft, "{");
     ss_status status = ss_model_list(&draft->model_bytes, arch, &lister, err);
-    put(draft, "," METADATA "}");
+    append_text(draft, "," METADATA "}");
     return status;
 }
 
 /* Returns the length of the header with padding, so that the numbers are aligned like a piece of an
  * arena. */
-static size_t padded(size_t header_bytes) {
+static size_t padded_length(size_t header_bytes) {
     return (8 + header_bytes + SS_ARENA_ALIGN - 1) / SS_ARENA_ALIGN * SS_ARENA_ALIGN - 8;
 }
 
@@ -99,7 +99,7 @@ ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, con
     ss_status status = write_header(&draft, arch, err);
     if (status != SS_OK) return status;
     unsigned char length[8];
-    size_t capacity = padded(draft.used);
+    size_t capacity = padded_length(draft.used);
     write_length(length, capacity);
     ss_arena arena = ss_arena_measure();
     ss_arena_take(&arena, 8 + capacity, 1);
@@ -120,7 +120,7 @@ ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_
     header draft = {0};
     ss_status status = write_header(&draft, arch, err);
     if (status != SS_OK) return status;
-    size_t capacity = padded(draft.used), most = draft.floats;
+    size_t capacity = padded_length(draft.used), most = draft.floats;
     unsigned char *file = ss_arena_take(arena, 8 + capacity + most * sizeof(float), 1);
     if (!file)
         return ss_fail(err, SS_NO_MEMORY, "parameters", "no room for %lu numbers",

@@ -47,7 +47,7 @@ static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panel
     ss_backward_lay_out(&train->back, arch, train->together, train->T, arena);
 }
 
-static ss_train begun(const ss_train_desc *desc) {
+static ss_train new_train(const ss_train_desc *desc) {
     int T = (int)desc->recipe->length, part = largest_part(desc->recipe);
     int most = T < SS_ROWS_TOGETHER ? SS_ROWS_TOGETHER / T : 1;
     return (ss_train){.recipe = desc->recipe, .T = T, .together = part < most ? part : most};
@@ -65,14 +65,14 @@ static size_t larger(size_t a, size_t b) {
 }
 
 /* Returns a model without weights, from which ss_run_size computes the size of a run. */
-static ss_model shape_of(const ss_arch *arch) {
+static ss_model weightless_model(const ss_arch *arch) {
     size_t widest = larger((size_t)arch->H * (size_t)arch->K, (size_t)arch->F);
     return (ss_model){.arch = *arch, .widest = larger(widest, (size_t)arch->D)};
 }
 
 ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err) {
     const ss_arch *arch = desc->arch;
-    ss_train train = begun(desc);
+    ss_train train = new_train(desc);
     ss_arena arena = ss_arena_measure();
     size_t parameters = 0, run = 0, numbers = 0, panels = 0;
     ss_status status = ss_backward_check(arch, err);
@@ -80,7 +80,7 @@ ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err)
         status =
             ss_task_init(&train.task, desc->recipe, arch, desc->text, desc->text_n, &arena, err);
     if (status == SS_OK) status = ss_parameters_size(&parameters, &numbers, &panels, arch, err);
-    ss_model shape = shape_of(arch);
+    ss_model shape = weightless_model(arch);
     ss_run_desc of_run = run_desc(&train, &shape);
     if (status == SS_OK) status = ss_run_size(&run, &of_run, err);
     if (status != SS_OK) return status;
@@ -117,7 +117,7 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
                         ss_error *err) {
     ss_status status = ss_backward_check(desc->arch, err);
     if (status != SS_OK) return status;
-    *train = begun(desc);
+    *train = new_train(desc);
     status = begin(train, desc, arena, err);
     if (status == SS_OK) ss_parameters_draw(&train->weights, train->recipe);
     if (status == SS_OK && desc->begin)
@@ -137,7 +137,7 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
 
 /* Draws sequences [from, to) of the step's batch, at least one. Sets train->targets, the number of
  * losses of the whole batch: every sequence has the same number. */
-static void draw(ss_train *train, int from, int to) {
+static void draw_batch(ss_train *train, int from, int to) {
     int n;
     double batch = train->recipe->batch;
     uint64_t first = (uint64_t)train->step * (uint64_t)batch;
@@ -173,7 +173,7 @@ static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequenc
     return SS_OK;
 }
 
-static void pack(ss_train *train) {
+static void pack_weights(ss_train *train) {
     ss_arena panels = ss_arena_on(train->panels, train->weights.panels * sizeof(float));
     if (!train->packed) ss_model_keep_panels(&train->weights.model, &panels);
     train->packed = true;
@@ -187,8 +187,8 @@ static float *gradient_of(const ss_train *train, double *part) {
 ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
     int from = first_sequence(train, part), to = first_sequence(train, part + 1);
     size_t bytes = train->gradients.n * sizeof(float);
-    draw(train, from, to);
-    pack(train);
+    draw_batch(train, from, to);
+    pack_weights(train);
     ss_tally_begin(&train->tally, train->part);
     memset(train->gradients.numbers, 0, bytes);
     for (int i = from; i < to; i += train->together) {

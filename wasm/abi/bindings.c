@@ -24,7 +24,7 @@ typedef struct wasm_model {
     void *block, *panels; /* panels may be NULL */
     ss_bytes *files;      /* [n] files, from which the model reads its weights */
     int files_n;
-    bool in_order; /* the weights are interleaved, so that products read them in one stream */
+    bool interleaved; /* the weights are interleaved, so that products read them in one stream */
     ss_model model;
 } wasm_model;
 
@@ -95,15 +95,15 @@ static ss_status prepare_weights(wasm_model *opened) {
     return fits ? SS_OK : SS_NO_MEMORY;
 }
 
-static void put_in_order(wasm_model *opened) {
+static void interleave_weights(wasm_model *opened) {
     (void)opened; /* products read the panels */
 }
 #else
 /* Interleaves the weights before the first run. Opening a model does not need this, and it reads
  * and writes all of the weights. */
-static void put_in_order(wasm_model *opened) {
-    if (opened->in_order) return;
-    opened->in_order = true;
+static void interleave_weights(wasm_model *opened) {
+    if (opened->interleaved) return;
+    opened->interleaved = true;
     /* Tensors of PyTorch files may share memory, so they are not rearranged in place. */
     if (ss_container_format(opened->files[0]) == SS_TORCH_FILE) return;
     float *work = reserve(ss_model_interleave_work(&opened->model) * sizeof *work);
@@ -161,7 +161,7 @@ static ss_status open_files(wasm_model *opened, ss_bytes config) {
 }
 
 /* Frees everything of a model except the bytes of its files. */
-static void drop(wasm_model *model) {
+static void free_model(wasm_model *model) {
     if (model) {
         free(model->files);
         free(model->block);
@@ -172,7 +172,7 @@ static void drop(wasm_model *model) {
 
 void ss_wasm_close_model(wasm_model *model) {
     for (int i = 0; model && i < model->files_n; i++) free((void *)(uintptr_t)model->files[i].data);
-    drop(model);
+    free_model(model);
 }
 
 /* Returns a handle that has the files, or NULL with the error. */
@@ -206,7 +206,7 @@ wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const was
                          int n) {
     wasm_model *opened = new_model(files, n);
     if (opened && open_files(opened, (ss_bytes){config, config_bytes}) == SS_OK) return opened;
-    drop(opened);
+    free_model(opened);
     return NULL;
 }
 
@@ -288,7 +288,7 @@ wasm_run *ss_wasm_start(wasm_model *model, int capacity, uint32_t fields, uint32
                         .pool = wasm_pool,
                         .map_bytes = map_bytes};
     if (!run) ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
-    if (run) put_in_order(model);
+    if (run) interleave_weights(model);
     if (run && start_run(run, &desc) == SS_OK) return run;
     ss_wasm_close_run(run);
     return NULL;

@@ -26,7 +26,7 @@ extern unsigned char __heap_base; /* end of the static data */
 #define HEAP_MAX UINT32_MAX
 #define HEAP_BYTES ((uint64_t)__builtin_wasm_memory_size(0) * PAGE)
 #define HEAP_GROWS(pages) (__builtin_wasm_memory_grow(0, pages) != SIZE_MAX)
-#define HEAP_LOOK() ((void)0)
+#define HEAP_VISIT() ((void)0)
 #endif
 
 typedef struct block {
@@ -44,7 +44,7 @@ _Static_assert(sizeof(block) <= ALIGN, "a header fits in front of its block");
 
 /* A request visits at most this many blocks in the bin of its own size; a heap has few large
  * blocks. */
-#define LOOKS 32
+#define VISITS_MAX 32
 
 static block *last;       /* the block at the end of the heap */
 static block *bins[BINS]; /* the first free block of each bin */
@@ -94,8 +94,8 @@ static block *find(uint64_t span) {
     int bin = bin_of(span);
     block *b = bins[bin];
     for (int looks = 0; b && span_of(b) < span; looks++) {
-        HEAP_LOOK();
-        b = looks < LOOKS ? b->next : NULL;
+        HEAP_VISIT();
+        b = looks < VISITS_MAX ? b->next : NULL;
     }
     uint32_t larger = filled >> bin >> 1;
     if (!b && larger) b = bins[bin + 1 + __builtin_ctz(larger)];

@@ -13,7 +13,7 @@ typedef struct wasm_recording {
     ss_recording recording;
 } wasm_recording;
 
-static void drop(wasm_recording *recording) {
+static void free_recording(wasm_recording *recording) {
     if (recording) free(recording->block);
     if (recording) free(recording->numbers);
     free(recording);
@@ -22,7 +22,7 @@ static void drop(wasm_recording *recording) {
 /* Closes a recording; its prompts must be closed before. */
 void ss_wasm_recording_close(wasm_recording *recording) {
     if (recording) free((void *)(uintptr_t)recording->file.data);
-    drop(recording);
+    free_recording(recording);
 }
 
 /* Opens a recording. A returned handle owns the block of the file; with NULL the caller still owns
@@ -38,7 +38,7 @@ wasm_recording *ss_wasm_recording_open(const uint8_t *file, uint32_t bytes) {
     if (made->block &&
         ss_recording_open(&made->recording, made->file, &arena, &wasm_error) == SS_OK)
         return made;
-    drop(made);
+    free_recording(made);
     return NULL;
 }
 

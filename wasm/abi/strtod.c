@@ -52,7 +52,7 @@ static double round_to_double(const whole *x, int shift, bool rest) {
     return value;
 }
 
-static double exact(const decimal *number) {
+static double exact_value(const decimal *number) {
     whole x = {.n = 0};
     bool rest = number->rest;
     int exponent = number->exponent, shift = 0;
@@ -80,7 +80,7 @@ static double value_of(const decimal *number) {
         return exponent < 0 ? value / power : value * power;
     }
     if (exponent > EXPONENT_MAX) return __builtin_inf();
-    return exponent < -EXPONENT_MAX ? 0 : exact(number);
+    return exponent < -EXPONENT_MAX ? 0 : exact_value(number);
 }
 
 static bool is_digit(char c) {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void refuse_others(ss_arch *arch, ss_json *json) {
+static void refuse_other_keys(ss_arch *arch, ss_json *json) {
     const char *kind = ss_json_text(json, "position_embedding_type", "absolute");
     if (strcmp(kind, "absolute"))
         ss_json_refuse(json, "position_embedding_type", "\"absolute\"", kind);
@@ -36,7 +36,7 @@ void ss_bert_read(ss_arch *arch, ss_json *json) {
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     arch->attention_bias = arch->output_bias = arch->ffn_bias = true;
     arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
-    refuse_others(arch, json);
+    refuse_other_keys(arch, json);
 }
 
 /* Loads a norm. In files from before the end of 2019, the gain is called gamma and the bias beta.

@@ -115,7 +115,7 @@ static bool is_off(const cJSON *item, double off) {
     return cJSON_IsNumber(item) && item->valuedouble >= off && item->valuedouble <= off;
 }
 
-static bool says(const cJSON *object, const char *key, const char *text) {
+static bool has_text(const cJSON *object, const char *key, const char *text) {
     const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
     return found && !strcmp(found, text);
 }
@@ -124,13 +124,13 @@ static bool says(const cJSON *object, const char *key, const char *text) {
  * load.h. */
 static bool is_int8_by_rows(const cJSON *quantization) {
     const cJSON *group, *groups = cJSON_GetObjectItemCaseSensitive(quantization, "config_groups");
-    bool right = cJSON_IsObject(groups) && says(quantization, "format", "int-quantized") &&
-                 says(quantization, "quant_method", "compressed-tensors");
+    bool right = cJSON_IsObject(groups) && has_text(quantization, "format", "int-quantized") &&
+                 has_text(quantization, "quant_method", "compressed-tensors");
     cJSON_ArrayForEach(group, groups) {
         const cJSON *weights = cJSON_GetObjectItemCaseSensitive(group, "weights");
         const cJSON *bits = cJSON_GetObjectItemCaseSensitive(weights, "num_bits");
         right = right && cJSON_IsNumber(bits) && bits->valueint == 8 &&
-                says(weights, "type", "int") && says(weights, "strategy", "channel") &&
+                has_text(weights, "type", "int") && has_text(weights, "strategy", "channel") &&
                 cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(weights, "symmetric")) &&
                 is_off(cJSON_GetObjectItemCaseSensitive(group, "input_activations"), (double)NAN);
     }

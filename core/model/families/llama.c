@@ -10,40 +10,40 @@
 #include <stdio.h>
 #include <string.h>
 
-static int or_int(int given, int standard) {
+static int int_or_default(int given, int standard) {
     return given ? given : standard;
 }
 
-static double or_double(double given, double standard) {
+static double double_or_default(double given, double standard) {
     return given > 0.0 ? given : standard;
 }
 
 static void read_sizes(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults) {
-    arch->L = ss_json_int(json, "num_hidden_layers", or_int(defaults->L, SS_JSON_REQUIRED), 1,
-                          SS_LAYERS_MAX);
-    arch->H = ss_json_int(json, "num_attention_heads", or_int(defaults->H, SS_JSON_REQUIRED), 1,
-                          SS_HEADS_MAX);
-    int G = or_int(defaults->G, arch->H);
+    arch->L = ss_json_int(json, "num_hidden_layers", int_or_default(defaults->L, SS_JSON_REQUIRED),
+                          1, SS_LAYERS_MAX);
+    arch->H = ss_json_int(json, "num_attention_heads",
+                          int_or_default(defaults->H, SS_JSON_REQUIRED), 1, SS_HEADS_MAX);
+    int G = int_or_default(defaults->G, arch->H);
     arch->G = ss_json_int(json, "num_key_value_heads", G < arch->H ? G : arch->H, 1, arch->H);
-    arch->D =
-        ss_json_int(json, "hidden_size", or_int(defaults->D, SS_JSON_REQUIRED), 1, SS_WIDTH_MAX);
+    arch->D = ss_json_int(json, "hidden_size", int_or_default(defaults->D, SS_JSON_REQUIRED), 1,
+                          SS_WIDTH_MAX);
     int K = arch->D >= arch->H ? arch->D / arch->H : 1;
-    arch->K = ss_json_int(json, "head_dim", or_int(defaults->K, K), 1, SS_WIDTH_MAX);
-    arch->F = ss_json_int(json, "intermediate_size", or_int(defaults->F, SS_JSON_REQUIRED), 1,
-                          SS_FFN_MAX);
-    arch->V = ss_json_int(json, "vocab_size", or_int(defaults->V, SS_JSON_REQUIRED), 1,
+    arch->K = ss_json_int(json, "head_dim", int_or_default(defaults->K, K), 1, SS_WIDTH_MAX);
+    arch->F = ss_json_int(json, "intermediate_size", int_or_default(defaults->F, SS_JSON_REQUIRED),
+                          1, SS_FFN_MAX);
+    arch->V = ss_json_int(json, "vocab_size", int_or_default(defaults->V, SS_JSON_REQUIRED), 1,
                           SS_VOCABULARY_MAX);
-    arch->context = ss_json_int(json, "max_position_embeddings", or_int(defaults->context, 2048), 1,
-                                SS_CONTEXT_MAX);
+    arch->context = ss_json_int(json, "max_position_embeddings",
+                                int_or_default(defaults->context, 2048), 1, SS_CONTEXT_MAX);
 }
 
 void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults) {
     read_sizes(arch, json, defaults);
     arch->positions = SS_POSITIONS_ROTARY;
     arch->rotary_width = arch->K;
-    arch->rotary = (ss_rotary){.base = or_double(defaults->theta, 10000.0), .part = 1.0};
+    arch->rotary = (ss_rotary){.base = double_or_default(defaults->theta, 10000.0), .part = 1.0};
     arch->norm = SS_NORM_RMS;
-    double eps = or_double(defaults->norm_eps, 1e-6);
+    double eps = double_or_default(defaults->norm_eps, 1e-6);
     arch->norm_eps = (float)ss_json_number(json, "rms_norm_eps", eps, 0.0, 1.0);
     arch->ffn = SS_FFN_GATED;
     const char *key = defaults->activation_key ? defaults->activation_key : "hidden_act";

@@ -9,7 +9,7 @@
 /* Unused rows at the start of the position table: fairseq reserved them for padding. */
 #define FIRST_POSITION 2
 
-static void refuse_others(ss_arch *arch, ss_json *json) {
+static void refuse_other_keys(ss_arch *arch, ss_json *json) {
     if (!ss_json_bool(json, "layer_norm_elementwise_affine", true))
         ss_json_refuse(json, "layer_norm_elementwise_affine", "true", "false");
     if (arch->embedding_width > arch->D)
@@ -35,7 +35,7 @@ void ss_opt_read(ss_arch *arch, ss_json *json) {
     arch->output_bias = arch->attention_bias;
     arch->ffn_bias = arch->attention_bias;
     arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
-    refuse_others(arch, json);
+    refuse_other_keys(arch, json);
 }
 
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {

@@ -79,7 +79,7 @@ void ss_read_granite_factors(ss_arch *arch, ss_json *json) {
 }
 
 /* Sets the head width to D / H, for families without head_dim in their configs. */
-static void divide_width(ss_arch *arch, ss_json *json) {
+static void set_head_width(ss_arch *arch, ss_json *json) {
     arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     ss_check_width(arch, json, "num_attention_heads", "hidden_size");
@@ -98,7 +98,7 @@ void ss_olmo_read(ss_arch *arch, ss_json *json) {
 
 void ss_stablelm_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .context = 4096});
-    divide_width(arch, json);
+    set_head_width(arch, json);
     arch->rotary.part = 0.25;
     ss_read_partial_rotary(arch, json);
     arch->norm = SS_NORM_LAYER;

@@ -138,7 +138,7 @@ static void copy(ss_gguf_source *source, const same_key *keys) {
 /* ---- what changes the arithmetic ------------------------------------------------------------ */
 
 /* Refuses a key of GGUF that is present with another value. */
-static void must_be(ss_gguf_source *source, const char *key, double value) {
+static void require_value(ss_gguf_source *source, const char *key, double value) {
     const cJSON *item = ss_gguf_find(source, key);
     double actual = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
     if (!(fabs(actual - value) <= 1e-6 * fabs(value)) && source->status == SS_OK)
@@ -224,7 +224,7 @@ static bool is_lfm2(const ss_gguf_source *source) {
     return is_type(source, "lfm2");
 }
 
-static bool is_in(const char *key, const char *const *list, size_t n) {
+static bool is_among_keys(const char *key, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(key, list[i])) return true;
     return false;
@@ -238,10 +238,10 @@ static void refuse_unknown(ss_gguf_source *source) {
     cJSON_ArrayForEach(item, source->pairs) {
         if (strncmp(item->string, source->architecture, n) != 0 || item->string[n] != '.') continue;
         const char *key = item->string + n + 1;
-        if (is_in(key, accepted, sizeof accepted / sizeof *accepted)) continue;
-        if (gemma && is_in(key, known_gemma3, KNOWN_GEMMA3)) continue;
-        if (is_moe(source) && is_in(key, known_moe, KNOWN_MOE)) continue;
-        if (is_granite(source) && is_in(key, known_granite, KNOWN_GRANITE)) continue;
+        if (is_among_keys(key, accepted, sizeof accepted / sizeof *accepted)) continue;
+        if (gemma && is_among_keys(key, known_gemma3, KNOWN_GEMMA3)) continue;
+        if (is_moe(source) && is_among_keys(key, known_moe, KNOWN_MOE)) continue;
+        if (is_granite(source) && is_among_keys(key, known_granite, KNOWN_GRANITE)) continue;
         if (is_cohere(source) && !strcmp(key, "logit_scale")) continue;
         if (is_lfm2(source) && !strcmp(key, "shortconv.l_cache")) continue;
         if (may_have_window(source) && !strcmp(key, "attention.sliding_window")) continue;
@@ -264,10 +264,10 @@ static void check_general(ss_gguf_source *source) {
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(source->pairs, "general.type");
     if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "model")))
         ss_gguf_refuse(source, SS_UNSUPPORTED, "general.type", "a model");
-    must_be(source, "attention.causal", 1.0);
+    require_value(source, "attention.causal", 1.0);
     if (!is_moe(source)) {
-        must_be(source, "expert_count", 0.0);
-        must_be(source, "expert_used_count", 0.0);
+        require_value(source, "expert_count", 0.0);
+        require_value(source, "expert_used_count", 0.0);
     }
     refuse_unknown(source);
 }
@@ -326,8 +326,8 @@ static void put_yarn(ss_gguf_source *source, cJSON *scaling) {
                             ss_gguf_number(source, "rope.scaling.yarn_beta_fast", 32.0));
     cJSON_AddNumberToObject(scaling, "beta_slow",
                             ss_gguf_number(source, "rope.scaling.yarn_beta_slow", 1.0));
-    must_be(source, "rope.scaling.attn_factor", 1.0);
-    must_be(source, "rope.scaling.yarn_attn_factor", 1.0);
+    require_value(source, "rope.scaling.attn_factor", 1.0);
+    require_value(source, "rope.scaling.yarn_attn_factor", 1.0);
 }
 
 /* Writes the rotary scaling; width is the number of rotary dimensions of a head. */
@@ -360,7 +360,7 @@ static double head_width(ss_gguf_source *source) {
     double D = ss_gguf_number(source, "embedding_length", (double)NAN);
     double K = H >= 1.0 ? floor(D / H) : 1.0;
     K = ss_gguf_number(source, "attention.key_length", K);
-    must_be(source, "attention.value_length", K);
+    require_value(source, "attention.value_length", K);
     return K;
 }
 
@@ -370,10 +370,10 @@ static void put_gemma(ss_gguf_source *source, double K) {
     double H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     copy(source, gemma3 ? gemma3_keys : gemma2_keys);
     if (gemma3) {
-        must_be(source, "final_logit_softcapping", 0.0);
-        must_be(source, "attn_logit_softcapping", 0.0);
+        require_value(source, "final_logit_softcapping", 0.0);
+        require_value(source, "attn_logit_softcapping", 0.0);
     } else {
-        must_be(source, "attention.sliding_window_pattern", 2.0);
+        require_value(source, "attention.sliding_window_pattern", 2.0);
     }
     /* gemma2 with 46 layers and gemma3 with 62, the largest model of each, scale scores by D / H
      * and not by K. */
@@ -391,16 +391,16 @@ static void put_experts(ss_gguf_source *source) {
     put_bool(source, "norm_topk_prob", qwen);
     put(source, "moe_intermediate_size",
         ss_gguf_number(source, "expert_feed_forward_length", qwen ? (double)NAN : F));
-    if (!qwen) must_be(source, "expert_feed_forward_length", F);
-    must_be(source, "expert_shared_feed_forward_length", hunyuan ? F : 0.0);
-    must_be(source, "expert_shared_count", hunyuan ? 1.0 : 0.0);
+    if (!qwen) require_value(source, "expert_feed_forward_length", F);
+    require_value(source, "expert_shared_feed_forward_length", hunyuan ? F : 0.0);
+    require_value(source, "expert_shared_count", hunyuan ? 1.0 : 0.0);
 }
 
 /* Copies the eps of the norms under the key that the family reads. OLMo's eps is fixed: its config
  * has no key for it. */
 static void put_norm(ss_gguf_source *source) {
     bool olmo = is_type(source, "olmo");
-    if (olmo) must_be(source, "attention.layer_norm_epsilon", 1e-5);
+    if (olmo) require_value(source, "attention.layer_norm_epsilon", 1e-5);
     if (is_among(source, "phi\0stablelm\0starcoder2\0cohere\0cohere2\0nemotron\0"))
         copy(source, layer_norm_keys);
     else if (!olmo)
@@ -470,7 +470,7 @@ static void put_llama(ss_gguf_source *source) {
     if (is_among(source, "phi\0phi3\0stablelm\0glm4\0nemotron\0"))
         put_rotary_part(source, K, "partial_rotary_factor");
     else
-        must_be(source, "rope.dimension_count", K);
+        require_value(source, "rope.dimension_count", K);
     if (may_have_window(source) && ss_gguf_find(source, "attention.sliding_window"))
         put(source, "sliding_window", ss_gguf_number(source, "attention.sliding_window", 0.0));
     if (is_granite(source)) copy(source, granite_keys);
@@ -494,8 +494,8 @@ static void put_falcon(ss_gguf_source *source) {
     put_bool(source, "new_decoder_architecture", true);
     put_bool(source, "bias", source->attention_bias);
     if (is_type(source, "bloom"))
-        must_be(source, "feed_forward_length",
-                4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
+        require_value(source, "feed_forward_length",
+                      4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
 }
 
 static void put_gptneox(ss_gguf_source *source) {
@@ -509,11 +509,11 @@ static void put_gptneox(ss_gguf_source *source) {
 
 static void put_mpt(ss_gguf_source *source) {
     copy(source, mpt_keys);
-    must_be(source, "attention.head_count_kv",
-            ss_gguf_number(source, "attention.head_count", (double)NAN));
-    must_be(source, "feed_forward_length",
-            4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
-    must_be(source, "attention.max_alibi_bias", 8.0);
+    require_value(source, "attention.head_count_kv",
+                  ss_gguf_number(source, "attention.head_count", (double)NAN));
+    require_value(source, "feed_forward_length",
+                  4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
+    require_value(source, "attention.max_alibi_bias", 8.0);
     put_clip(source, cJSON_AddObjectToObject(source->config, "attn_config"));
 }
 
@@ -526,7 +526,7 @@ static void put_config(ss_gguf_source *source) {
         ss_gguf_refuse(source, SS_NO_MEMORY, "model_type", "room for it");
     put(source, "vocab_size", source->V);
     put_bool(source, "tie_word_embeddings", !source->has_output);
-    if (!strcmp(type, "gpt_bigcode")) must_be(source, "attention.head_count_kv", 1.0);
+    if (!strcmp(type, "gpt_bigcode")) require_value(source, "attention.head_count_kv", 1.0);
     if (!strcmp(type, "gpt2") || !strcmp(type, "gpt_bigcode"))
         copy(source, gpt2_keys);
     else if (!strcmp(type, "mpt"))

@@ -88,7 +88,7 @@ static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_er
 }
 
 /* Checks that the bytes of the tensor are inside the data, and stores their range. */
-static ss_status place(ss_entry *entry, ss_bytes data, size_t alignment, ss_error *err) {
+static ss_status set_range(ss_entry *entry, ss_bytes data, size_t alignment, ss_error *err) {
     size_t blocks = ss_tensor_count(&entry->tensor) / ss_dtype_block(entry->tensor.type), bytes;
     if (!ss_mul_size(&bytes, blocks, ss_dtype_block_bytes(entry->tensor.type)) || bytes > data.n ||
         entry->begin > data.n - bytes)
@@ -136,7 +136,7 @@ static ss_status read(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error 
     }
     ss_bytes data = ss_gguf_data(&head.gguf);
     for (size_t i = 0; entries && i < n; i++) {
-        status = place(&entries[i], data, head.gguf.alignment, err);
+        status = set_range(&entries[i], data, head.gguf.alignment, err);
         if (status != SS_OK) return status;
     }
     *out = (ss_entries){entries, n};

@@ -28,7 +28,7 @@ typedef struct eviction {
     float policy, budget, first, recent, positions, prompt, queries, pool, seed, layer, head;
 } eviction;
 
-static eviction read(const float *values) {
+static eviction read_eviction(const float *values) {
     eviction e;
     memcpy(&e, values, sizeof e);
     return e;
@@ -53,7 +53,7 @@ bool ss_is_eviction(const ss_edit_kind *kind) {
 }
 
 bool ss_evict_moves_keys(const float *values) {
-    return (int)read(values).positions == IN_CACHE;
+    return (int)read_eviction(values).positions == IN_CACHE;
 }
 
 /* Returns the largest number of query heads that share a key. */
@@ -69,7 +69,7 @@ static int most_sharing(const ss_arch *arch) {
 /* Returns ss_evict.h's bound of kept keys, or 0 if there is none. snapkv keeps all keys after the
  * prompt. The policies that evict by age agree across the heads of a group. */
 int ss_evict_keeps(const float *values, const ss_arch *arch) {
-    eviction e = read(values);
+    eviction e = read_eviction(values);
     bool alike = (int)e.policy == WINDOW || (int)e.policy == FIRST;
     if ((int)e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
     double most = (double)e.budget * (alike ? 1 : most_sharing(arch));
@@ -79,13 +79,13 @@ int ss_evict_keeps(const float *values, const ss_arch *arch) {
 /* Returns the number of first tokens before an eviction: no key is evicted before a query has more
  * keys than the budget. */
 int ss_idle_evict(const float *values) {
-    eviction e = read(values);
+    eviction e = read_eviction(values);
     return (int)((int)e.policy == SNAPKV ? e.prompt : e.budget);
 }
 
 bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
     return ss_evict_moves_keys(values) && arch->positions == SS_POSITIONS_ROTARY &&
-           ss_evict_keeps(values, arch) && read(values).budget <= (float)arch->context;
+           ss_evict_keeps(values, arch) && read_eviction(values).budget <= (float)arch->context;
 }
 
 static bool overlap(float a, float b) {
@@ -94,10 +94,10 @@ static bool overlap(float a, float b) {
 
 static ss_status check_scope(const ss_pass *pass, const float *values, const char *where,
                              ss_error *err) {
-    eviction own = read(values);
+    eviction own = read_eviction(values);
     for (const ss_edit *edit = pass->edits; edit->values != values; edit++) {
         if (!ss_is_eviction(&pass->edit_kinds[edit->kind])) continue;
-        eviction other = read(edit->values);
+        eviction other = read_eviction(edit->values);
         if (overlap(own.layer, other.layer) && overlap(own.head, other.head))
             return ss_fail(err, SS_BAD_REQUEST, where,
                            "expected one eviction for a head, found two");
@@ -123,7 +123,7 @@ static ss_status check_placing(const ss_pass *pass, const char *where, ss_error 
 
 ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *where,
                          ss_error *err) {
-    eviction e = read(values);
+    eviction e = read_eviction(values);
     int policy = (int)e.policy;
     if (e.first + fmaxf(e.recent, 1.0f) > e.budget)
         return ss_fail(
@@ -221,7 +221,7 @@ static void add_weights_again(void *context, int t, int n, const float *x, size_
 }
 
 void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p) {
-    eviction e = read(values);
+    eviction e = read_eviction(values);
     const ss_arch *arch = &from->model->arch;
     int H = arch->H;
     ss_map_link(from);
@@ -243,7 +243,7 @@ void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from,
 /* ---- evictions ----------------------------------------------------------------------------- */
 
 /* Returns the number of most recent keys that are never evicted, including the query's own. */
-static int kept_recent(const eviction *e) {
+static int recent_kept_keys(const eviction *e) {
     bool halves = (int)e->policy == H2O || (int)e->policy == VATP;
     int most = (int)e->budget - (int)e->first, half = (int)e->budget / 2;
     int recent = e->recent > 0.0f ? (int)e->recent : halves && half > 0 ? half : 1;
@@ -252,7 +252,7 @@ static int kept_recent(const eviction *e) {
 
 /* Returns the index of the kept key in [from, to) with the lowest score, or -1 if there is none. In
  * a tie it is the oldest key, or the newest if `oldest` is false. */
-static int lowest_score(const head_cache *cache, bool oldest, int from, int to) {
+static int key_of_lowest_score(const head_cache *cache, bool oldest, int from, int to) {
     int lowest = -1;
     for (int j = from; j < to; j++) {
         if (!isnan(cache->evicted[j])) continue;
@@ -276,7 +276,7 @@ static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
     }
     for (int j = 0; j < end; j++) cache->score[j] = 1.0f;
     for (int over = (int)e->prompt - (int)e->budget; over > 0; over--) {
-        int lowest = lowest_score(cache, false, (int)e->first, end);
+        int lowest = key_of_lowest_score(cache, false, (int)e->first, end);
         if (lowest >= 0) cache->evicted[lowest] = (float)t;
     }
 }
@@ -288,9 +288,9 @@ static void evict(const ss_hook *hook, const eviction *e, const head_cache *cach
         return;
     }
     for (int j = 0; j <= hook->own; j++) kept += isnan(cache->evicted[j]) != 0;
-    int first = (int)e->first, last = hook->own + 1 - kept_recent(e);
+    int first = (int)e->first, last = hook->own + 1 - recent_kept_keys(e);
     for (; kept > (int)e->budget; kept--) {
-        int lowest = lowest_score(cache, policy == WINDOW || policy == FIRST, first, last);
+        int lowest = key_of_lowest_score(cache, policy == WINDOW || policy == FIRST, first, last);
         cache->evicted[lowest] = (float)t;
     }
 }
@@ -368,7 +368,7 @@ static void rotate_scores(const ss_hook *hook) {
 }
 
 void ss_apply_evict(const ss_hook *hook, const float *values) {
-    eviction e = read(values);
+    eviction e = read_eviction(values);
     if (!ss_edit_holds(e.layer, hook->l) || !ss_edit_holds(e.head, hook->h)) return;
     head_cache cache = cache_of(hook->pass, hook->a, hook->h);
     if (hook->point == SS_AT_MASK) {

@@ -53,10 +53,10 @@ typedef struct range {
     float low, high;
 } range;
 
-static const range nothing = {INFINITY, -INFINITY};
+static const range empty_range = {INFINITY, -INFINITY};
 
 /* Returns the range r, widened to include x[i * step + j] for i < rows, j < n. */
-static range widened(range r, const float *x, size_t rows, size_t step, size_t n) {
+static range widen(range r, const float *x, size_t rows, size_t step, size_t n) {
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
             r.low = fminf(r.low, x[i * step + j]);
@@ -67,8 +67,8 @@ static range widened(range r, const float *x, size_t rows, size_t step, size_t n
 
 /* Rounds the numbers x[i * step + j] to the levels of range r. errors is [rows][4] or NULL:
  * errors[row][0] grows by the squared error, errors[row][1] by the squared norm. */
-static void round_in(range r, float *x, size_t rows, size_t step, size_t n, const float *values,
-                     float *errors) {
+static void round_to_range(range r, float *x, size_t rows, size_t step, size_t n,
+                           const float *values, float *errors) {
     bool symmetric = values[SYMMETRIC] != 0.0f;
     int bits = (int)values[BITS];
     float most = symmetric ? fmaxf(-r.low, r.high) : r.high - r.low;
@@ -92,7 +92,7 @@ static void round_in(range r, float *x, size_t rows, size_t step, size_t n, cons
 
 static void quantize(float *x, size_t rows, size_t step, size_t n, const float *values,
                      float *errors) {
-    round_in(widened(nothing, x, rows, step, n), x, rows, step, n, values, errors);
+    round_to_range(widen(empty_range, x, rows, step, n), x, rows, step, n, values, errors);
 }
 
 /* Quantizes a row with one scale, or group by group. */
@@ -106,10 +106,10 @@ static void quantize_row(float *x, size_t n, const float *values, float *errors)
 
 /* Returns the range of the whole matrix; work has [in] floats. */
 static range range_of(const ss_matrix *w, float *work) {
-    range r = nothing;
+    range r = empty_range;
     for (size_t n = 0; n < w->out; n++) {
         ss_matrix_output(work, w, n);
-        r = widened(r, work, 1, w->in, w->in);
+        r = widen(r, work, 1, w->in, w->in);
     }
     return r;
 }
@@ -120,7 +120,7 @@ static void round_output(float *out, const ss_matrix *w, size_t n, range all, co
                          float *errors) {
     ss_matrix_output(out, w, n);
     if ((int)values[BY] == TENSOR)
-        round_in(all, out, 1, w->in, w->in, values, errors);
+        round_to_range(all, out, 1, w->in, w->in, values, errors);
     else
         quantize_row(out, w->in, values, errors);
 }
@@ -130,7 +130,7 @@ static void round_output(float *out, const ss_matrix *w, size_t n, range all, co
 static void add_errors(const ss_linear *linear, const float *values, float *work, double *sums) {
     const ss_matrix *w = &linear->w;
     if (!w->data) return;
-    range all = (int)values[BY] == TENSOR ? range_of(w, work) : nothing;
+    range all = (int)values[BY] == TENSOR ? range_of(w, work) : empty_range;
     for (size_t n = 0; n < w->out; n++) {
         float errors[4] = {0};
         round_output(work, w, n, all, values, errors);
@@ -170,7 +170,7 @@ static void quantize_weights(const ss_hook *hook, const float *values) {
     size_t in = w->in, rows = (size_t)hook->n;
     float *outputs = hook->pass->work, *panel = outputs + SS_PANEL * in;
     float *tiles = panel + SS_PANEL * in;
-    range all = (int)values[BY] == TENSOR ? range_of(w, outputs) : nothing;
+    range all = (int)values[BY] == TENSOR ? range_of(w, outputs) : empty_range;
     ss_tile(tiles, hook->in, in, rows, in);
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
         size_t columns = w->out - n < SS_PANEL ? w->out - n : SS_PANEL;
@@ -236,11 +236,11 @@ static void round_together(const ss_hook *hook, const float *values, float *x, s
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(&hook->pass->trace->model->arch) : 1;
     float *kept = ss_kept_of(hook, values) + 2 * ((size_t)hook->l * ranges + d);
     if (hook->t == 0) {
-        range found = widened(nothing, x + d, made, width, n);
+        range found = widen(empty_range, x + d, made, width, n);
         kept[0] = found.low;
         kept[1] = found.high;
     }
-    round_in((range){kept[0], kept[1]}, x + d, rows, width, n, values, errors);
+    round_to_range((range){kept[0], kept[1]}, x + d, rows, width, n, values, errors);
 }
 
 static void quantize_rows(const ss_hook *hook, const float *values) {

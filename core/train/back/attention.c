@@ -81,8 +81,8 @@ static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *ro
 }
 
 /* Replaces z[n][K] by phi(z). */
-static void map(const ss_attention_back *s, const ss_layer *layer, ss_feature feature, float *z,
-                size_t n, size_t K) {
+static void map_features(const ss_attention_back *s, const ss_layer *layer, ss_feature feature,
+                         float *z, size_t n, size_t K) {
     if (feature == SS_FEATURE_ELU1) ss_elu1(z, n * K);
     if (feature == SS_FEATURE_MLP) map_mlp(s, layer, z, n);
 }
@@ -186,10 +186,10 @@ static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, 
     const ss_layer *layer = &trace->model->layers[l];
     size_t T = (size_t)trace->T, K = (size_t)arch->K, bias = bias_keys(arch);
     memcpy(s->queries, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof(float));
-    map(s, layer, feature, s->queries, T, K);
+    map_features(s, layer, feature, s->queries, T, K);
     prepend_bias_key(s->keys, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
                      ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
-    map(s, layer, feature, s->keys, bias + T, K);
+    map_features(s, layer, feature, s->keys, bias + T, K);
     prepend_bias_key(s->values, ss_owned(layer->bias_values, arch->bias_key_value, (int)g, arch->K),
                      bias, ss_recorded(trace, SS_FIELD_V, l, (int)g), T, K);
 }
