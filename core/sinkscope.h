@@ -5,11 +5,11 @@
  *
  * Each arrow is a folder or a file; a stage reads the stages to its left and does not know those
  * to its right. This header includes the stages that are C, in that order. The core opens no
- * file, prints nothing, keeps no global state and allocates no memory: every init takes an
- * arena on memory that the caller owns, and has a size twin. (cJSON, inside model/ and report/, is
- * the one user of malloc, and frees what it takes before the call returns.)
+ * file, prints nothing, keeps no global state and allocates no memory: every init takes an arena on
+ * memory that the caller owns, and has a twin that computes the size of that memory. (cJSON, inside
+ * model/ and report/, is the one user of malloc, and frees what it takes before the call returns.)
  *
- * A complete use, less its error checks:
+ * A complete use, without error checks:
  *
  *     ss_arch arch; ss_container file; ss_model model; ss_run run; ss_error err;
  *     ss_arch_read(&arch, config, &err);
@@ -29,8 +29,9 @@
  * Words: a QUERY looks at KEYS and mixes their VALUES by its WEIGHTS; the SCORES are what the
  * attention operation turns into weights. A SINK is a key that receives attention from most queries
  * whatever they look for: its SINK SCORE alpha_k is the mean weight it receives, Sink_k^eps the
- * share of heads where that exceeds eps. The ROW SUM is that of a query's weights. VALUE DRAIN is a
- * sink's short value, a MASSIVE ACTIVATION a channel of the residual stream that dwarfs the others.
+ * share of heads where that exceeds eps. The ROW SUM is the sum of a query's weights. VALUE DRAIN
+ * is a sink's short value, a MASSIVE ACTIVATION a channel of the residual stream that dwarfs the
+ * others.
  */
 #ifndef SINKSCOPE_H
 #define SINKSCOPE_H

@@ -19,14 +19,15 @@
 #define SS_ARENA_GAP 0
 #endif
 
-/* Upper bound of the bytes that a piece takes besides its own. */
+/* Upper bound of the bytes that a piece takes for alignment and gap, in addition to its own size.
+ */
 #define SS_ARENA_MORE (SS_ARENA_ALIGN + SS_ARENA_GAP)
 
 typedef struct ss_arena {
     unsigned char *block; /* NULL while measuring */
     size_t bytes;         /* size of the block */
     size_t used;          /* bytes used so far, including padding */
-    bool full;            /* a take did not fit; stays set */
+    bool full;            /* ss_arena_take found no room; stays set */
 } ss_arena;
 
 /* Returns an arena on a block, which must be aligned to SS_ARENA_ALIGN. */

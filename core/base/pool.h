@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More threads are not faster, since they share one memory bus. */
+/* The upper limit of workers: more threads would not be faster, since all share one memory bus. */
 #define SS_WORKERS_MAX 16
 
 /* Runs piece i. A worker runs one piece at a time, so the piece may use the memory that the job
@@ -21,11 +21,12 @@ typedef void ss_piece(const void *job, size_t i, size_t worker);
 typedef struct ss_pool {
     size_t workers; /* 1 .. SS_WORKERS_MAX; the caller is worker 0 */
     uint64_t least; /* a job with fewer multiplications is not shared */
-    /* Runs pieces 0 .. n-1, each once, and returns when all are done. A piece must not call it. */
+    /* Runs pieces 0 .. n-1, each once, and returns when all are done. A piece must not call
+     * share(). */
     void (*share)(struct ss_pool *pool, ss_piece *piece, const void *job, size_t n);
 } ss_pool;
 
-/* A NULL pool has one worker, the caller's thread. */
+/* Returns the number of workers; without a pool it is 1, the caller's thread. */
 static inline size_t ss_pool_workers(const ss_pool *pool) {
     return pool ? pool->workers : 1;
 }

@@ -8,7 +8,7 @@
 /*
  * The value of an SS_I8 is its integer times the scale of its row, which is in another tensor
  * (model/load.h). The types from SS_Q8_0 on are those of GGUF: blocks of numbers that share a
- * scale. They have a size per block, not per number.
+ * scale. These types have a size per block, not per number.
  */
 typedef enum ss_dtype {
     SS_F32 = 0,
@@ -16,7 +16,7 @@ typedef enum ss_dtype {
     SS_F16 = 2,
     SS_BF16 = 3,
     SS_U8 = 4,
-    SS_F64, /* rounded to F32 */
+    SS_F64, /* read as F32, with rounding */
     SS_I8,
     SS_Q8_0,
     SS_Q4_0,

@@ -12,18 +12,19 @@
  * that. */
 #define FACTOR 0x1p-24f
 
-/* Several readers share these functions: inlined copies would only be downloaded. */
+/* Keeps one copy of a function that several readers call: inlined copies would only make the binary
+ * larger. */
 #ifdef __GNUC__
-#define ONCE __attribute__((noinline)) static
+#define NOINLINE __attribute__((noinline)) static
 #else
-#define ONCE static
+#define NOINLINE static
 #endif
 
 /* Reads groups of `lanes` rows; blocks[lane] is the first block of row `lane`. */
 #define READER(name)                                                                               \
     static void name(ss_groups *g, const unsigned char *const blocks[], size_t lanes)
 
-/* Leaves the integers in the rows, from byte `at` of each block. */
+/* Points g at the integers inside the rows, from byte `at` of each block, without a copy. */
 static void point_to_rows(ss_groups *g, const unsigned char *const blocks[], size_t at,
                           size_t stride) {
     for (size_t lane = 0; lane < SS_PANEL; lane++) g->q[lane] = (const int8_t *)blocks[lane] + at;
@@ -37,8 +38,8 @@ READER(read_i8) {
 
 /* out[n][lane] = factor times the halves at byte `at` of each of n blocks of each row; 0 in lanes
  * without a row. */
-ONCE void read_halves(float *out, const unsigned char *const blocks[], size_t lanes, size_t at,
-                      size_t bytes, float factor, size_t n) {
+NOINLINE void read_half_floats(float *out, const unsigned char *const blocks[], size_t lanes,
+                               size_t at, size_t bytes, float factor, size_t n) {
     unsigned char halves[SS_GROUPS][SS_PANEL][2] = {0};
     for (size_t i = 0; i < n; i++)
         for (size_t lane = 0; lane < lanes; lane++)
@@ -47,13 +48,14 @@ ONCE void read_halves(float *out, const unsigned char *const blocks[], size_t la
     ss_scale(out, factor, n * SS_PANEL);
 }
 
-/* Blocks of one group begin with the factor; the summand, if there is one, follows it. */
-ONCE void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                       ss_dtype type, float factor, bool adds) {
+/* Reads the factors at the start of the block of each group and, in types with a summand, the
+ * summands after them. */
+NOINLINE void read_factors(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                           ss_dtype type, float factor, bool adds) {
     size_t bytes = ss_dtype_block_bytes(type);
     g->adds = adds;
-    read_halves(g->d[0][0], blocks, lanes, 0, bytes, factor, g->n);
-    if (adds) read_halves(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
+    read_half_floats(g->d[0][0], blocks, lanes, 0, bytes, factor, g->n);
+    if (adds) read_half_floats(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
 }
 
 /* | d: half | 32 x int8 |    d q */
@@ -62,7 +64,8 @@ READER(read_q8_0) {
     point_to_rows(g, blocks, 2, 34);
 }
 
-/* 16 bytes: low halves are numbers 0..15, high halves 16..31; each less `by`. */
+/* Reads 32 numbers from 16 bytes, numbers 0..15 from the low halves and 16..31 from the high ones,
+ * and subtracts `by` from each. */
 static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes, int by) {
     for (size_t i = 0; i < 16; i++) {
         q[i] = (int8_t)((bytes[i] & 15) - by);
@@ -71,8 +74,8 @@ static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes
 }
 
 /* Reads the nibbles of each group of each row, `at` bytes after the start of its block. */
-ONCE void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                           ss_dtype type, size_t at, int by) {
+NOINLINE void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                               ss_dtype type, size_t at, int by) {
     size_t bytes = ss_dtype_block_bytes(type);
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++)
@@ -91,10 +94,10 @@ READER(read_q4_1) {
     read_all_nibbles(g, blocks, lanes, SS_Q4_1, 4, 0);
 }
 
-/* Numbers of five bits: their low four bits are nibbles, the fifth is bit i of the four bytes
- * before. */
-ONCE void read_fives(ss_groups *g, const unsigned char *const blocks[], size_t lanes, ss_dtype type,
-                     size_t at, int by) {
+/* Reads numbers of five bits: the low four bits are nibbles at byte `at`, the fifth bit of number i
+ * is bit i of the four bytes before them. */
+NOINLINE void read_five_bits(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                             ss_dtype type, size_t at, int by) {
     size_t bytes = ss_dtype_block_bytes(type);
     read_all_nibbles(g, blocks, lanes, type, at + 4, by);
     for (size_t lane = 0; lane < lanes; lane++)
@@ -109,23 +112,23 @@ ONCE void read_fives(ss_groups *g, const unsigned char *const blocks[], size_t l
 /* | d: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d (q - 16) */
 READER(read_q5_0) {
     read_factors(g, blocks, lanes, SS_Q5_0, FACTOR, false);
-    read_fives(g, blocks, lanes, SS_Q5_0, 2, 16);
+    read_five_bits(g, blocks, lanes, SS_Q5_0, 2, 16);
 }
 
 /* | d: half | m: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d q + m */
 READER(read_q5_1) {
     read_factors(g, blocks, lanes, SS_Q5_1, FACTOR, true);
-    read_fives(g, blocks, lanes, SS_Q5_1, 4, 0);
+    read_five_bits(g, blocks, lanes, SS_Q5_1, 4, 0);
 }
 
-/* The fifth bit of number k of group i is bit i of byte fifths + k of the block; fifths 0: there
- * are no fifth bits. */
-ONCE void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                               size_t at, size_t fifths) {
+/* Reads numbers from the low or the high halves of bytes. The fifth bit of number k of group i is
+ * bit i of byte fifths + k of the block; with fifths 0 there are no fifth bits. */
+NOINLINE void read_block_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                                 size_t at, size_t fifths) {
     float d[SS_PANEL], m[SS_PANEL];
     const unsigned char *scales[SS_PANEL] = {0};
-    read_halves(d, blocks, lanes, 0, 0, FACTOR, 1);
-    read_halves(m, blocks, lanes, 2, 0, 1.0f, 1);
+    read_half_floats(d, blocks, lanes, 0, 0, FACTOR, 1);
+    read_half_floats(m, blocks, lanes, 2, 0, 1.0f, 1);
     for (size_t lane = 0; lane < lanes; lane++) scales[lane] = blocks[lane] + 4;
     ss_scale_groups(g->d[0], g->m, d, m, scales, lanes, g->n);
     g->adds = true;
@@ -142,12 +145,12 @@ ONCE void read_halves_of_bytes(ss_groups *g, const unsigned char *const blocks[]
 
 /* | d: half | m: half | 12 bytes of scales | 128 bytes |    d s_i q - m m_i for eight groups. */
 READER(read_q4_k) {
-    read_halves_of_bytes(g, blocks, lanes, 16, 0);
+    read_block_nibbles(g, blocks, lanes, 16, 0);
 }
 
 /* | d: half | m: half | 12 bytes of scales | 32 bytes of fifth bits | 128 bytes |    as Q4_K */
 READER(read_q5_k) {
-    read_halves_of_bytes(g, blocks, lanes, 48, 16);
+    read_block_nibbles(g, blocks, lanes, 48, 16);
 }
 
 /*
@@ -157,7 +160,7 @@ READER(read_q5_k) {
  */
 READER(read_q6_k) {
     float d[SS_PANEL];
-    read_halves(d, blocks, lanes, 208, 0, FACTOR, 1);
+    read_half_floats(d, blocks, lanes, 208, 0, FACTOR, 1);
     g->halved = true;
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
@@ -184,7 +187,7 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
     const unsigned char *blocks[SS_PANEL];
     size_t before = ss_dtype_bytes(type, first * SS_GROUP);
     for (size_t lane = 0; lane < SS_PANEL; lane++) {
-        /* A lane without a row reads the first row's numbers; its factors are 0. */
+        /* A lane without a row reads the numbers of the first row; its factors are 0. */
         blocks[lane] = rows[lane < lanes ? lane : 0] + before;
         groups->q[lane] = groups->unpacked[lane];
     }

@@ -14,7 +14,8 @@
 
 /*
  * Reads groups [first, first + n) of `lanes` rows, n at most SS_GROUPS and lanes at most SS_PANEL;
- * first is a multiple of SS_GROUPS. SS_I8 leaves the factors alone: they are the matrix's.
+ * first is a multiple of SS_GROUPS. For SS_I8 the factors stay unchanged, because the matrix holds
+ * them.
  */
 void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const rows[],
                     size_t lanes, size_t first, size_t n);

@@ -7,7 +7,7 @@
  *     unit = 2^max(e - 28, -126)  where the group's largest magnitude is in [2^e, 2^(e+1))
  *     X[k] = x[k] / unit, rounded to even                       |X| < 2^29
  *
- * so that a number's error is at most 2^-29 of the group's largest (whose own float error is up to
+ * The error of a number is at most 2^-29 of the group's largest (whose own float error is up to
  * 2^-24), or 2^-127. The product starts from the bias and adds groups in ascending order,
  *
  *     sum += V * (d * unit) + m * s          bytes have no m: sum += V * (d * unit)
@@ -35,7 +35,7 @@ typedef struct ss_fixed {
     float unit, sum; /* 2^8 unit, and s */
 } ss_fixed;
 
-/* The same group of five rows, with pairs of inputs adjacent. */
+/* One group of each of five rows, with pairs of inputs adjacent. */
 typedef struct ss_fixed_tile {
     int16_t low[SS_GROUP / 2][SS_FIVE][2], high[SS_GROUP / 2][SS_FIVE][2];
     float unit[SS_FIVE], sum[SS_FIVE];
@@ -69,13 +69,13 @@ typedef struct ss_fixed_groups {
 #define SS_NIBBLE_SCALE 128
 #define SS_BYTE_SCALE 16
 
-/* The byte that holds nibble k of a lane, among four inputs of all lanes; lanes 4..7 are in its
- * high half. */
+/* Returns the byte that holds nibble k of a lane, among four inputs of all lanes; lanes 4..7 are in
+ * its high half. */
 static inline size_t ss_nibble_place(size_t k, size_t lane) {
     return k / 4 * 16 + lane % 4 * 4 + k % 2 * 2 + k / 2 % 2;
 }
 
-/* Integer k of group i. */
+/* Returns integer k of group i for one lane. */
 static inline int ss_fixed_integer(const ss_fixed_groups *g, size_t i, size_t k, size_t lane) {
     const unsigned char *at = g->integers + i * g->stride;
     if (g->kind != SS_BYTES) return at[ss_nibble_place(k, lane)] >> (lane < 4 ? 0 : 4) & 15;
@@ -87,15 +87,15 @@ static inline int ss_fixed_integer(const ss_fixed_groups *g, size_t i, size_t k,
 typedef struct ss_fixed_panel {
     int16_t integers[SS_GROUP / 2][SS_PANEL][2];
     float d[SS_PANEL], m[SS_PANEL];
-    bool adds; /* m is used */
+    bool adds; /* the groups have summands m */
 } ss_fixed_panel;
 
-/* d and m of group i. */
+/* Writes d and m of group i. */
 void ss_fixed_factors(float d[SS_PANEL], float m[SS_PANEL], const ss_fixed_groups *g, size_t i);
 
 /* The divisor of a group's numbers, from the bits of its largest magnitude. */
 typedef struct ss_unit {
-    uint32_t mask; /* of the numbers' bits: 0 if one is not finite */
+    uint32_t mask; /* AND mask for the bits of the group's numbers: 0 if one is not finite */
     float by, unit;
 } ss_unit;
 static inline ss_unit ss_unit_of(uint32_t bits) {
@@ -114,7 +114,7 @@ static inline void ss_finish_fixed(ss_fixed *x, float unit, int32_t low_sum, int
 /* Adding this to a float below 2^22 leaves the float, rounded to even, in the sum's lowest bits. */
 #define SS_FIXED_MAGIC 12582912.0f
 
-/* tile[n] <- n groups of each of five rows, [5][n]. */
+/* Interleaves n groups of each of five rows, [5][n], into tile[n]. */
 void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n);
 
 /* Converts x[32 n] to row[n]. */

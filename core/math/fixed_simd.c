@@ -32,18 +32,20 @@ INLINE void split8(ss_fixed *row, size_t k, const float *x, const split_constant
     }
 }
 
-INLINE int32_t add_up(v128_t four) {
+INLINE int32_t sum_lanes(v128_t four) {
     four = wasm_i32x4_add(four, wasm_i32x4_shuffle(four, four, 2, 3, 0, 1));
     four = wasm_i32x4_add(four, wasm_i32x4_shuffle(four, four, 1, 0, 3, 2));
     return wasm_i32x4_extract_lane(four, 0);
 }
 
-SHARED void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
+NOINLINE void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
     static const float magic = SS_FIXED_MAGIC, down = 0x1p-15f, up = 0x1p15f;
     static const uint32_t ones = 0x10001, sizes = 0x7fffffff;
-    split_constants s = {
-        .magic = keep(&magic), .down = keep(&down), .up = keep(&up), .ones = keep(&ones)};
-    for (v128_t size = keep(&sizes); n > 0; n--, row++, x += SS_GROUP) {
+    split_constants s = {.magic = load_constant(&magic),
+                         .down = load_constant(&down),
+                         .up = load_constant(&up),
+                         .ones = load_constant(&ones)};
+    for (v128_t size = load_constant(&sizes); n > 0; n--, row++, x += SS_GROUP) {
         v128_t top = wasm_i32x4_splat(0);
         for (size_t k = 0; k < SS_GROUP; k += 4)
             top = wasm_i32x4_max(top, wasm_v128_and(wasm_v128_load(x + k), size));
@@ -54,7 +56,7 @@ SHARED void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
         s.mask = wasm_i32x4_splat((int)unit.mask);
         s.by = wasm_f32x4_splat(unit.by);
         for (size_t k = 0; k < SS_GROUP; k += 8) split8(row, k, x, &s, sums);
-        ss_finish_fixed(row, unit.unit, add_up(sums[0]), add_up(sums[1]));
+        ss_finish_fixed(row, unit.unit, sum_lanes(sums[0]), sum_lanes(sums[1]));
     }
 }
 
@@ -65,20 +67,20 @@ typedef struct lanes8 {
     v128_t low, high;
 } lanes8;
 
-/* The first or second pair of the four inputs in 16 bytes of nibbles. */
-INLINE lanes8 nibbles(v128_t bytes, bool second, v128_t mask) {
+/* Returns the first or second pair of the four inputs in 16 bytes of nibbles. */
+INLINE lanes8 read_nibble_pair(v128_t bytes, bool second, v128_t mask) {
     if (second)
         return (lanes8){wasm_v128_and(wasm_u16x8_shr(bytes, 8), mask), wasm_u16x8_shr(bytes, 12)};
     return (lanes8){wasm_v128_and(bytes, mask), wasm_v128_and(wasm_u16x8_shr(bytes, 4), mask)};
 }
 
-INLINE lanes8 bytes(const unsigned char *at) {
+INLINE lanes8 read_byte_pair(const unsigned char *at) {
     return (lanes8){wasm_i16x8_load8x8(at), wasm_i16x8_load8x8(at + 8)};
 }
 
-/* Adds two inputs times x to sums: low parts of lanes 0..3 and 4..7, then high parts. x points
- * to the low parts; the high parts follow SS_GROUP numbers later. */
-INLINE void add_two(v128_t sums[4], lanes8 w, const int16_t *x) {
+/* Adds two inputs times x to sums, which hold the low parts of lanes 0..3 and 4..7, then the high
+ * parts. x points to the low parts; the high parts follow SS_GROUP numbers later. */
+INLINE void add_input_pair(v128_t sums[4], lanes8 w, const int16_t *x) {
     v128_t low = wasm_v128_load32_splat(x), high = wasm_v128_load32_splat(x + SS_GROUP);
     sums[0] = wasm_i32x4_add(sums[0], wasm_i32x4_dot_i16x8(w.low, low));
     sums[1] = wasm_i32x4_add(sums[1], wasm_i32x4_dot_i16x8(w.high, low));
@@ -86,7 +88,7 @@ INLINE void add_two(v128_t sums[4], lanes8 w, const int16_t *x) {
     sums[3] = wasm_i32x4_add(sums[3], wasm_i32x4_dot_i16x8(w.high, high));
 }
 
-/* V from sums that lack their scale, 2^(15 - bits); half is 2^(bits - 1). */
+/* Returns V from sums that lack their scale, 2^(15 - bits); half is 2^(bits - 1). */
 INLINE lanes8 round_sums8(const v128_t sums[4], uint32_t bits, v128_t half) {
     v128_t all[2];
     UNROLL
@@ -97,9 +99,9 @@ INLINE lanes8 round_sums8(const v128_t sums[4], uint32_t bits, v128_t half) {
     return (lanes8){wasm_f32x4_convert_i32x4(all[0]), wasm_f32x4_convert_i32x4(all[1])};
 }
 
-/* Eight finite halves times `by` / 2^112: shifted left by 13, the bits of a
- * half are a float that is 2^112 times too small. */
-INLINE lanes8 halves8(const unsigned char *at, v128_t by) {
+/* Returns eight finite halves times `by` / 2^112: shifted left by 13, the bits of a half are a
+ * float that is 2^112 times too small. */
+INLINE lanes8 read_halves8(const unsigned char *at, v128_t by) {
     v128_t mask = wasm_i32x4_splat((int)0x8fffe000u), all[2];
     UNROLL
     for (int i = 0; i < 2; i++) {
@@ -109,17 +111,17 @@ INLINE lanes8 halves8(const unsigned char *at, v128_t by) {
     return (lanes8){all[0], all[1]};
 }
 
-INLINE lanes8 times(lanes8 a, v128_t by) {
+INLINE lanes8 scale8(lanes8 a, v128_t by) {
     return (lanes8){wasm_f32x4_mul(a.low, by), wasm_f32x4_mul(a.high, by)};
 }
 
-INLINE lanes8 plus(lanes8 a, lanes8 b) {
+INLINE lanes8 add8(lanes8 a, lanes8 b) {
     return (lanes8){wasm_f32x4_add(a.low, b.low), wasm_f32x4_add(a.high, b.high)};
 }
 
-/* V (d unit) for eight lanes. */
-INLINE lanes8 times_unit(lanes8 V, lanes8 d, const ss_fixed *row) {
-    d = times(d, wasm_v128_load32_splat(&row->unit));
+/* Returns V (d unit) for eight lanes. */
+INLINE lanes8 scale_by_unit(lanes8 V, lanes8 d, const ss_fixed *row) {
+    d = scale8(d, wasm_v128_load32_splat(&row->unit));
     return (lanes8){wasm_f32x4_mul(V.low, d.low), wasm_f32x4_mul(V.high, d.high)};
 }
 
@@ -129,7 +131,7 @@ INLINE lanes8 load8(const float *at) {
 
 static const float to_half = 0x1p112f, to_byte = SS_BYTE_FACTOR * 0x1p112f;
 
-/* d and m of a group of nibbles. */
+/* Reads d and m of a group of nibbles. */
 INLINE void read_factors(lanes8 *d, lanes8 *m, const ss_fixed_groups *g, size_t i,
                          const unsigned char *halves, v128_t by) {
     if (g->kind == SS_SCALED) {
@@ -137,14 +139,14 @@ INLINE void read_factors(lanes8 *d, lanes8 *m, const ss_fixed_groups *g, size_t 
         *m = load8(g->m[i]);
         return;
     }
-    *d = halves8(halves, by);
-    *m = g->kind == SS_ADDING ? halves8(halves + 2 * SS_PANEL, by)
-                              : times(*d, wasm_f32x4_splat(-8.0f));
+    *d = read_halves8(halves, by);
+    *m = g->kind == SS_ADDING ? read_halves8(halves + 2 * SS_PANEL, by)
+                              : scale8(*d, wasm_f32x4_splat(-8.0f));
 }
 
-INLINE lanes8 times_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
+INLINE lanes8 multiply_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t nibble = 0xf000f, half = 1 << 7;
-    v128_t mask = keep(&nibble), up = keep(&half), by = keep(&to_half);
+    v128_t mask = load_constant(&nibble), up = load_constant(&half), by = load_constant(&to_half);
     size_t before = 0;
     for (size_t i = 0; i < g->n; i++, row++, before += g->stride) {
         v128_t sums[4] = {0};
@@ -152,49 +154,49 @@ INLINE lanes8 times_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_grou
         const int16_t *x = row->low;
         for (size_t fours = SS_GROUP / 4; fours > 0; fours--, at += 16, x += 4) {
             v128_t four = wasm_v128_load(at);
-            add_two(sums, nibbles(four, false, mask), x);
-            add_two(sums, nibbles(four, true, mask), x + 2);
+            add_input_pair(sums, read_nibble_pair(four, false, mask), x);
+            add_input_pair(sums, read_nibble_pair(four, true, mask), x + 2);
         }
         lanes8 d, m;
         read_factors(&d, &m, g, i, g->halves + before, by);
-        m = times(m, wasm_v128_load32_splat(&row->sum));
-        sum = plus(sum, plus(times_unit(round_sums8(sums, 8, up), d, row), m));
+        m = scale8(m, wasm_v128_load32_splat(&row->sum));
+        sum = add8(sum, add8(scale_by_unit(round_sums8(sums, 8, up), d, row), m));
     }
     return sum;
 }
 
-INLINE lanes8 times_bytes(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
+INLINE lanes8 multiply_bytes(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t half = 1 << 10;
-    v128_t up = keep(&half), by = keep(&to_byte);
+    v128_t up = load_constant(&half), by = load_constant(&to_byte);
     size_t before = 0;
     for (size_t i = 0; i < g->n; i++, row++, before += g->stride) {
         v128_t sums[4] = {0};
         const unsigned char *at = g->integers + before;
         const int16_t *x = row->low;
         for (size_t twos = SS_GROUP / 2; twos > 0; twos--, at += 16, x += 2)
-            add_two(sums, bytes(at), x);
-        sum =
-            plus(sum, times_unit(round_sums8(sums, 11, up), halves8(g->halves + before, by), row));
+            add_input_pair(sums, read_byte_pair(at), x);
+        sum = add8(sum, scale_by_unit(round_sums8(sums, 11, up),
+                                      read_halves8(g->halves + before, by), row));
     }
     return sum;
 }
 
-SHARED void ss_times_fixed_simd(SS_TIMES_FIXED_ARGS) {
+NOINLINE void ss_times_fixed_simd(SS_TIMES_FIXED_ARGS) {
     lanes8 sum = load8(sums);
-    sum =
-        groups->kind == SS_BYTES ? times_bytes(sum, row, groups) : times_nibbles(sum, row, groups);
+    sum = groups->kind == SS_BYTES ? multiply_bytes(sum, row, groups)
+                                   : multiply_nibbles(sum, row, groups);
     wasm_v128_store(sums, sum.low);
     wasm_v128_store(sums + 4, sum.high);
 }
 
 /* ---- many rows ---- */
 
-INLINE void spread_two(int16_t *to, lanes8 w, uint32_t bits) {
+INLINE void spread_pair(int16_t *to, lanes8 w, uint32_t bits) {
     wasm_v128_store(to, wasm_i16x8_shl(w.low, bits));
     wasm_v128_store(to + SS_PANEL, wasm_i16x8_shl(w.high, bits));
 }
 
-SHARED void ss_spread_fixed_simd(SS_SPREAD_FIXED_ARGS) {
+NOINLINE void ss_spread_fixed_simd(SS_SPREAD_FIXED_ARGS) {
     const unsigned char *integers = groups->integers;
     v128_t mask = wasm_i16x8_splat(15);
     for (size_t i = 0; i < groups->n; i++, panel++, integers += groups->stride) {
@@ -202,13 +204,13 @@ SHARED void ss_spread_fixed_simd(SS_SPREAD_FIXED_ARGS) {
         const unsigned char *at = integers;
         for (size_t k = 0; k < SS_GROUP; k += 4, to += 4 * SS_PANEL) {
             if (groups->kind == SS_BYTES) {
-                spread_two(to, bytes(at), 4);
-                spread_two(to + 2 * SS_PANEL, bytes(at + 16), 4);
+                spread_pair(to, read_byte_pair(at), 4);
+                spread_pair(to + 2 * SS_PANEL, read_byte_pair(at + 16), 4);
                 at += 32;
             } else {
                 v128_t four = wasm_v128_load(at);
-                spread_two(to, nibbles(four, false, mask), 7);
-                spread_two(to + 2 * SS_PANEL, nibbles(four, true, mask), 7);
+                spread_pair(to, read_nibble_pair(four, false, mask), 7);
+                spread_pair(to + 2 * SS_PANEL, read_nibble_pair(four, true, mask), 7);
                 at += 16;
             }
         }
@@ -231,12 +233,12 @@ INLINE void add_pairs(v128_t sums[2 * SS_FIVE], const int16_t (*x)[SS_FIVE][2],
     }
 }
 
-/* Adds the low parts first and starts the high ones from their shifted sum, so that ten
- * registers hold all sums. */
-SHARED void ss_tile_times_fixed_simd(SS_TILE_TIMES_FIXED_ARGS) {
+/* Adds the low parts first and starts the high ones from the shifted sum of the low ones, so that
+ * ten registers hold all sums. */
+NOINLINE void ss_tile_times_fixed_simd(SS_TILE_TIMES_FIXED_ARGS) {
     static const int32_t half = 1 << 14;
     for (; n > 0; n--, tile++, panel++) {
-        v128_t all[2 * SS_FIVE], start = keep(&half);
+        v128_t all[2 * SS_FIVE], start = load_constant(&half);
         UNROLL
         for (int i = 0; i < 2 * SS_FIVE; i++) all[i] = start;
         add_pairs(all, tile->low, panel->integers);

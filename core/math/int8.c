@@ -8,8 +8,8 @@
 
 #define LEAST_SCALE 0x1p-100f
 
-/* Compilers turn these loops over eight lanes into vectors. */
-#define LANES for (size_t lane = 0; lane < SS_PANEL; lane++)
+/* Loops over the eight lanes of a panel; compilers turn such loops into vectors. */
+#define EACH_LANE for (size_t lane = 0; lane < SS_PANEL; lane++)
 
 static float inverse(float scale) {
     return fabsf(scale) < LEAST_SCALE ? 0.0f : 1.0f / scale;
@@ -18,15 +18,15 @@ static float inverse(float scale) {
 static void find_scales(float scale[SS_PANEL], const float *floats, size_t Kin) {
     float top[SS_PANEL] = {0};
     for (size_t k = 0; k < Kin; k++, floats += SS_PANEL) {
-        LANES {
+        EACH_LANE {
             float size = fabsf(floats[lane]);
             top[lane] = size > top[lane] ? size : top[lane];
         }
     }
-    LANES scale[lane] = top[lane] / 127.0f;
+    EACH_LANE scale[lane] = top[lane] / 127.0f;
 }
 
-/* The bits of MAGIC + q, with q = x by, rounded and clamped to a byte. */
+/* Returns the bits of MAGIC + q, where q is x times `by`, rounded and clamped to a byte. */
 static uint32_t rounded_bits(float x, float by) {
     float y = x * by;
     y = y > 127.0f ? 127.0f : y;
@@ -43,13 +43,13 @@ void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
         memcpy(scale, scales, SS_PANEL * sizeof *scale);
     else
         find_scales(scale, floats, Kin);
-    LANES by[lane] = inverse(scale[lane]);
+    EACH_LANE by[lane] = inverse(scale[lane]);
     uint32_t bits[SS_PANEL] = {0};
     for (size_t k = 0; k < Kin; k += SS_QUAD, panel += SS_PANEL * SS_QUAD) {
         uint32_t quads[SS_PANEL] = {0};
         size_t n = Kin - k < SS_QUAD ? Kin - k : SS_QUAD;
         for (size_t i = 0; i < n; i++, floats += SS_PANEL) {
-            LANES {
+            EACH_LANE {
                 uint32_t q = rounded_bits(floats[lane], by[lane]);
                 bits[lane] += q;
                 quads[lane] |= (q & 0xff) << 8 * i;
@@ -58,7 +58,7 @@ void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
         memcpy(panel, quads, sizeof quads);
     }
     /* Each term carries MAGIC's bits; modulo 2^32 they can be subtracted at the end. */
-    LANES {
+    EACH_LANE {
         bits[lane] -= (uint32_t)Kin * 0x4b400000u;
         memcpy(&sums[lane], &bits[lane], sizeof *sums);
         if (by[lane] == 0.0f) scale[lane] = 0.0f;
@@ -74,7 +74,7 @@ static span span_of(const float *x, size_t n) {
     float low[SS_PANEL] = {0}, high[SS_PANEL] = {0}, not_finite[SS_PANEL] = {0};
     size_t i = 0;
     for (; i + SS_PANEL <= n; i += SS_PANEL) {
-        LANES {
+        EACH_LANE {
             float y = x[i + lane];
             low[lane] = y < low[lane] ? y : low[lane];
             high[lane] = y > high[lane] ? y : high[lane];
@@ -87,7 +87,7 @@ static span span_of(const float *x, size_t n) {
         high[0] = x[i] > high[0] ? x[i] : high[0];
         not_finite[0] += x[i] * 0.0f;
     }
-    LANES {
+    EACH_LANE {
         s.low = low[lane] < s.low ? low[lane] : s.low;
         s.high = high[lane] > s.high ? high[lane] : s.high;
         s.not_finite += not_finite[lane];

@@ -9,8 +9,8 @@
  *
  * Rows have seven bits, not eight: they are the second operand of wasm's relaxed dot product, whose
  * result is the same on all machines only from 0 to 127. Integer sums are exact in any order, and
- * the rest is specified below operation by operation, so that the textbook, SIMD and relaxed SIMD
- * give the same bits, and one row the same as many. Zero is exact in both forms.
+ * the other operations are specified below operation by operation, so that the textbook, SIMD and
+ * relaxed SIMD give the same bits, and one row the same as many. Zero is exact in both forms.
  */
 #ifndef SS_MATH_INT8_H
 #define SS_MATH_INT8_H
@@ -20,8 +20,8 @@
 /* Inputs whose bytes are adjacent: one relaxed dot product multiplies four bytes per lane. */
 #define SS_QUAD 4
 
-/* Widest input for which a sum of products of 127 and 128 fits 32 bits; wider matrices stay
- * exact. */
+/* Widest input for which a sum of products of 127 and 128 fits 32 bits. The products of wider
+ * matrices stay exact, in floats. */
 #define SS_INT8_MAX_IN 130000
 
 /* The weights of a matrix. Lanes of the last panel beyond the outputs are zero, and so are the
@@ -43,7 +43,8 @@ typedef struct ss_rows8 {
 /* Fills rows->tiles from rows->numbers. */
 #define SS_TILE8_ARGS const ss_rows8 *rows, size_t T, size_t Kin
 
-/* out: [T] rows of N floats, out_stride apart; bias [N] or NULL, which is +0. */
+/* Multiplies T rows with N outputs. out has T rows of N floats, out_stride apart; bias is [N], or
+ * NULL for +0. */
 #define SS_TIMES8_ARGS                                                                             \
     float *out, size_t out_stride, const ss_rows8 *rows, const ss_int8 *w, const float *bias,      \
         size_t T, size_t N, size_t Kin

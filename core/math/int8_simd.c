@@ -67,7 +67,7 @@ typedef struct panel_place {
     size_t t, n, width; /* width: outputs in the panel */
 } panel_place;
 
-/* ss_int8_number for four lanes, from lane `from` of a panel. */
+/* Returns ss_int8_number for four lanes, from lane `from` of a panel. */
 INLINE v128_t numbers4(v128_t sums, const panel_place *at, size_t t, size_t from) {
     size_t n = at->n + from;
     v128_t zero = wasm_i32x4_splat(at->rows->zeros[t]);
@@ -87,7 +87,7 @@ static void write_row(float *out, v128_t low, v128_t high, const panel_place *at
     if (to == partial) memcpy(out, partial, at->width * sizeof *partial);
 }
 
-/* MR rows times several panels: with few rows, the additional sums hide the latency. */
+/* Multiplies MR rows with several panels: with few rows, the additional sums hide the latency. */
 INLINE void times_panels(int MR, int panels, float *out, size_t out_stride, const number *tile,
                          const panel_place *at, size_t quads) {
     v128_t low[TILE * MOST_PANELS], high[TILE * MOST_PANELS];
@@ -129,7 +129,7 @@ void ss_tile8_simd(SS_TILE8_ARGS) {
     }
 }
 
-/* All rows times the panel at output n. */
+/* Multiplies all rows with the panel at output n. */
 static void tiles_times_panel(float *out, size_t out_stride, const number *tiles, panel_place at,
                               size_t T, size_t quads) {
     size_t bytes = TILE * quads * SS_QUAD;

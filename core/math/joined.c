@@ -17,8 +17,9 @@ void ss_scale_groups(float d[][SS_PANEL], float m[][SS_PANEL], const float block
         }
 }
 
-/* Pairs of bytes at the start of a block, per group: d, and m where the type has it. */
-static size_t heads_of(ss_dtype type) {
+/* Returns the number of byte pairs with scales that a block starts with, for each group: one for d,
+ * and one for m in types that have m. */
+static size_t factor_pairs_of(ss_dtype type) {
     return type == SS_Q4_1 ? 2 : 1;
 }
 
@@ -61,7 +62,7 @@ void ss_join_blocks(unsigned char *out, const void *const rows[], size_t lanes, 
                     size_t n) {
     static const unsigned char nothing[144];
     size_t bytes = ss_dtype_block_bytes(type), groups = ss_dtype_block(type) / SS_GROUP;
-    size_t heads = heads_of(type), stride = SS_PANEL * bytes / groups;
+    size_t heads = factor_pairs_of(type), stride = SS_PANEL * bytes / groups;
     for (size_t i = 0; i < n * groups; i++, out += stride) {
         const unsigned char *integers[SS_PANEL];
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
@@ -103,7 +104,7 @@ void ss_read_fixed_groups(ss_fixed_groups *groups, ss_dtype type, const unsigned
         [SS_Q4_1] = SS_ADDING,
         [SS_Q4_K] = SS_SCALED,
     };
-    size_t head = 2 * SS_PANEL * heads_of(type);
+    size_t head = 2 * SS_PANEL * factor_pairs_of(type);
     groups->n = n;
     groups->kind = kinds[type];
     groups->halves = joined;

@@ -24,7 +24,7 @@
 #define SS_PANEL 8
 
 /*
- * Compiled for relaxed SIMD, sum + x w in matrix products may be rounded once instead of twice
+ * In a build for relaxed SIMD, sum + x w in matrix products may be rounded once instead of twice
  * (fused): within the tolerance that wasm/README.md states, and one row still has the bits of many.
  * All other kernels stay exact.
  */
@@ -61,8 +61,8 @@
     float sums[SS_PANEL], const float *a, const void *const rows[SS_PANEL], size_t Kin
 
 /*
- * out[n] += a[0]*w[0][n] + a[1]*w[1][n] + ... for n < N: the same for weights stored by input, w
- * being Kin rows of N outputs, stride bytes apart.
+ * out[n] += a[0]*w[0][n] + a[1]*w[1][n] + ... for n < N: the sum of ss_times_rows for weights
+ * stored by input. w has Kin rows of N outputs, stride bytes apart.
  */
 #define SS_TIMES_COLUMNS_ARGS                                                                      \
     float *out, const float *a, const void *w, size_t stride, size_t N, size_t Kin
@@ -80,8 +80,8 @@
 #define SS_GROUPS 8
 typedef struct ss_groups {
     size_t n;                  /* at most SS_GROUPS */
-    const int8_t *q[SS_PANEL]; /* integers of each row, in its file or in `unpacked`: so never copy
-                                  this struct */
+    const int8_t *q[SS_PANEL]; /* integers of each row, in its file or in `unpacked` below; a copy
+                                  of this struct would point into the original */
     size_t stride;             /* bytes from one group to the next */
     bool adds, halved;
     const unsigned char
@@ -99,7 +99,7 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     return g->adds ? weight + g->m[i][lane] : weight;
 }
 
-/* ss_times_rows for weights in groups of bytes. */
+/* The sum of ss_times_rows for weights in groups of bytes. */
 #define SS_TIMES_GROUPS_ARGS float sums[SS_PANEL], const float *a, const ss_groups *groups
 
 /* panel[k][lane] = weight k of row `lane`, for groups of bytes. */
@@ -108,9 +108,9 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* panel[k][lane] = rows[lane][k] for k < n, from eight rows of n floats; NULL is a row of zeros. */
 #define SS_INTERLEAVE_ARGS float *panel, const void *const rows[SS_PANEL], size_t n
 
-/* panel[k][lane] from n 16-bit numbers per lane, halves or else bfloat16. Interleaved rows keep
- * two adjacent numbers per lane: pairs is [n/2][8][2], little-endian and unaligned; n is even;
- * exact. */
+/* panel[k][lane] from n 16-bit numbers per lane: halves if `halves` is true, else bfloat16.
+ * Interleaved rows keep two adjacent numbers per lane: pairs is [n/2][8][2], little-endian and
+ * unaligned, and n is even. The conversion is exact. */
 #define SS_SPREAD_PAIRS_ARGS float *panel, const unsigned char *pairs, bool halves, size_t n
 
 /* out[i] = the IEEE half at halves + 2i, little-endian and unaligned; exact. */
@@ -122,8 +122,8 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* out[i] = 1 / (1 + exp(-(x[i] + shift))), in place allowed; returns the sum of out. */
 #define SS_SIGMOID_ARGS float *out, const float *x, float shift, size_t n
 
-/* out[i] = x[i], and x[i] = 0. Kernels of their own, because browsers call memcpy and memset
- * outside of wasm, which takes longer than a short row. */
+/* SS_COPY_ARGS: out[i] = x[i]. SS_CLEAR_ARGS: x[i] = 0. These are kernels because browsers call
+ * memcpy and memset outside of wasm, which takes longer than a short row. */
 #define SS_COPY_ARGS float *out, const float *x, size_t n
 #define SS_CLEAR_ARGS float *x, size_t n
 
@@ -133,28 +133,30 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* y[i] += x[i]. */
 #define SS_ADD_ARGS float *y, const float *x, size_t n
 
-/* Largest x[i]; n >= 1, no NaN. (The order does not change a maximum.) */
+/* Returns the largest x[i]; n >= 1, no NaN. (The order does not change a maximum.) */
 #define SS_MAX_ARGS const float *x, size_t n
 
-/* Index of the largest |x[i]|, the smallest index if several are equal; n >= 1, no NaN. */
+/* Returns the index of the largest |x[i]|, the smallest index if several are equal; n >= 1, no NaN.
+ */
 #define SS_PEAK_ARGS const float *x, size_t n
 
-/* Number of x[i] larger than limit; as_large also counts those equal to it. */
+/* Returns the number of x[i] larger than limit; with as_large, numbers equal to limit count, too.
+ */
 #define SS_COUNT_ARGS const float *x, float limit, bool as_large, size_t n
 
-/* Sum of x[i], in the reduction order. */
+/* Returns the sum of x[i], in the reduction order. */
 #define SS_SUM_ARGS const float *x, size_t n
 
-/* sums[i] += factor * x[i], in doubles; absolute: factor * |x[i]|. */
+/* sums[i] += factor * x[i], in doubles; with `absolute`, factor * |x[i]| is added. */
 #define SS_ADD_SHARES_ARGS double *sums, const float *x, double factor, bool absolute, size_t n
 
 /*
- * -sum of p[i] ln p[i] over p[i] = |x[i]| * factor, by ss_logf, which makes the term of p = 0 a 0.
- * Four lanes of doubles, lane j adds the terms of p[j], p[j+4], ...; then (s0+s2) + (s1+s3).
+ * Returns -sum of p[i] ln p[i] over p[i] = |x[i]| * factor, by ss_logf, which makes the term of p =
+ * 0 a 0. Four lanes of doubles, lane j adds the terms of p[j], p[j+4], ...; then (s0+s2) + (s1+s3).
  */
 #define SS_ENTROPY_ARGS const float *x, float factor, size_t n
 
-/* Sum of a[i]*b[i], in the reduction order. */
+/* Returns the sum of a[i]*b[i], in the reduction order. */
 #define SS_DOT_ARGS const float *a, const float *b, size_t n
 
 /*

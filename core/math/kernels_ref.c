@@ -3,7 +3,7 @@
 
 #include "scalar.h"
 
-/* Row r of a tile times one panel: eight sums, each in the order of k. */
+/* Multiplies row r of a tile with one panel: eight sums, each in the order of k. */
 static void row_times_panel(float sums[SS_PANEL], const float *tile, size_t rows, size_t r,
                             const float *panel, size_t Kin) {
     for (size_t k = 0; k < Kin; k++)
@@ -36,7 +36,7 @@ void ss_tile_ref(SS_TILE_ARGS) {
                 *tiles++ = rows[t * stride + k];
 }
 
-/* Number i of an unaligned row of a file. */
+/* Returns number i of a row in a file, which may be unaligned. */
 static float read_float(const void *row, size_t i) {
     float x;
     memcpy(&x, (const unsigned char *)row + i * sizeof x, sizeof x);
@@ -85,7 +85,7 @@ void ss_halves_ref(SS_HALVES_ARGS) {
         out[i] = ss_float_of_f16((uint16_t)(halves[2 * i] | halves[2 * i + 1] << 8));
 }
 
-/* The tree that ends every reduction. */
+/* Adds eight lanes by the tree of kernels.h, which ends every reduction. */
 static float add_lanes(const float s[8]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
@@ -186,7 +186,7 @@ void ss_silu_mul_ref(SS_SILU_MUL_ARGS) {
     for (size_t i = 0; i < n; i++) x[i] = x[i] * ss_sigmoidf(x[i]) * up[i];
 }
 
-/* 0.5 (1 + tanh u) = sigmoid(2u), so no tanh is needed. 2 sqrt(2/pi) = 1.59576912. */
+/* Computes 0.5 (1 + tanh u) as sigmoid(2u), so no tanh is needed. 2 sqrt(2/pi) = 1.59576912. */
 void ss_gelu_ref(SS_GELU_ARGS) {
     for (size_t i = 0; i < n; i++) {
         float cube = x[i] * x[i] * x[i];

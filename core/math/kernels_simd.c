@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-/* sum + x w in matrix products: rounded twice, or once with relaxed SIMD (kernels.h). */
+/* Returns sum + x w in matrix products: rounded twice, or once with relaxed SIMD (kernels.h). */
 INLINE v128_t add_product(v128_t sum, v128_t x, v128_t w) {
 #ifdef __wasm_relaxed_simd__
     return wasm_f32x4_relaxed_madd(x, w, sum);
@@ -34,10 +34,10 @@ INLINE float add_product1(float sum, float x, float w) {
 }
 
 /*
- * A tile of MR rows times one panel. V8 hands out fifteen vector registers on x86-64: the sums of 5
- * x 8 outputs take ten, the panel's row two, a number of a row and a product two more. Two steps of
- * k at a time, or one more row, would spill. A fused product needs no register, so relaxed SIMD
- * takes six rows.
+ * Multiplies a tile of MR rows with one panel. V8 hands out fifteen vector registers on x86-64: the
+ * sums of 5 x 8 outputs take ten, the panel's row two, a number of a row and a product two more.
+ * Two steps of k at a time, or one more row, would spill. A fused product needs no register, so
+ * relaxed SIMD takes six rows.
  */
 INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile,
                         const float *panel, const float bias[SS_PANEL], size_t Kin) {
@@ -63,7 +63,7 @@ INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile
     }
 }
 
-/* All tiles times one panel with eight outputs. */
+/* Multiplies all tiles with one panel of eight outputs. */
 static void tiles_times_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
                               const float bias[SS_PANEL], size_t T, size_t Kin) {
     for (; T >= SS_TILE; T -= SS_TILE, out += SS_TILE * out_stride, tiles += SS_TILE * Kin)
@@ -75,7 +75,7 @@ static void tiles_times_panel(float *out, size_t out_stride, const float *tiles,
     if (T == 1) times_panel(1, out, out_stride, tiles, panel, bias, Kin);
 }
 
-/* One row times four panels: eight sums in flight hide the latency of an addition. */
+/* Multiplies one row with four panels: eight sums in flight hide the latency of an addition. */
 static void row_times_panels(float *out, const float *a, const float *panels, const float *bias,
                              size_t Kin) {
     static const float zero[4 * SS_PANEL];
@@ -94,9 +94,10 @@ static void row_times_panels(float *out, const float *a, const float *panels, co
     for (int i = 0; i < 8; i++) wasm_v128_store(out + 4 * i, sums[i]);
 }
 
-/* The last panel: only its first width columns are outputs. */
-static void ragged_panel(float *out, size_t out_stride, const float *tiles, const float *panel,
-                         const float bias[SS_PANEL], size_t T, size_t Kin, size_t width) {
+/* Multiplies all tiles with the last panel, of which only the first `width` columns are outputs. */
+static void tiles_times_last_panel(float *out, size_t out_stride, const float *tiles,
+                                   const float *panel, const float bias[SS_PANEL], size_t T,
+                                   size_t Kin, size_t width) {
     float block[SS_TILE * SS_PANEL];
     for (size_t t = 0; t < T; t += SS_TILE) {
         size_t rows = T - t < SS_TILE ? T - t : SS_TILE;
@@ -117,11 +118,12 @@ void ss_matmul_simd(SS_MATMUL_ARGS) {
         if (width == SS_PANEL)
             tiles_times_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin);
         else
-            ragged_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin, width);
+            tiles_times_last_panel(out + n, out_stride, tiles, panels + n * Kin, start, T, Kin,
+                                   width);
     }
 }
 
-/* Address of number k of a row; rows of files are not aligned. */
+/* Returns the address of number k of a row; rows of files are not aligned. */
 INLINE const void *address_of(const void *row, size_t k) {
     return (const unsigned char *)row + k * sizeof(float);
 }
@@ -203,15 +205,15 @@ typedef struct group_output {
     v128_t top; /* ones in the top byte of each lane */
 } group_output;
 
-/* Byte i of each lane in the top byte, zeros below. */
+/* Returns byte i of each lane in the top byte, with zeros below. */
 INLINE v128_t byte_at_top(v128_t bytes, uint32_t i, v128_t top) {
     if (i == 0) return wasm_i32x4_shl(bytes, 24);
     return wasm_v128_and(i < 3 ? wasm_i32x4_shl(bytes, 24 - 8 * i) : bytes, top);
 }
 
-/* Eight bytes of each of four rows, from byte `at`: columns[0] has the first four of each row in
- * a lane, columns[1] the others. */
-INLINE void eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t at) {
+/* Reads eight bytes of each of four rows, from byte `at`: columns[0] gets the first four of each
+ * row in a lane, columns[1] the others. */
+INLINE void read_eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t at) {
     v128_t a = wasm_v128_load64_zero(rows[0] + at), b = wasm_v128_load64_zero(rows[1] + at);
     v128_t c = wasm_v128_load64_zero(rows[2] + at), d = wasm_v128_load64_zero(rows[3] + at);
     v128_t ab = wasm_i32x4_shuffle(a, b, 0, 4, 1, 5), cd = wasm_i32x4_shuffle(c, d, 0, 4, 1, 5);
@@ -219,13 +221,13 @@ INLINE void eight_bytes(v128_t columns[2], const int8_t *const rows[4], size_t a
     columns[1] = wasm_i64x2_shuffle(ab, cd, 1, 3);
 }
 
-/* Four weights from integers in top bytes. */
+/* Returns four weights from integers in top bytes. */
 INLINE v128_t weights4(v128_t q, v128_t d, const float *m) {
     v128_t four = wasm_f32x4_mul(wasm_f32x4_convert_i32x4(q), d);
     return m ? wasm_f32x4_add(four, wasm_v128_load(m)) : four;
 }
 
-/* Eight weights of each row; m is NULL in types without a summand. */
+/* Writes or multiplies eight weights of each row; m is NULL in types without a summand. */
 INLINE void emit_eight(group_output *u, const v128_t columns[4], size_t k, const float *d,
                        const float *m) {
     const float *a = u->a + k;
@@ -247,22 +249,22 @@ INLINE void emit_eight(group_output *u, const v128_t columns[4], size_t k, const
 
 INLINE void emit_groups(group_output *u, const ss_groups *g, bool adds) {
     static const uint32_t top = 0xff000000;
-    u->top = keep(&top);
+    u->top = load_constant(&top);
     u->ahead = g->ahead;
     for (size_t i = 0; i < 2 * g->n; i++) {
         size_t at = i / 2 * g->stride + i % 2 * 16;
         for (size_t j = 0; j < 16; j += 8, u->ahead += g->apart) {
             v128_t columns[4];
             (void)*(const volatile unsigned char *)u->ahead;
-            eight_bytes(columns, g->q, at + j);
-            eight_bytes(columns + 2, g->q + 4, at + j);
+            read_eight_bytes(columns, g->q, at + j);
+            read_eight_bytes(columns + 2, g->q + 4, at + j);
             emit_eight(u, columns, i * 16 + j, g->d[g->halved && i % 2][i / 2],
                        adds ? g->m[i / 2] : NULL);
         }
     }
 }
 
-SHARED void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
+NOINLINE void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
     group_output u = {.sums = {wasm_v128_load(sums), wasm_v128_load(sums + 4)}, .a = a};
     if (groups->adds)
         emit_groups(&u, groups, true);
@@ -272,7 +274,7 @@ SHARED void ss_times_groups_simd(SS_TIMES_GROUPS_ARGS) {
     wasm_v128_store(sums + 4, u.sums[1]);
 }
 
-SHARED void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
+NOINLINE void ss_spread_groups_simd(SS_SPREAD_GROUPS_ARGS) {
     group_output u = {.panel = panel};
     emit_groups(&u, groups, groups->adds);
 }
@@ -326,13 +328,13 @@ void ss_tile_simd(SS_TILE_ARGS) {
 }
 
 /*
- * ss_float_of_f16 in four lanes. The bits of a half, shifted left by 13, are a float that is 2^112
- * times too small; the product with 2^112 is exact, also for subnormals.
+ * Computes ss_float_of_f16 in four lanes. The bits of a half, shifted left by 13, are a float that
+ * is 2^112 times too small; the product with 2^112 is exact, also for subnormals.
  */
 INLINE v128_t halves4(v128_t half, const v128_t constants[5]) {
 #if __clang_major__ < 19
-    /* Without this barrier clang before 19 computes parts in 16 bits and the rest lane by lane;
-     * later versions do not, and reject a vector operand here. */
+    /* Without this barrier, versions of clang before 19 compute parts in 16 bits and the rest lane
+     * by lane. Later versions need no barrier and reject a vector operand here. */
     __asm__("" : "+r"(half));
 #endif
     v128_t rest = wasm_i32x4_shl(wasm_v128_and(half, constants[0]), 13);
@@ -349,7 +351,7 @@ static const uint32_t half_constants[] = {0x7fff, 0x8000, 0x77800000 /* 2^112 */
 void ss_halves_simd(SS_HALVES_ARGS) {
     v128_t constants[5];
     UNROLL
-    for (int i = 0; i < 5; i++) constants[i] = keep(half_constants + i);
+    for (int i = 0; i < 5; i++) constants[i] = load_constant(half_constants + i);
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
         wasm_v128_store(out + i, halves4(wasm_u32x4_load16x4(halves + 2 * i), constants));
@@ -359,7 +361,7 @@ void ss_halves_simd(SS_HALVES_ARGS) {
 void ss_spread_pairs_simd(SS_SPREAD_PAIRS_ARGS) {
     v128_t constants[5], low = wasm_i32x4_splat(0xffff), high = wasm_i32x4_splat((int)0xffff0000);
     UNROLL
-    for (int i = 0; i < 5; i++) constants[i] = keep(half_constants + i);
+    for (int i = 0; i < 5; i++) constants[i] = load_constant(half_constants + i);
     for (; n > 0; n -= 2, pairs += 4 * SS_PANEL, panel += 2 * SS_PANEL) {
         UNROLL
         for (size_t i = 0; i < SS_PANEL; i += 4) {
@@ -378,15 +380,15 @@ void ss_spread_pairs_simd(SS_SPREAD_PAIRS_ARGS) {
 }
 
 /*
- * The constants of ss_expf in memory: V8 builds a constant vector at every use, by five
- * instructions, but loads one by a single instruction. The barrier hides their values from the
- * compiler.
+ * The constants of ss_expf, read from memory: V8 builds a constant vector by five instructions at
+ * every use, but loads one by a single instruction. The barrier in load_constant() hides the values
+ * from the compiler.
  */
 static const float exp_constants[] = {
     SS_LOG2_E, SS_EXP_MAGIC, SS_LN2_HIGH, SS_LN2_LOW, SS_EXP_LOW, SS_EXP_HIGH, SS_EXP_C7,
     SS_EXP_C6, SS_EXP_C5,    SS_EXP_C4,   SS_EXP_C3,  0.5f,       1.0f,        INFINITY};
 
-/* ss_expf in four lanes. */
+/* Computes ss_expf in four lanes. */
 INLINE v128_t exp4(v128_t x) {
     const float *c = exp_constants;
     __asm__("" : "+r"(c));
@@ -409,14 +411,14 @@ INLINE v128_t exp4(v128_t x) {
     return wasm_v128_andnot(y, low);
 }
 
-/* For tails of fewer than four numbers. */
-SHARED static float sigmoid1(float x) {
+/* Computes ss_sigmoidf of one number, for tails of fewer than four. */
+NOINLINE static float sigmoid1(float x) {
     return ss_sigmoidf(x);
 }
 
-/* ss_sigmoidf in four lanes. */
+/* Computes ss_sigmoidf in four lanes. */
 INLINE v128_t sigmoid4(v128_t x) {
-    v128_t one = keep(exp_constants + 12);
+    v128_t one = load_constant(exp_constants + 12);
     return wasm_f32x4_div(one, wasm_f32x4_add(one, exp4(wasm_f32x4_neg(x))));
 }
 
@@ -425,12 +427,12 @@ typedef struct lanes {
     v128_t low, high;
 } lanes;
 
-INLINE lanes no_lanes(void) {
+INLINE lanes zero_lanes(void) {
     return (lanes){wasm_f32x4_splat(0.0f), wasm_f32x4_splat(0.0f)};
 }
 
 /* Adds tail[n], n < 8, to the first lanes, and then all lanes by the tree of kernels.h. */
-SHARED static float add_lanes(v128_t low, v128_t high, const float *tail, size_t n) {
+NOINLINE static float add_lanes(v128_t low, v128_t high, const float *tail, size_t n) {
     if (n > 0) {
         float sums[8];
         wasm_v128_store(sums, low);
@@ -445,7 +447,7 @@ SHARED static float add_lanes(v128_t low, v128_t high, const float *tail, size_t
 }
 
 float ss_exp_simd(SS_EXP_ARGS) {
-    lanes s = no_lanes();
+    lanes s = zero_lanes();
     v128_t by = wasm_f32x4_splat(shift);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -460,7 +462,7 @@ float ss_exp_simd(SS_EXP_ARGS) {
 }
 
 float ss_sigmoid_simd(SS_SIGMOID_ARGS) {
-    lanes s = no_lanes();
+    lanes s = zero_lanes();
     v128_t by = wasm_f32x4_splat(shift);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
@@ -482,7 +484,8 @@ void ss_copy_simd(SS_COPY_ARGS) {
 
 void ss_clear_simd(SS_CLEAR_ARGS) {
     static const float none = 0.0f;
-    v128_t zeros = keep(&none); /* without the barrier the compiler calls memset */
+    v128_t zeros =
+        load_constant(&none); /* without the barrier in load_constant() the compiler calls memset */
     size_t i = 0;
     for (; i + 4 <= n; i += 4) wasm_v128_store(x + i, zeros);
     for (; i < n; i++) wasm_v128_store32_lane(x + i, zeros, 0);
@@ -548,8 +551,8 @@ size_t ss_count_simd(SS_COUNT_ARGS) {
     return count;
 }
 
-SHARED float ss_sum_simd(SS_SUM_ARGS) {
-    lanes s = no_lanes();
+NOINLINE float ss_sum_simd(SS_SUM_ARGS) {
+    lanes s = zero_lanes();
     size_t i = 0;
     for (; i + 8 <= n; i += 8)
         s = (lanes){wasm_f32x4_add(s.low, wasm_v128_load(x + i)),
@@ -576,8 +579,8 @@ void ss_add_shares_simd(SS_ADD_SHARES_ARGS) {
 static const uint32_t log_bits[] = {SS_SQRT_HALF_BITS, SS_EXPONENT_BITS};
 static const float log_constants[] = {SS_LOG_C7, SS_LOG_C5, SS_LOG_C3, 1.0f, SS_LOG_LN2};
 
-/* p ln p in four lanes, the term of ss_entropy. */
-INLINE v128_t part_of_entropy4(v128_t p, const v128_t bits[2], const v128_t c[5]) {
+/* Returns p ln p in four lanes, the term of ss_entropy. */
+INLINE v128_t entropy_terms4(v128_t p, const v128_t bits[2], const v128_t c[5]) {
     v128_t e = wasm_v128_and(wasm_i32x4_sub(p, bits[0]), bits[1]);
     v128_t m = wasm_i32x4_sub(p, e);
     v128_t f = wasm_f32x4_div(wasm_f32x4_sub(m, c[3]), wasm_f32x4_add(m, c[3]));
@@ -597,12 +600,12 @@ INLINE v128_t load_tail(const float *x, size_t n) {
 
 double ss_entropy_simd(SS_ENTROPY_ARGS) {
     v128_t by = wasm_f32x4_splat(factor), low = wasm_f64x2_splat(0.0), high = low;
-    v128_t bits[2] = {keep(log_bits), keep(log_bits + 1)}, c[5];
+    v128_t bits[2] = {load_constant(log_bits), load_constant(log_bits + 1)}, c[5];
     UNROLL
-    for (int i = 0; i < 5; i++) c[i] = keep(log_constants + i);
+    for (int i = 0; i < 5; i++) c[i] = load_constant(log_constants + i);
     for (size_t i = 0; i < n; i += 4, x += 4) {
         v128_t p = n - i < 4 ? load_tail(x, n - i) : wasm_v128_load(x);
-        p = part_of_entropy4(wasm_f32x4_mul(wasm_f32x4_abs(p), by), bits, c);
+        p = entropy_terms4(wasm_f32x4_mul(wasm_f32x4_abs(p), by), bits, c);
         low = wasm_f64x2_add(low, wasm_f64x2_promote_low_f32x4(p));
         p = wasm_i64x2_shuffle(p, p, 1, 1);
         high = wasm_f64x2_add(high, wasm_f64x2_promote_low_f32x4(p));
@@ -611,8 +614,8 @@ double ss_entropy_simd(SS_ENTROPY_ARGS) {
     return 0.0 - (wasm_f64x2_extract_lane(low, 0) + wasm_f64x2_extract_lane(low, 1));
 }
 
-SHARED float ss_dot_simd(SS_DOT_ARGS) {
-    lanes s = no_lanes();
+NOINLINE float ss_dot_simd(SS_DOT_ARGS) {
+    lanes s = zero_lanes();
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
         v128_t low = wasm_f32x4_mul(wasm_v128_load(a + i), wasm_v128_load(b + i));
@@ -658,7 +661,7 @@ void ss_silu_mul_simd(SS_SILU_MUL_ARGS) {
 
 void ss_gelu_simd(SS_GELU_ARGS) {
     static const float numbers[] = {0.044715f, 1.59576912f};
-    v128_t third = keep(numbers), slope = keep(numbers + 1);
+    v128_t third = load_constant(numbers), slope = load_constant(numbers + 1);
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         v128_t y = wasm_v128_load(x + i);
@@ -672,9 +675,9 @@ void ss_gelu_simd(SS_GELU_ARGS) {
     }
 }
 
-/* ss_gelu_erff in four lanes. */
+/* Computes ss_gelu_erff in four lanes. */
 INLINE v128_t gelu_erf4(v128_t x, const v128_t c[9]) {
-    v128_t zero = wasm_f32x4_splat(0.0f), one = keep(exp_constants + 12);
+    v128_t zero = wasm_f32x4_splat(0.0f), one = load_constant(exp_constants + 12);
     v128_t u = wasm_v128_bitselect(wasm_f32x4_neg(x), x, wasm_f32x4_lt(x, zero));
     v128_t slow = wasm_f32x4_add(one, wasm_f32x4_mul(c[7], u));
     v128_t t = wasm_f32x4_div(one, slow), p = c[0];
@@ -691,7 +694,7 @@ void ss_gelu_erf_simd(SS_GELU_ERF_ARGS) {
                                     SS_GELU_C2, SS_GELU_C1, SS_GELU_P,  -0.5f};
     v128_t c[9];
     UNROLL
-    for (int i = 0; i < 9; i++) c[i] = keep(numbers + i);
+    for (int i = 0; i < 9; i++) c[i] = load_constant(numbers + i);
     size_t i = 0;
     for (; i + 4 <= n; i += 4) wasm_v128_store(x + i, gelu_erf4(wasm_v128_load(x + i), c));
     for (; i < n; i++) x[i] = ss_gelu_erff(x[i]);

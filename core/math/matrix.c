@@ -40,17 +40,18 @@ size_t ss_matrix_place(const ss_matrix *w, size_t n) {
     return w->first + n / w->group * w->step + n % w->group;
 }
 
-/* Number of interleaved outputs, counted from the first. */
+/* Returns the number of interleaved outputs, counted from the first. */
 static size_t interleaved_outputs(const ss_matrix *w) {
     return w->interleaved ? w->out / SS_PANEL * SS_PANEL : 0;
 }
 
-/* The interleaved panel that begins with output n. */
+/* Returns the interleaved panel that begins with output n. */
 static const unsigned char *panel_at(const ss_matrix *w, size_t n) {
     return w->data + ss_dtype_bytes(w->type, ss_matrix_place(w, n) * w->in);
 }
 
-/* Inputs [k, k + n) of that panel as floats [n][8]; for 16-bit types k and n are even. */
+/* Writes inputs [k, k + n) of an interleaved panel as floats [n][8]; for 16-bit types k and n are
+ * even. */
 static void spread_panel(float *out, const ss_matrix *w, const unsigned char *panel, size_t k,
                          size_t n) {
     panel += ss_dtype_bytes(w->type, k * SS_PANEL);
@@ -60,7 +61,7 @@ static void spread_panel(float *out, const ss_matrix *w, const unsigned char *pa
         ss_spread_pairs(out, panel, w->type == SS_F16, n);
 }
 
-/* Inputs [k, k + n) of output o, which the file stores consecutively. */
+/* Unpacks inputs [k, k + n) of output o, which the file stores consecutively. */
 static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, size_t n) {
     size_t place = ss_matrix_place(w, o);
     const unsigned char *row = w->data + place * ss_dtype_bytes(w->type, w->in);
@@ -68,7 +69,8 @@ static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, siz
     if (w->scales) ss_scale(out, w->scales[place], n);
 }
 
-/* The same without a copy for floats, otherwise unpacked into strip. */
+/* Returns inputs [k, k + n) of output o: floats where the file has them, other types unpacked into
+ * strip. */
 static const void *read_strip(float *strip, const ss_matrix *w, size_t o, size_t k, size_t n) {
     if (w->type == SS_F32) return w->data + (ss_matrix_place(w, o) * w->in + k) * sizeof *strip;
     unpack_strip(strip, w, o, k, n);
@@ -80,8 +82,8 @@ typedef struct panel_outputs {
     const ss_matrix *w;
     size_t n, width;
     const unsigned char *rows[SS_PANEL];
-    const unsigned char *next; /* first row after them in the file, or NULL */
-    float scales[SS_PANEL];    /* of SS_I8, as factors of groups */
+    const unsigned char *next; /* first row after these outputs in the file, or NULL */
+    float scales[SS_PANEL];    /* the scales of SS_I8, as factors of groups */
     float *strips;             /* [8][STRIP], for types that are unpacked number by number */
 } panel_outputs;
 
@@ -100,14 +102,14 @@ static void find_outputs(panel_outputs *e, const ss_matrix *w, size_t n, float *
     e->next = has_next ? w->data + next * ss_dtype_bytes(w->type, w->in) : NULL;
 }
 
-/* Inputs [k, k + n) of each output; lanes without an output are NULL. */
+/* Reads inputs [k, k + n) of each output; lanes without an output are NULL. */
 static void read_strips(const void *lanes[SS_PANEL], const panel_outputs *e, size_t k, size_t n) {
     for (size_t lane = 0; lane < SS_PANEL; lane++)
         lanes[lane] =
             lane < e->width ? read_strip(e->strips + lane * STRIP, e->w, e->n + lane, k, n) : NULL;
 }
 
-/* Number of inputs that are read as groups, counted from the first. */
+/* Returns the number of inputs that are read as groups, counted from the first. */
 static size_t grouped_inputs(const ss_matrix *w) {
     return w->type >= SS_I8 ? w->in - w->in % SS_GROUP : 0;
 }
@@ -130,8 +132,8 @@ static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     return count;
 }
 
-/* Fills the panel of e: rows become columns. */
-static void panel_of_rows(float *panel, const panel_outputs *e) {
+/* Fills the panel of the outputs e: rows become columns. */
+static void fill_panel_from_rows(float *panel, const panel_outputs *e) {
     const ss_matrix *w = e->w;
     size_t k = 0;
     ss_groups groups;
@@ -167,13 +169,13 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
     }
 }
 
-/* Number of outputs from n, at most `most`, that the file stores consecutively. */
+/* Returns how many outputs from n, at most `most`, the file stores consecutively. */
 static size_t adjacent_outputs(const ss_matrix *w, size_t n, size_t most) {
     return w->pair ? 1 : smaller(most, w->group - n % w->group);
 }
 
-/* Panels of outputs [n, n + columns) of a tensor stored by input, [in][total]. */
-static void panels_of_columns(float *panels, const ss_matrix *w, size_t n, size_t columns) {
+/* Writes the panels of outputs [n, n + columns) of a tensor stored by input, [in][total]. */
+static void fill_panels_from_columns(float *panels, const ss_matrix *w, size_t n, size_t columns) {
     size_t side = adjacent_outputs(w, n, columns), place = ss_matrix_place(w, n);
     size_t direct = w->type == SS_F32 && side == columns ? columns - columns % SS_PANEL : 0;
     for (size_t k = 0; k < w->in; k++) {
@@ -194,17 +196,17 @@ static void panels_of_columns(float *panels, const ss_matrix *w, size_t n, size_
     }
 }
 
-/* Panels of outputs [n, n + columns). */
+/* Writes the panels of outputs [n, n + columns). */
 static void unpack_panels(float *panels, const ss_matrix *w, size_t n, size_t columns,
                           float *strips) {
     if (w->in_out) {
-        panels_of_columns(panels, w, n, columns);
+        fill_panels_from_columns(panels, w, n, columns);
         return;
     }
     for (size_t c = 0; c < columns; c += SS_PANEL) {
         panel_outputs e = {0};
         find_outputs(&e, w, n + c, strips);
-        panel_of_rows(panels + c * w->in, &e);
+        fill_panel_from_rows(panels + c * w->in, &e);
     }
 }
 
@@ -217,7 +219,7 @@ typedef struct product {
     float *work; /* [workers], each with strips [8][STRIP] and panels [PANELS][in][8] */
 } product;
 
-/* out += a w for one row a and outputs [n, end) of a tensor stored by output, [total][in]. */
+/* Adds a w to out, for one row a and outputs [n, end) of a tensor stored by output, [total][in]. */
 static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_t n, size_t end,
                            float *strips) {
     for (; n < end; n += SS_PANEL) {
@@ -230,7 +232,8 @@ static void row_times_rows(float *out, const float *a, const ss_matrix *w, size_
     }
 }
 
-/* The same for a tensor stored by input: `count` outputs from n, which are adjacent. */
+/* Adds a w to out, for one row a and `count` adjacent outputs from n of a tensor stored by input.
+ */
 static void row_times_columns(float *out, const float *a, const ss_matrix *w, size_t n,
                               size_t count, float *strips) {
     size_t stride = ss_dtype_bytes(w->type, w->total);
@@ -247,8 +250,8 @@ static void row_times_columns(float *out, const float *a, const ss_matrix *w, si
     }
 }
 
-/* Outputs [n, end) of one row; reads each weight once, in place. */
-static void row_times(const product *p, size_t n, size_t end, float *strips) {
+/* Computes outputs [n, end) of one row; reads each weight once, in place. */
+static void multiply_row(const product *p, size_t n, size_t end, float *strips) {
     const ss_matrix *w = p->w;
     if (p->bias)
         memcpy(p->out + n, p->bias + n, (end - n) * sizeof *p->out);
@@ -276,14 +279,14 @@ size_t ss_matrix_work(size_t T, size_t in, size_t workers) {
     return workers * worker_floats(in) + T * in + 5 * T + T * in / 16 + 10 * in;
 }
 
-static void times_panels(const product *p, size_t n, size_t columns, const float *panels) {
+static void multiply_panels(const product *p, size_t n, size_t columns, const float *panels) {
     const ss_matrix *w = p->w;
     ss_matmul(p->out + n, w->out, p->tiles, panels, p->bias ? p->bias + n : NULL, p->T, columns,
               w->in);
 }
 
-/* Multiplies the interleaved outputs among [n, end); returns how many those are. */
-static size_t times_interleaved(const product *p, size_t n, size_t end, float *panels) {
+/* Multiplies the interleaved outputs among [n, end); returns the number of these outputs. */
+static size_t multiply_interleaved(const product *p, size_t n, size_t end, float *panels) {
     const ss_matrix *w = p->w;
     size_t begin = n;
     bool is_float = w->type == SS_F32, is_wide = is_float && (p->T > 1 || w->in >= NARROW);
@@ -292,32 +295,33 @@ static size_t times_interleaved(const product *p, size_t n, size_t end, float *p
         const float *numbers = (const float *)(const void *)panel_at(w, n);
         columns = is_wide ? adjacent_outputs(w, n, end - n) : SS_PANEL;
         if (!is_float) spread_panel(panels, w, panel_at(w, n), 0, w->in);
-        times_panels(p, n, columns, is_float ? numbers : panels);
+        multiply_panels(p, n, columns, is_float ? numbers : panels);
     }
     return n - begin;
 }
 
-static void times_piece(const void *job, size_t i, size_t worker) {
+static void multiply_piece(const void *job, size_t i, size_t worker) {
     const product *p = job;
     const ss_matrix *w = p->w;
     float *strips = p->work + worker * worker_floats(w->in), *panels = strips + SS_PANEL * STRIP;
     size_t n = i * p->columns, end = smaller(w->out, n + p->columns);
     if (w->panels) {
-        times_panels(p, n, end - n, w->panels + n * w->in);
+        multiply_panels(p, n, end - n, w->panels + n * w->in);
         return;
     }
-    n += times_interleaved(p, n, end, panels);
+    n += multiply_interleaved(p, n, end, panels);
     if (n >= end) return;
     if (p->T == 1) {
-        row_times(p, n, end, strips);
+        multiply_row(p, n, end, strips);
         return;
     }
     unpack_panels(panels, w, n, end - n, strips);
-    times_panels(p, n, end - n, panels);
+    multiply_panels(p, n, end - n, panels);
 }
 
-/* A piece is what one worker unpacks at a time. A product that unpacks nothing has four pieces
- * per worker, so that no thread waits long for another's last piece. */
+/* Returns the number of outputs of a piece: as many as one worker unpacks at a time. A product that
+ * unpacks nothing has four pieces per worker, so that no thread waits long for another's last
+ * piece. */
 static size_t piece_columns(const ss_matrix *w, size_t T, size_t workers) {
     if (T > 1 && !w->panels && !w->interleaved) return w->in_out ? PANELS * SS_PANEL : SS_PANEL;
     size_t pieces = workers > 1 ? 4 * workers : 1;
@@ -346,8 +350,8 @@ typedef struct fixed_product {
 typedef struct fixed_outputs {
     const ss_matrix *w;
     size_t n;
-    const unsigned char *panel; /* their interleaved panel, or NULL */
-    panel_outputs rows;         /* their rows, if they are not interleaved */
+    const unsigned char *panel; /* the interleaved panel of these outputs, or NULL */
+    panel_outputs rows;         /* the rows of these outputs, if they are not interleaved */
     ss_fixed_groups groups;
     unsigned char joined[SS_PANEL * SS_GROUPS * 34];
 } fixed_outputs;
@@ -359,8 +363,9 @@ static void find_fixed(fixed_outputs *e, const ss_matrix *w, size_t n) {
     if (!e->panel) find_outputs(&e->rows, w, n, NULL);
 }
 
-/* Largest number of inputs per read: all of them if the file's bytes are used in place. */
-static size_t most_fixed(const fixed_outputs *e) {
+/* Returns the largest number of inputs per read: all of them if the file's bytes are used in place.
+ */
+static size_t most_fixed_inputs(const fixed_outputs *e) {
     return e->panel && ss_dtype_block(e->w->type) == SS_GROUP ? e->w->in : STRIP;
 }
 
@@ -380,12 +385,12 @@ static size_t read_fixed(fixed_outputs *e, size_t k, size_t most) {
     return count;
 }
 
-/* Tiles times the eight outputs of e, whose groups are spread once for all tiles. */
+/* Multiplies tiles with the eight outputs of e, whose groups are spread once for all tiles. */
 static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fixed_panel *panel,
                                 const float start[SS_PANEL], size_t width) {
     size_t n = p->w->in / SS_GROUP;
     for (size_t k = 0, count; k < p->w->in; k += count) {
-        count = read_fixed(e, k, most_fixed(e));
+        count = read_fixed(e, k, most_fixed_inputs(e));
         ss_spread_fixed(panel + k / SS_GROUP, &e->groups);
     }
     for (size_t t = 0; t < p->tiles * SS_FIVE; t += SS_FIVE) {
@@ -397,7 +402,7 @@ static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fix
     }
 }
 
-static void fixed_piece(const void *job, size_t i, size_t worker) {
+static void multiply_fixed_piece(const void *job, size_t i, size_t worker) {
     const fixed_product *p = job;
     const ss_matrix *w = p->w;
     size_t end = smaller(w->out, (i + 1) * p->columns);
@@ -414,7 +419,7 @@ static void fixed_piece(const void *job, size_t i, size_t worker) {
             const ss_fixed *row = p->rows + (t - p->tiles * SS_FIVE) * (w->in / SS_GROUP);
             ss_copy(sums, start, SS_PANEL);
             for (size_t k = 0, count; k < w->in; k += count) {
-                count = read_fixed(&e, k, most_fixed(&e));
+                count = read_fixed(&e, k, most_fixed_inputs(&e));
                 ss_times_fixed(sums, row + k / SS_GROUP, &e.groups);
             }
             ss_copy(p->out + t * w->out + n, sums, width);
@@ -422,8 +427,8 @@ static void fixed_piece(const void *job, size_t i, size_t worker) {
     }
 }
 
-static void times_fixed(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
-                        float *work, ss_pool *pool) {
+static void multiply_fixed(float *out, const float *a, const ss_matrix *w, const float *bias,
+                           size_t T, float *work, ss_pool *pool) {
     size_t workers = ss_pool_workers(pool), n = w->in / SS_GROUP, tiles = (T + 2) / SS_FIVE;
     ss_fixed *rows = (ss_fixed *)(work + workers * worker_floats(w->in));
     ss_fixed_tile *tile = (ss_fixed_tile *)(rows + SS_FIVE * n);
@@ -434,12 +439,12 @@ static void times_fixed(float *out, const float *a, const ss_matrix *w, const fl
         for (size_t r = 0; r < count; r++) ss_fixed_row(rows + r * n, a + (t + r) * w->in, n);
         if (t / SS_FIVE < tiles) ss_tile_fixed(tile + t / SS_FIVE * n, rows, n);
     }
-    ss_pool_run(pool, fixed_piece, &p, (w->out + p.columns - 1) / p.columns,
+    ss_pool_run(pool, multiply_fixed_piece, &p, (w->out + p.columns - 1) / p.columns,
                 (uint64_t)T * w->in * w->out);
 }
 
-/* Inputs [k, k + count) of output n of an interleaved matrix; k is a multiple of STRIP. */
-static void fixed_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
+/* Writes inputs [k, k + count) of output n of an interleaved matrix; k is a multiple of STRIP. */
+static void write_fixed_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     fixed_outputs e;
     size_t lane = n % SS_PANEL;
     find_fixed(&e, w, n - lane);
@@ -465,7 +470,7 @@ typedef struct product8 {
     size_t T, columns;
 } product8;
 
-static void times8_piece(const void *job, size_t i, size_t worker) {
+static void multiply_int8_piece(const void *job, size_t i, size_t worker) {
     const product8 *p = job;
     const ss_int8 *all = p->w->int8;
     size_t n = i * p->columns, columns = smaller(p->w->out - n, p->columns);
@@ -476,8 +481,8 @@ static void times8_piece(const void *job, size_t i, size_t worker) {
               p->w->in);
 }
 
-static void times_outputs(float *out, const float *a, const ss_matrix *w, const float *bias,
-                          size_t T, float *work, ss_pool *pool) {
+static void multiply_outputs(float *out, const float *a, const ss_matrix *w, const float *bias,
+                             size_t T, float *work, ss_pool *pool) {
     size_t width = SS_QUAD * ss_quads(w->in), columns = piece_columns(w, 1, ss_pool_workers(pool));
     product8 p = {.out = out, .bias = bias, .w = w, .T = T, .columns = columns};
     p.rows.scales = work;
@@ -486,7 +491,7 @@ static void times_outputs(float *out, const float *a, const ss_matrix *w, const 
     p.rows.numbers = (uint8_t *)(p.rows.tiles + T * width);
     ss_int8_rows(&p.rows, a, T, w->in);
     ss_tile8(&p.rows, T, w->in);
-    ss_pool_run(pool, times8_piece, &p, (w->out + columns - 1) / columns,
+    ss_pool_run(pool, multiply_int8_piece, &p, (w->out + columns - 1) / columns,
                 (uint64_t)T * w->in * w->out);
 }
 
@@ -509,19 +514,19 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
                      float *work, ss_pool *pool) {
 #ifndef SS_NO_INT8
     if (w->int8) {
-        times_outputs(out, a, w, bias, T, work, pool);
+        multiply_outputs(out, a, w, bias, T, work, pool);
         return;
     }
 #endif
     if (ss_matrix_is_fixed(w)) {
-        times_fixed(out, a, w, bias, T, work, pool);
+        multiply_fixed(out, a, w, bias, T, work, pool);
         return;
     }
     size_t workers = ss_pool_workers(pool), columns = piece_columns(w, T, workers);
     float *tiles = work + workers * worker_floats(w->in);
     product p = {out, tiles, bias, w, T, columns, work};
     ss_tile(tiles, a, w->in, T, w->in);
-    ss_pool_run(pool, times_piece, &p, (w->out + columns - 1) / columns,
+    ss_pool_run(pool, multiply_piece, &p, (w->out + columns - 1) / columns,
                 (uint64_t)T * w->in * w->out);
 }
 
@@ -532,8 +537,8 @@ void ss_matrix_panels(float *panels, const ss_matrix *w) {
         unpack_panels(panels + n * w->in, w, n, smaller(w->out - n, most), strips);
 }
 
-/* True if every eight consecutive outputs are adjacent in the file, once a head's rotary pairs
- * are reordered. */
+/* Returns true if every eight consecutive outputs are adjacent in the file, after the rotary pairs
+ * of each head are reordered. */
 static bool has_panels(const ss_matrix *w) {
     bool is_one = w->group >= w->out;
     bool is_aligned = is_one || (w->group % SS_PANEL == 0 && w->step % SS_PANEL == 0);
@@ -551,8 +556,8 @@ static bool can_interleave(const ss_matrix *w) {
     return is_float || is_short || ss_matrix_is_fixed(w);
 }
 
-/* Inputs of a tensor [in][total] that are reordered together: a divisor of `in`, even for 16-bit
- * types, and few enough for their outputs to stay in the L2 cache. */
+/* Returns the number of inputs of a tensor [in][total] that are reordered together: a divisor of
+ * `in`, even for 16-bit types, and small enough for their outputs to stay in the L2 cache. */
 static size_t block_inputs(const ss_matrix *w) {
     size_t unit = w->type == SS_F32 ? 1 : 2,
            inputs = smaller(w->in, BLOCK / w->total / unit * unit);
@@ -564,7 +569,7 @@ static size_t block_inputs(const ss_matrix *w) {
 size_t ss_matrix_interleave_work(const ss_matrix *w) {
     if (!can_interleave(w)) return 0;
     if (!w->in_out) return (w->pair > SS_PANEL ? w->pair : SS_PANEL) * w->in;
-    /* Work holds a block; or one of its panels, and a byte for each panel of each block. */
+    /* The memory holds a block, or one of its panels and a byte for each panel of each block. */
     size_t inputs = block_inputs(w), block = inputs * w->total;
     size_t pieces = w->in / inputs * (w->total / SS_PANEL + 1);
     return block > inputs * SS_PANEL + pieces ? block : inputs * SS_PANEL + pieces;
@@ -649,10 +654,10 @@ void ss_matrix_interleave(ss_matrix *w, float *work) {
     w->interleaved = true;
 }
 
-/* Inputs [k, k + count) of output n; k is a multiple of STRIP, count at most STRIP. */
-static void output_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
+/* Writes inputs [k, k + count) of output n; k is a multiple of STRIP, count at most STRIP. */
+static void write_output_strip(float *out, const ss_matrix *w, size_t n, size_t k, size_t count) {
     if (n < interleaved_outputs(w) && ss_matrix_is_fixed(w)) {
-        fixed_strip(out, w, n, k, count);
+        write_fixed_strip(out, w, n, k, count);
         return;
     }
     if (n < interleaved_outputs(w)) {
@@ -673,13 +678,13 @@ static void output_strip(float *out, const ss_matrix *w, size_t n, size_t k, siz
 
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
     for (size_t k = 0; k < w->in; k += STRIP)
-        output_strip(out + k, w, n, k, smaller(w->in - k, STRIP));
+        write_output_strip(out + k, w, n, k, smaller(w->in - k, STRIP));
 }
 
 float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k) {
     float strip[STRIP];
     size_t begin = k - k % STRIP;
-    output_strip(strip, w, n, begin, smaller(w->in - begin, STRIP));
+    write_output_strip(strip, w, n, begin, smaller(w->in - begin, STRIP));
     return strip[k % STRIP];
 }
 

@@ -6,15 +6,16 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* For functions that run once per row: inlined copies would only be downloaded. */
-#define SHARED __attribute__((noinline))
+/* Keeps one copy of a function that runs once per row: inlined copies would only make the binary
+ * larger. */
+#define NOINLINE __attribute__((noinline))
 
 /* An array of vectors stays in registers only if the compiler knows every index. */
 #define UNROLL _Pragma("clang loop unroll(full)")
 
-/* A constant for many rounds of a loop: V8 would rebuild a known constant in each round, by
- * three instructions. The barrier hides its value, so V8 loads it from memory. */
-INLINE v128_t keep(const void *number) {
+/* Returns a constant that many rounds of a loop use, loaded from memory: V8 would rebuild a known
+ * constant in each round, by three instructions. The barrier hides the value from the compiler. */
+INLINE v128_t load_constant(const void *number) {
     __asm__("" : "+r"(number));
     return wasm_v128_load32_splat(number);
 }

@@ -11,15 +11,15 @@
 #define NEGLIGIBLE 1e-15
 /* The QR steps for one eigenvalue: two or three converge, and the bound ends the loop for any
  * input. */
-#define STEPS 16
+#define QR_STEPS_MAX 16
 
-/* Returns row i of a symmetric matrix stored as n (n + 1) / 2 numbers: those left of the diagonal,
- * and it. */
+/* Returns row i of a symmetric matrix, stored as n (n + 1) / 2 numbers: each row ends with its
+ * diagonal number. */
 static double *row_of(double *matrix, size_t i) {
     return matrix + i * (i + 1) / 2;
 }
 
-/* Adds H^T H of at most SS_SPECTRUM_ROWS rows to gram; within these rows sums are floats. */
+/* Adds H^T H of at most SS_SPECTRUM_ROWS rows to gram; the sums over these rows are floats. */
 static void add_rows(double *gram, float *buffer, const float *h, size_t n, size_t D) {
     float *columns = buffer, *tiles = columns + n * SS_SPECTRUM_COLUMNS;
     float *out = tiles + n * SS_SPECTRUM_COLUMNS, *panels = out + D * SS_SPECTRUM_COLUMNS;
@@ -36,7 +36,7 @@ static void add_rows(double *gram, float *buffer, const float *h, size_t n, size
 }
 
 /* Writes the Gram matrix of the n rows of H or of its D columns, whichever is smaller, and returns
- * its size. */
+ * the size of the matrix. */
 static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
     if (n <= D) {
         for (size_t i = 0; i < n; i++)
@@ -61,8 +61,8 @@ typedef struct reflection {
     const double *u, *w;
 } reflection;
 
-/* Applies an earlier reflection to the first n numbers of row i, then returns row . u, and
- * out += u[i] row. Each row is read once for both. */
+/* Applies an earlier reflection to the first n numbers of row i, adds u[i] row to out, and returns
+ * row . u. Each row is read once for all three. */
 static double update_row(double *restrict out, double *restrict row, const double *restrict u,
                          const double *restrict old_u, const double *restrict old_w, size_t i,
                          size_t n) {
@@ -93,8 +93,8 @@ static void update(double *out, double *matrix, const double *u, reflection old,
 
 /*
  * Finds one reflection H = I - 2 u u^T / |u|^2 that leaves row n with its diagonal and one number
- * next to it, which is returned; stores u in the row and w in work[n]. The rows above are changed
- * by the next call: until then only the reflection before this one, `old`, is applied to them.
+ * next to it, which is returned; stores u in the row and w in work[n]. This call applies only the
+ * reflection before this one, `old`, to the rows above; the next call applies the new one.
  */
 static double reflect(double *matrix, double *work, reflection old, size_t n) {
     double *u = row_of(matrix, n), square = 0.0, along = 0.0, by_w = old.u[n], by_u = old.w[n];
@@ -136,7 +136,7 @@ static void qr_step(double *diagonal, double *off_diagonal, size_t first, size_t
 
 static void find_eigenvalues(double *diagonal, double *off_diagonal, size_t n) {
     for (size_t last = n - 1; last > 0; last--)
-        for (int i = 0; i < STEPS && fabs(off_diagonal[last - 1]) > NEGLIGIBLE; i++) {
+        for (int i = 0; i < QR_STEPS_MAX && fabs(off_diagonal[last - 1]) > NEGLIGIBLE; i++) {
             size_t first = last - 1;
             while (first > 0 && fabs(off_diagonal[first - 1]) > NEGLIGIBLE) first--;
             qr_step(diagonal, off_diagonal, first, last);
@@ -150,7 +150,9 @@ float ss_matrix_entropy(double *work, const float *h, size_t n, size_t D) {
     double *diagonal = work + numbers, *off_diagonal = diagonal + size, *w[2];
     w[0] = off_diagonal + size;
     w[1] = w[0] + size;
-    reflection old = {row_of(work, size - 1), w[1]}; /* of nothing: its w is 0 */
+    reflection old = {
+        row_of(work, size - 1),
+        w[1]}; /* the reflection `old` of the first step changes nothing: its w is 0 */
     memset(w[1], 0, size * sizeof *w[1]);
     for (size_t i = 0; i < size; i++) trace += row_of(work, i)[i];
     if (!(trace > 0.0) || !isfinite(trace)) return NAN;

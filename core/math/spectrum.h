@@ -11,12 +11,12 @@
 
 #include <stddef.h>
 
-/* Rows and columns of H^T H that are multiplied at a time. */
+/* The number of rows and of columns of H^T H that are multiplied at a time. */
 #define SS_SPECTRUM_ROWS 128
 #define SS_SPECTRUM_COLUMNS 20
 
-/* Returns the entropy of n rows of D numbers; NaN for a single row or column, where all is zero,
- * and where a square is not finite. `work` holds the matrix, four vectors of its size, then the
+/* Returns the entropy of n rows of D numbers; NaN for a single row or column, if all numbers are
+ * zero, or if a square is not finite. `work` holds the matrix, four vectors of its size, then the
  * products of columns. */
 float ss_matrix_entropy(double *work, const float *h, size_t n, size_t D);
 

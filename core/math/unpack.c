@@ -13,8 +13,8 @@
 #error "files are little-endian, and numbers are read from them as they are"
 #endif
 
-/* Compilers merge several of these into one vector load; they do not if bytes are combined by
- * shifts. */
+/* Reads 16 bits by memcpy: compilers merge several such reads into one vector load, but not reads
+ * that combine bytes by shifts. */
 static uint16_t read_u16(const unsigned char *bytes) {
     uint16_t number;
     memcpy(&number, bytes, sizeof number);
@@ -71,16 +71,17 @@ static uint64_t read_u64(const unsigned char *bytes) {
 }
 
 /*
- * Index of the first number whose exponent is all ones. `bytes` is the size of a number, `high` the
- * mask of its exponent in the top 16 bits. Adding 1 to an all-ones exponent carries into the sign
- * bit and no further, so one test covers a word of two or four numbers, and the loop has no early
- * exit, so that compilers vectorize it. If a test fails, the second loop searches number by number.
+ * Returns the index of the first number whose exponent is all ones. `bytes` is the size of a
+ * number, `high` the mask of its exponent in the top 16 bits. Adding 1 to an all-ones exponent
+ * carries into the sign bit and no further, so one test covers a word of two or four numbers, and
+ * the loop has no early exit, so that compilers vectorize it. If a test fails, the second loop
+ * searches number by number.
  */
 #ifdef __GNUC__
 __attribute__((noinline)) /* reading the memory takes longer than the call */
 #endif
 static size_t
-first_with(const unsigned char *source, size_t bytes, unsigned high, size_t n) {
+first_with_all_ones(const unsigned char *source, size_t bytes, unsigned high, size_t n) {
     uint64_t places = bytes == 2 ? 0x1000100010001 : 0x1000000010000, carries = 0;
     size_t words = n * bytes / sizeof places, i = 0;
     for (; i < words; i++)
@@ -91,16 +92,19 @@ first_with(const unsigned char *source, size_t bytes, unsigned high, size_t n) {
     return SIZE_MAX;
 }
 
-/* First number of the first block in which one of `halves` halves, at byte `at`, is not finite. */
-static size_t first_block_with(const unsigned char *source, ss_dtype type, size_t at, size_t halves,
-                               size_t n) {
+/* Returns the first number of the first block in which one of `halves` halves, at byte `at`, is not
+ * finite. */
+static size_t first_block_not_finite(const unsigned char *source, ss_dtype type, size_t at,
+                                     size_t halves, size_t n) {
     size_t block = ss_dtype_block(type), bytes = ss_dtype_block_bytes(type);
     for (size_t i = 0; i < n / block; i++)
-        if (first_with(source + i * bytes + at, 2, 0x7c00, halves) != SIZE_MAX) return i * block;
+        if (first_with_all_ones(source + i * bytes + at, 2, 0x7c00, halves) != SIZE_MAX)
+            return i * block;
     return SIZE_MAX;
 }
 
-/* A finite double may be too large for F32. */
+/* Returns the index of the first double that is not finite as F32: a finite double may be too
+ * large. */
 static size_t first_too_large(const unsigned char *source, size_t n) {
     float number;
     for (size_t i = 0; i < n; i++) {
@@ -114,7 +118,9 @@ size_t ss_first_not_finite(const unsigned char *source, ss_dtype type, size_t n)
     if (type == SS_I8) return SIZE_MAX;
     if (type == SS_F64) return first_too_large(source, n);
     if (ss_dtype_block(type) == 1)
-        return first_with(source, ss_dtype_bytes(type, 1), type == SS_F16 ? 0x7c00 : 0x7f80, n);
+        return first_with_all_ones(source, ss_dtype_bytes(type, 1),
+                                   type == SS_F16 ? 0x7c00 : 0x7f80, n);
     bool has_one_scale = type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q5_0 || type == SS_Q6_K;
-    return first_block_with(source, type, type == SS_Q6_K ? 208 : 0, has_one_scale ? 1 : 2, n);
+    return first_block_not_finite(source, type, type == SS_Q6_K ? 208 : 0, has_one_scale ? 1 : 2,
+                                  n);
 }

@@ -15,8 +15,9 @@
 void ss_unpack(float *out, const unsigned char *source, ss_dtype type, size_t n);
 
 /*
- * Index of the first of n numbers that is NaN or infinite, else SIZE_MAX. For a block type, the
- * index of the first number of the first block with such a scale.
+ * Returns the index of the first of n numbers that is NaN or infinite, or SIZE_MAX if all are
+ * finite. For a block type it is the index of the first number of the first block whose scale is
+ * not finite.
  */
 size_t ss_first_not_finite(const unsigned char *source, ss_dtype type, size_t n);
 

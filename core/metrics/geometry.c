@@ -4,8 +4,8 @@
  *     q_t . k_j = |q_t| * |k_j| * cos(q_t, k_j)
  *
  * after the position encoding and without the 1/sqrt(K) of the scores (Gu et al. 2025, section 3.3,
- * figure 2 bottom). They exclude positions that add to scores, and feature maps. Pairs whose key j
- * query t cannot see are NaN; windows are ignored.
+ * figure 2 bottom). The numbers leave out positions that add to scores, and feature maps. Pairs
+ * whose key j query t cannot see are NaN; windows are ignored.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -24,16 +24,16 @@ static pair pair_of(const ss_trace *trace, int head, int t, int j) {
     return (pair){(double)ss_dot(q, k, K), sqrt(q2) * sqrt(k2)};
 }
 
-/* Returns NaN for a zero vector, which has no direction. */
+/* Returns the cosine of a query and a key; NaN for a zero vector, which has no direction. */
 static double cosine(pair p) {
     return p.norms > 0.0 ? p.dot / p.norms : (double)NAN;
 }
 
-static double product(pair p) {
+static double dot_product(pair p) {
     return p.dot;
 }
 
-static double norms(pair p) {
+static double norm_product(pair p) {
     return p.norms;
 }
 
@@ -47,7 +47,7 @@ static void write_map(const ss_trace *trace, const ss_metric_args *args, double 
 }
 
 void ss_measure_qk_dot(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_map(trace, args, product, out);
+    write_map(trace, args, dot_product, out);
 }
 
 void ss_measure_qk_cos(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -55,13 +55,13 @@ void ss_measure_qk_cos(const ss_trace *trace, const ss_metric_args *args, float 
 }
 
 void ss_measure_qk_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_map(trace, args, norms, out);
+    write_map(trace, args, norm_product, out);
 }
 
 /*
- * mean_t cos(q_t, k_1) - mean_{t, j != 1} cos(q_t, k_j), j visible to t; NaN for T = 1 or where a
- * vector is zero and has no direction. The keys' unit vectors are summed, so that each query is
- * multiplied with two vectors (run/statistics.h).
+ * Returns mean_t cos(q_t, k_1) - mean_{t, j != 1} cos(q_t, k_j), j visible to t; NaN for T = 1 or
+ * where a vector is zero and has no direction. The keys' unit vectors are summed, so that each
+ * query is multiplied with two vectors (run/statistics.h).
  */
 static float gap_of(const ss_trace *trace, int head, int T) {
     const double *cosines = trace->statistics.cosines + 2 * (size_t)head;

@@ -1,4 +1,5 @@
-/* Row statistics of a head, and metrics with one number a head; several questions use both. */
+/* Row statistics of a head, and helpers for metrics with one number per head; several questions use
+ * them. */
 #include "measures.h"
 
 #include <math.h>
@@ -8,18 +9,18 @@ double ss_queries_of(const ss_mask *mask, int T, int k) {
 }
 
 /* Returns a recording's number, [L][H][T], where it has one, else the statistic of the maps. */
-static float statistic(const ss_trace *trace, const float *recorded, const float *computed,
-                       int head, int t) {
+static float statistic_of(const ss_trace *trace, const float *recorded, const float *computed,
+                          int head, int t) {
     if (recorded) return recorded[(size_t)head * (size_t)trace->T + (size_t)t];
     return computed[ss_statistic_at(trace, head, t)];
 }
 
 float ss_mass_of(const ss_trace *trace, int head, int t) {
-    return statistic(trace, trace->kept.row_mass, trace->statistics.mass, head, t);
+    return statistic_of(trace, trace->kept.row_mass, trace->statistics.mass, head, t);
 }
 
 float ss_factor_of(const ss_trace *trace, int head, int t) {
-    return statistic(trace, trace->kept.factors, trace->statistics.factor, head, t);
+    return statistic_of(trace, trace->kept.factors, trace->statistics.factor, head, t);
 }
 
 float ss_bias_share(const ss_trace *trace, int head, int t) {
@@ -51,7 +52,7 @@ void ss_share_heads(const ss_metric_job *job, ss_piece *piece) {
     ss_pool_run(job->trace->pool, piece, job, (size_t)heads, heads * T * T);
 }
 
-static void value_piece(const void *shared, size_t head, size_t worker) {
+static void measure_head(const void *shared, size_t head, size_t worker) {
     const ss_metric_job *job = shared;
     (void)worker;
     job->out[head] = job->value(job->trace, (int)head, job->T);
@@ -60,5 +61,5 @@ static void value_piece(const void *shared, size_t head, size_t worker) {
 void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
                   float (*value)(const ss_trace *trace, int head, int T), float *out) {
     ss_metric_job job = {.trace = trace, .T = args->T, .value = value, .out = out};
-    ss_share_heads(&job, value_piece);
+    ss_share_heads(&job, measure_head);
 }

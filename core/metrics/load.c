@@ -12,7 +12,8 @@
 
 #include <math.h>
 
-/* Returns 1 - P_t1 - P_t*, P the share of attention; NaN up to the first token's own query. */
+/* Returns 1 - P_t1 - P_t*, where P is the share of attention. NaN for queries up to the first
+ * token. */
 static float gate_of(const ss_trace *trace, int head, int t) {
     if (t <= trace->first) return NAN;
     float first = trace->statistics.first[ss_statistic_at(trace, head, t)];
@@ -35,7 +36,8 @@ void ss_measure_head_load(const ss_trace *trace, const ss_metric_args *args, flo
     ss_each_head(trace, args, load_of, out);
 }
 
-/* The sorted sum equals half the sum of |x_i - x_j| over all pairs of a layer's heads. */
+/* Returns the Gini coefficient of a layer's loads. The sum over sorted loads equals half the sum of
+ * |x_i - x_j| over all pairs of heads. */
 static float gini_of(const ss_trace *trace, int layer, int T) {
     int H = trace->model->arch.H, first = layer * H;
     double sum = 0.0, apart = 0.0;

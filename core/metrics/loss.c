@@ -1,5 +1,6 @@
-/* How well are the tokens predicted? Mean of -ln p and share of first choices, over the tokens that
- * no earlier query saw; NaN where there are none. */
+/* How well are the tokens predicted? The file measures the mean of -ln p, and the share of tokens
+ * that were the model's first choice, over the tokens that no earlier query saw; NaN where there
+ * are none. */
 #include "measures.h"
 
 #include <math.h>

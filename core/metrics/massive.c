@@ -36,15 +36,15 @@ static void find_peaks(const float *h, int T, int D, peak peaks[TOP]) {
         }
 }
 
-/* Returns the bits of |x|: as integers they have the order of the numbers. */
+/* Returns the bits of |x|, which as integers have the order of the numbers. */
 static uint32_t order_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits & 0x7fffffffu;
 }
 
-/* Selects the rank-th smallest |x| (0-based) of n, byte by byte from the top: four passes and no
- * copy. */
+/* Selects the rank-th smallest |x| (0-based) of n, byte by byte from the top: in four passes,
+ * without a copy. */
 static float select_abs(const float *x, size_t n, size_t rank) {
     uint32_t prefix = 0, mask = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
@@ -89,8 +89,8 @@ void ss_measure_massive_at(const ss_trace *trace, const ss_metric_args *args, fl
  * Finds the weight that makes a layer's largest activation. It takes the token with the largest
  * output of the down projection and writes that output's row, the column of the token's largest
  * input, the token, the weight there, that input and that output (Yu et al. 2024, "The super weight
- * in large language models": input and output both spike where a super weight exists). weight *
- * input / output is the share of the output that it makes. NaN with experts, because each has a
+ * in large language models": input and output both spike where a super weight exists). The share of
+ * the output that the weight makes is weight * input / output. NaN with experts, because each has a
  * down projection of its own.
  */
 void ss_measure_super_weight(const ss_trace *trace, const ss_metric_args *args, float *out) {

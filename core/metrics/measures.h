@@ -93,7 +93,8 @@ SS_MEASURE(hidden_change);
 
 #undef SS_MEASURE
 
-/* Heads are numbered l*H + h, as rows of a field [L][H][T]; ss_heads says how many there are. */
+/* Returns the number of heads in all layers. Heads are numbered l*H + h, as rows of a field
+ * [L][H][T]. */
 static inline int ss_heads(const ss_trace *trace) {
     return trace->model->arch.L * trace->model->arch.H;
 }
@@ -104,7 +105,7 @@ static inline int ss_group_of(const ss_trace *trace, int head) {
     return ss_arch_group_row(&trace->model->arch, head);
 }
 
-/* Returns the first token that is predicted: one that an earlier query sees is not. */
+/* Returns the first token that is predicted: a token that an earlier query has seen is not. */
 static inline int ss_first_predicted(const ss_trace *trace) {
     int prefix = trace->model->arch.prefix;
     return prefix > 1 ? prefix : 1;
@@ -112,7 +113,8 @@ static inline int ss_first_predicted(const ss_trace *trace) {
 
 /* heads.c */
 
-/* A metric, cut into pieces for the run's threads: one head each, or one row of the stream. */
+/* A metric, divided into pieces for the run's threads: one head per piece, or one row of the
+ * stream. */
 typedef struct ss_metric_job {
     const ss_trace *trace;
     int T;
@@ -125,26 +127,28 @@ typedef struct ss_metric_job {
 /* Runs a piece for each head; a piece reads about as many numbers as a map has. */
 void ss_share_heads(const ss_metric_job *job, ss_piece *piece);
 
-/* out[L][H] = value of each head over its first T tokens. Threads share the heads, so `value` must
- * write no shared memory. */
+/* Writes the value of each head over its first T tokens to out[L][H]. Threads share the heads, so
+ * `value` must write no shared memory. */
 void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
                   float (*value)(const ss_trace *trace, int head, int T), float *out);
 
-/* Row statistics of the first T tokens, computed before a metric is measured; a recording's own
- * numbers take precedence. ss_mass_of is the sum of a query's row; ss_factor_of turns its weights
- * into shares. */
+/* Return row statistics of the first T tokens, computed before a metric is measured; a recording's
+ * own numbers take precedence. ss_mass_of is the sum of a query's row; ss_factor_of turns the
+ * weights of the row into shares. */
 float ss_mass_of(const ss_trace *trace, int head, int t);
 float ss_factor_of(const ss_trace *trace, int head, int t);
 
-/* Share of attention that query t gives to the bias key; 0 where there is none. */
+/* Returns the share of attention that query t gives to the bias key; 0 where there is no bias key.
+ */
 float ss_bias_share(const ss_trace *trace, int head, int t);
 
-/* The mean share of attention that key k receives, and its mean weight. */
+/* Return the mean share of attention that key k receives (ss_alpha_of), and its mean weight
+ * (ss_alpha_raw_of). */
 float ss_alpha_of(const ss_trace *trace, int head, int k, int T);
 float ss_alpha_raw_of(const ss_trace *trace, int head, int k, int T);
 
-/* Returns the number of queries that the mean of key k is over: all T of a bidirectional model;
- * else the T - k queries from k on, as in the authors' code, inside a prefix too. */
+/* Returns the number of queries over which the mean of key k is taken: all T in a bidirectional
+ * model, else the T - k queries from k on, as in the authors' code, also inside a prefix. */
 double ss_queries_of(const ss_mask *mask, int T, int k);
 
 #endif

@@ -8,26 +8,28 @@
  */
 #include "measures.h"
 
-/* False for a key/value head that a layer with fewer of them lacks. */
-static bool is_there(const ss_trace *trace, ss_field_id field, int row) {
+/* Returns false for a key/value head that does not exist, in a layer with fewer heads than others.
+ */
+static bool has_head(const ss_trace *trace, ss_field_id field, int row) {
     const ss_arch *arch = &trace->model->arch;
     return field == SS_FIELD_HIDDEN || row % arch->G < ss_arch_sizes(arch, row / arch->G).G;
 }
 
 /* Writes the norms [rows][T] of a field [rows][C][width]. */
-static void norms(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
-                  float *out) {
+static void write_norms(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
+                        float *out) {
     for (int r = 0; r < rows; r++)
         for (int t = 0; t < T; t++)
-            *out++ = is_there(trace, field, r) ? ss_norm_of(trace, field, r, t, width) : NAN;
+            *out++ = has_head(trace, field, r) ? ss_norm_of(trace, field, r, t, width) : NAN;
 }
 
-/* Writes, for each row of such a field, the first token's norm over the mean of the others'. */
-static void ratios(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
-                   float *out) {
+/* Writes, for each row of a field [rows][C][width], the first token's norm over the mean of the
+ * others'. */
+static void write_ratios(const ss_trace *trace, ss_field_id field, int rows, int width, int T,
+                         float *out) {
     for (int r = 0; r < rows; r++) {
         out[r] = NAN;
-        if (!is_there(trace, field, r)) continue;
+        if (!has_head(trace, field, r)) continue;
         double first = (double)ss_norm_of(trace, field, r, trace->first, width), others = 0.0;
         for (int t = 0; t < T; t++)
             if (t != trace->first) others += (double)ss_norm_of(trace, field, r, t, width);
@@ -44,25 +46,25 @@ static int head_rows(const ss_trace *trace) {
 }
 
 void ss_measure_hidden_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    norms(trace, SS_FIELD_HIDDEN, hidden_rows(trace), trace->model->arch.D, args->T, out);
+    write_norms(trace, SS_FIELD_HIDDEN, hidden_rows(trace), trace->model->arch.D, args->T, out);
 }
 
 void ss_measure_key_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    norms(trace, SS_FIELD_K, head_rows(trace), trace->model->arch.K, args->T, out);
+    write_norms(trace, SS_FIELD_K, head_rows(trace), trace->model->arch.K, args->T, out);
 }
 
 void ss_measure_value_norm(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    norms(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.U, args->T, out);
+    write_norms(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.U, args->T, out);
 }
 
 void ss_measure_hidden_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ratios(trace, SS_FIELD_HIDDEN, hidden_rows(trace), trace->model->arch.D, args->T, out);
+    write_ratios(trace, SS_FIELD_HIDDEN, hidden_rows(trace), trace->model->arch.D, args->T, out);
 }
 
 void ss_measure_key_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ratios(trace, SS_FIELD_K, head_rows(trace), trace->model->arch.K, args->T, out);
+    write_ratios(trace, SS_FIELD_K, head_rows(trace), trace->model->arch.K, args->T, out);
 }
 
 void ss_measure_value_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ratios(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.U, args->T, out);
+    write_ratios(trace, SS_FIELD_V, head_rows(trace), trace->model->arch.U, args->T, out);
 }

@@ -23,9 +23,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns component c [D] of token 1: 0 is the embedding, then attention and feed-forward of each
- * layer follow. */
-static const float *component(const ss_trace *trace, int c) {
+/* Returns component c [D] of token 1: 0 is the embedding; then follow attention and feed-forward of
+ * each layer, in turn. */
+static const float *component_of(const ss_trace *trace, int c) {
     if (c == 0) return ss_row(trace, SS_FIELD_HIDDEN, 0, 0);
     return ss_row(trace, c % 2 ? SS_FIELD_ATT_OUT : SS_FIELD_MLP_OUT, (c - 1) / 2, 0);
 }
@@ -38,15 +38,15 @@ static double mean_of(const float *x, size_t n) {
 
 /* Returns the scale that the layer's norm divides x [D] by; 1 where attention reads the stream
  * itself. */
-static double scale_of(const ss_arch *arch, const ss_norm *norm, const float *x, size_t D) {
+static double norm_scale(const ss_arch *arch, const ss_norm *norm, const float *x, size_t D) {
     if (!norm->gain) return 1.0;
     double mean = arch->norm == SS_NORM_LAYER ? mean_of(x, D) : 0.0, sum = 0.0;
     for (size_t d = 0; d < D; d++) sum += ((double)x[d] - mean) * ((double)x[d] - mean);
     return sqrt(sum / (double)D + (double)arch->norm_eps);
 }
 
-/* At position 0 rotary positions rotate by no angle; YaRN still scales the dims that they rotate.
- */
+/* Returns the factor by which rotary positions lengthen dim j at position 0, where they rotate by
+ * no angle: YaRN scales the dims that it rotates. */
 static double rotary_size(const ss_arch *arch, int l, size_t j) {
     if (!ss_arch_rotates(arch, l) || (int)j >= ss_arch_sizes(arch, l).rotary_width) return 1.0;
     bool is_windowed = arch->own_rotary && arch->windowed[l];
@@ -55,8 +55,9 @@ static double rotary_size(const ss_arch *arch, int l, size_t j) {
 
 /* Working memory: the linear functions of the stream that give a layer's logits. */
 typedef struct workspace {
-    double *directions; /* [H][D] a head's logit is the dot product of its row with the stream, */
-    double *offsets;    /* [H] the part of biases, added to that product */
+    double *directions; /* [H][D] a head's logit is the dot product of its row with the stream, plus
+                           its offset */
+    double *offsets;    /* [H] the part of the logit that biases add */
     double *sums;       /* [H][H] */
     double *query;      /* [K] mean query of a head */
     float *row;         /* [max(D, H*U)] a row of a matrix */
@@ -69,7 +70,7 @@ static workspace workspace_of(const ss_trace *trace) {
                        (float *)(void *)(query + trace->model->arch.K)};
 }
 
-static void mean_query(const workspace *work, const ss_trace *trace, int head, int T) {
+static void write_mean_query(const workspace *work, const ss_trace *trace, int head, int T) {
     size_t K = (size_t)trace->model->arch.K;
     memset(work->query, 0, K * sizeof *work->query);
     for (int t = 0; t < T; t++) {
@@ -79,10 +80,11 @@ static void mean_query(const workspace *work, const ss_trace *trace, int head, i
 }
 
 /*
- * Writes row n of W_K with the norm folded in: times the gain, and centered where the norm
- * subtracts the mean. Returns the part of number n of a key that biases add.
+ * Writes row n of W_K with the layer's norm folded in: the row is multiplied by the gain, and
+ * centered where the norm subtracts the mean. Returns what biases add to number n of a key.
  */
-static double key_row(const workspace *work, const ss_arch *arch, const ss_layer *layer, size_t n) {
+static double write_key_row(const workspace *work, const ss_arch *arch, const ss_layer *layer,
+                            size_t n) {
     size_t D = (size_t)arch->D;
     const ss_norm *norm = &layer->attention_norm;
     double bias = layer->k.bias ? (double)layer->k.bias[n] : 0.0;
@@ -97,14 +99,14 @@ static double key_row(const workspace *work, const ss_arch *arch, const ss_layer
     return bias;
 }
 
-static double product(const double *a, const float *b, size_t n) {
+static double dot_product(const double *a, const float *b, size_t n) {
     double sum = 0.0;
     for (size_t i = 0; i < n; i++) sum += a[i] * (double)b[i];
     return sum;
 }
 
-/* Writes the direction of one head before a norm of keys and returns the squared norm of its first
- * key, which that norm reads. */
+/* Writes the direction of one head, without the scale of a norm of keys. Returns the squared norm
+ * of the head's first key, from which that norm computes its scale. */
 static double write_direction(const workspace *work, const ss_trace *trace, int l, int h, int T) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
@@ -112,13 +114,13 @@ static double write_direction(const workspace *work, const ss_trace *trace, int 
     size_t g = (size_t)ss_arch_group(arch, l, h);
     double *directions = work->directions + (size_t)h * D, square = 0.0;
     const float *x = ss_row(trace, SS_FIELD_HIDDEN, l, 0);
-    double rho = scale_of(arch, &layer->attention_norm, x, D);
-    mean_query(work, trace, l * arch->H + h, T);
+    double rho = norm_scale(arch, &layer->attention_norm, x, D);
+    write_mean_query(work, trace, l * arch->H + h, T);
     memset(directions, 0, D * sizeof *directions);
     work->offsets[h] = 0.0;
     for (size_t j = 0; j < K; j++) {
         size_t n = g * K + j;
-        double bias = key_row(work, arch, layer, n), size = rotary_size(arch, l, j);
+        double bias = write_key_row(work, arch, layer, n), size = rotary_size(arch, l, j);
         double factor = work->query[j] * size * (double)arch->score_scale;
         bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
         if (layer->k_norm.gain) factor *= (double)layer->k_norm.gain[all ? n : j];
@@ -136,7 +138,7 @@ static double write_direction(const workspace *work, const ss_trace *trace, int 
 }
 
 /* Writes the directions of all heads of a layer. The scale of a norm of keys is taken from the run
- * and held offsets. */
+ * and treated as a constant. */
 static void write_directions(const workspace *work, const ss_trace *trace, int l, int T) {
     const ss_arch *arch = &trace->model->arch;
     ss_sizes own = ss_arch_sizes(arch, l);
@@ -156,8 +158,8 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
     }
 }
 
-/* True if keys are linear in the recorded components: the stream is their sum, and nothing clips
- * keys or norms what they are made of. */
+/* Returns true if keys are linear in the recorded components: the stream is the sum of the
+ * components, and nothing clips keys or norms their inputs. */
 static bool is_linear(const ss_trace *trace) {
     const ss_arch *arch = &trace->model->arch;
     return !trace->edited && !arch->post_norm && !arch->mixer.kind && !arch->kv_latent &&
@@ -177,13 +179,14 @@ void ss_measure_logit_parts(const ss_trace *trace, const ss_metric_args *args, f
         write_directions(&work, trace, l, args->T);
         for (int h = 0; h < arch->H; h++, out += count) {
             for (int c = 0; c <= 2 * l; c++)
-                out[c] = (float)product(work.directions + (size_t)h * D, component(trace, c), D);
+                out[c] =
+                    (float)dot_product(work.directions + (size_t)h * D, component_of(trace, c), D);
             out[count - 1] = (float)work.offsets[h];
         }
     }
 }
 
-/* Writes sums[h][below]: the part of each head's logit that each head of layer `below` adds. */
+/* Writes sums[h][i]: what head i of layer `below` adds to the logit of head h. */
 static void add_heads(const workspace *work, const ss_trace *trace, int below) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[below];
@@ -204,8 +207,8 @@ static void add_heads(const workspace *work, const ss_trace *trace, int below) {
     }
 }
 
-/* The parts are also NaN where a gate or a norm follows the heads' outputs, since then they are not
- * linear. */
+/* Measures the parts of the heads of earlier layers. They are also NaN where a gate or a norm
+ * follows the heads' outputs, since the parts are then not linear. */
 void ss_measure_logit_parts_heads(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     size_t H = (size_t)arch->H, heads = (size_t)arch->L * H;

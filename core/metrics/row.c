@@ -2,9 +2,10 @@
  * How much does a query attend, and how evenly?
  *
  * The row sum adds a query's weights for tokens. It is 1 for operations that normalize and have no
- * bias key; the proxy of sink scores hides the sums of all others. Entropy is -sum P ln P over the
- * n visible keys, a bias key included, divided by ln n. It is 0 for the first query, which sees one
- * key (as in Guo et al. 2024, active-dormant heads), and NaN for a row of zeros.
+ * bias key; for all others, sink scores are computed from shares (operation.h), which hide the sum.
+ * Entropy is -sum P ln P over the n visible keys, a bias key included, divided by ln n. It is 0 for
+ * the first query, which sees one key (as in Guo et al. 2024, active-dormant heads), and NaN for a
+ * row of zeros.
  */
 #include "measures.h"
 

@@ -3,18 +3,18 @@
  * output comes from its value?
  *
  * The first-token share is the mean of a_t1 over queries (Qiu et al. 2025: "F-Attn"), which equals
- * alpha_1. The contribution of key k to the output of query t is |A_tk| |v_k| / sum_j |A_tj| |v_j|,
- * or the same of |W_O v_j|, the value after the head's part of W_O (Kobayashi et al. 2020): a key
- * can take all attention and contribute nothing. Like alpha, the mean is over the queries that see
- * the key.
+ * alpha_1. The contribution_of of key k to the output of query t is |A_tk| |v_k| / sum_j |A_tj|
+ * |v_j|, or the same share with |W_O v_j|, the norm of the value after the head's part of W_O
+ * (Kobayashi et al. 2020). A key can receive all attention and contribute nothing. Like alpha, the
+ * mean is over the queries that see the key.
  */
 #include "measures.h"
 
 #include <math.h>
 
-/* Returns key k's share of sum_j |A_tj| length_j, a mean over the queries that see it; NaN where
- * one of the sums is zero. The bias key is left out of the sum: it belongs to no token. */
-static float part_of(const ss_trace *trace, ss_field_id field, int head, int k, int T) {
+/* Returns key k's share of sum_j |A_tj| length_j, averaged over the queries that see key k; NaN if
+ * one of the sums is zero. The sum leaves out the bias key, which belongs to no token. */
+static float key_share(const ss_trace *trace, ss_field_id field, int head, int k, int T) {
     const ss_row_statistics *statistics = &trace->statistics;
     const double *sums = field == SS_FIELD_V ? statistics->values : statistics->outputs;
     double length = (double)ss_key_length(trace, field, head, k);
@@ -22,30 +22,30 @@ static float part_of(const ss_trace *trace, ss_field_id field, int head, int k, 
     return (float)(length * sums[ss_statistic_at(trace, head, k)] / queries);
 }
 
-static float contribution(const ss_trace *trace, int head, int T) {
-    return trace->first < T ? part_of(trace, SS_FIELD_V, head, trace->first, T) : NAN;
+static float contribution_of(const ss_trace *trace, int head, int T) {
+    return trace->first < T ? key_share(trace, SS_FIELD_V, head, trace->first, T) : NAN;
 }
 
 void ss_measure_contribution(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, contribution, out);
+    ss_each_head(trace, args, contribution_of, out);
 }
 
-static void every_key(const ss_trace *trace, const ss_metric_args *args, ss_field_id field,
-                      float *out) {
+static void write_key_shares(const ss_trace *trace, const ss_metric_args *args, ss_field_id field,
+                             float *out) {
     for (int head = 0; head < ss_heads(trace); head++)
-        for (int k = 0; k < args->T; k++) *out++ = part_of(trace, field, head, k, args->T);
+        for (int k = 0; k < args->T; k++) *out++ = key_share(trace, field, head, k, args->T);
 }
 
 void ss_measure_contribution_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    every_key(trace, args, SS_FIELD_V, out);
+    write_key_shares(trace, args, SS_FIELD_V, out);
 }
 
 void ss_measure_contribution_out_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    every_key(trace, args, SS_FIELD_OUT_NORM, out);
+    write_key_shares(trace, args, SS_FIELD_OUT_NORM, out);
 }
 
-/* Measures the share that the first token receives: a mean over all queries, earlier ones included.
- */
+/* Measures the share that the first token receives: the mean over all queries, including those
+ * before the first token. */
 void ss_measure_first_share(const ss_trace *trace, const ss_metric_args *args, float *out) {
     int first = trace->first, T = args->T;
     for (int head = 0; head < ss_heads(trace); head++) {
@@ -55,8 +55,8 @@ void ss_measure_first_share(const ss_trace *trace, const ss_metric_args *args, f
     }
 }
 
-/* Returns 1 if the cache of a head still holds token 1 at the last query, else 0; 1 without an
- * eviction. */
+/* Returns 1 if the cache of a head still holds token 1 at the last query, else 0; without an
+ * eviction it is 1. */
 static float keeps_first(const ss_trace *trace, int head, int T) {
     const float *gone = ss_row(trace, SS_FIELD_EVICTED, head, 0);
     return gone[0] < (float)T ? 0.0f : 1.0f;

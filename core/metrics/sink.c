@@ -15,9 +15,9 @@
 /* bf16 arithmetic could flip a head whose alpha_k is this close to eps. */
 #define NEAR 0.002
 
-typedef float alpha_of(const ss_trace *trace, int head, int k, int T);
+typedef float alpha_function(const ss_trace *trace, int head, int k, int T);
 
-static void copy_alpha(const ss_trace *trace, const ss_metric_args *args, alpha_of *alpha,
+static void copy_alpha(const ss_trace *trace, const ss_metric_args *args, alpha_function *alpha,
                        float *out) {
     for (int head = 0; head < ss_heads(trace); head++)
         for (int k = 0; k < args->T; k++) *out++ = alpha(trace, head, k, args->T);
@@ -48,7 +48,8 @@ void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args,
     }
 }
 
-/* Returns 1 or 0; NaN where alpha is NaN, which must not count as "no sink". */
+/* Returns 1 if alpha exceeds eps, else 0; NaN where alpha is NaN, which must not count as "no
+ * sink". */
 static float is_sink(float alpha, float eps) {
     return isnan(alpha) ? NAN : alpha > eps;
 }
@@ -59,14 +60,14 @@ static float is_near(float alpha, float eps) {
 
 /* Writes to out[k] the number of heads whose alpha_k passes the test, exact in a float; NaN where
  * the alpha of any head is NaN. */
-static void count_heads(const ss_trace *trace, const ss_metric_args *args, alpha_of *alpha,
+static void count_heads(const ss_trace *trace, const ss_metric_args *args, alpha_function *alpha,
                         float (*test)(float, float), float *out) {
     memset(out, 0, (size_t)args->T * sizeof *out);
     for (int head = 0; head < ss_heads(trace); head++)
         for (int k = 0; k < args->T; k++) out[k] += test(alpha(trace, head, k, args->T), args->eps);
 }
 
-static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, alpha_of *alpha,
+static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, alpha_function *alpha,
                        float *out) {
     count_heads(trace, args, alpha, is_sink, out);
     for (int k = 0; k < args->T; k++) out[k] /= (float)ss_heads(trace);
@@ -84,8 +85,8 @@ void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, floa
     count_heads(trace, args, ss_alpha_of, is_near, out);
 }
 
-/* Returns alpha_*; the authors' map has one more row, for the bias key, which sees itself alone.
- * NaN without a bias key. */
+/* Returns alpha_* of the bias key; NaN without one. The authors' map has one more row, for the bias
+ * key as a query, which sees only itself: its weight of 1 counts in the mean. */
 static float alpha_bias(const ss_trace *trace, int head, int T) {
     if (!ss_floats(trace, SS_FIELD_ATT_BIAS)) return NAN;
     double sum = 1.0;

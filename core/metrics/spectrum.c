@@ -2,10 +2,10 @@
  * Do the tokens' hidden states point in many directions, or in one?
  *
  * Matrix entropy of H [n][D]: with p_j = sigma_j^2 / |H|_F^2, -sum_j p_j ln p_j over ln min(n, D);
- * 1 where all directions have equal variance, 0 where one has all of it. Lower entropy in the
- * middle layers is a compression valley (arXiv 2510.06477), which one massive row makes alone; the
- * metric without the first token shows the others. H is not centered. NaN for a single row, where
- * all is zero, and where a square is not finite.
+ * it is 1 where all directions have equal variance, 0 where one has all of it. Lower entropy in the
+ * middle layers is a compression valley (arXiv 2510.06477), which a single massive row can cause;
+ * the metric without the first token shows the other rows. H is not centered. NaN for a single row,
+ * where all is zero, and where a square is not finite.
  */
 #include "../math/spectrum.h"
 #include "measures.h"
@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-static void layer_piece(const void *shared, size_t row, size_t worker) {
+static void measure_layer(const void *shared, size_t row, size_t worker) {
     const ss_metric_job *job = shared;
     const ss_trace *trace = job->trace;
     size_t n = (size_t)(job->T - job->first);
@@ -22,10 +22,10 @@ static void layer_piece(const void *shared, size_t row, size_t worker) {
                                       (size_t)trace->model->arch.D);
 }
 
-static void by_layer(const ss_trace *trace, int first, int T, float *out) {
+static void measure_layers(const ss_trace *trace, int first, int T, float *out) {
     ss_metric_job job = {.trace = trace, .T = T, .first = first, .out = out};
     uint64_t pairs = (uint64_t)T * (uint64_t)T, rows = (uint64_t)ss_states(&trace->model->arch);
-    ss_pool_run(trace->pool, layer_piece, &job, (size_t)rows,
+    ss_pool_run(trace->pool, measure_layer, &job, (size_t)rows,
                 rows * pairs * (uint64_t)trace->model->arch.D);
 }
 
@@ -34,12 +34,12 @@ void ss_measure_matrix_entropy(const ss_trace *trace, const ss_metric_args *args
     if (summed)
         memcpy(out, summed, (size_t)ss_states(&trace->model->arch) * sizeof *out);
     else
-        by_layer(trace, 0, args->T, out);
+        measure_layers(trace, 0, args->T, out);
 }
 
 void ss_measure_matrix_entropy_others(const ss_trace *trace, const ss_metric_args *args,
                                       float *out) {
-    /* The rows are one contiguous range, which a first token in the middle would split. */
+    /* The rows must be one contiguous range, which a first token in the middle would split. */
     for (int row = 0; trace->first && row < ss_states(&trace->model->arch); row++) out[row] = NAN;
-    if (!trace->first) by_layer(trace, 1, args->T, out);
+    if (!trace->first) measure_layers(trace, 1, args->T, out);
 }

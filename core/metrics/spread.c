@@ -11,7 +11,8 @@
 
 #include <math.h>
 
-/* The stack holds the means of this many channels, so that rows are read in memory order. */
+/* Number of channels whose means the stack holds at a time, so that rows are read in memory order.
+ */
 #define CHANNELS 64
 
 /* Returns the sum of squares of h - mean over channels [d, d + n). */
@@ -39,7 +40,7 @@ void ss_measure_mixing(const ss_trace *trace, const ss_metric_args *args, float 
         out[row] = distance_to_mean(trace, row, args->T);
 }
 
-/* Returns NaN where all numbers are equal. */
+/* Returns the kurtosis of x[n]; NaN where all numbers are equal. */
 static float kurtosis(const float *x, size_t n) {
     double mean = 0.0, second = 0.0, fourth = 0.0;
     for (size_t i = 0; i < n; i++) mean += (double)x[i];

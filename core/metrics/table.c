@@ -7,28 +7,28 @@
 
 #define GU "Gu et al. 2025, "
 
-/* A number describes one sequence alone; or its mean over sequences makes sense, and a model's
- * summary may list that. */
+/* Whether a metric is averaged over sequences: ONE describes a single sequence, MEAN has a
+ * meaningful mean, SUMMARY is also listed in a model's summary. */
 #define ONE .averaged = false
 #define MEAN .averaged = true
 #define SUMMARY .averaged = true, .summary = true
 
-/* Unit and possible values. */
+/* Units, and the range of possible values. */
 #define RANGE(of, from, to) .unit = of, .low = from, .high = to
 #define SHARE PART("share")
 #define PART(of) RANGE(of, 0, 1)
 #define SIZE(of) RANGE(of, 0, INFINITY)
 #define SIGNED(of) RANGE(of, -INFINITY, INFINITY)
 
-/* The arguments that its function reads. */
+/* The arguments that the metric's function reads. */
 #define TOKENS .args = SS_ARG_TOKENS
 #define EPS .args = SS_ARG_TOKENS | SS_ARG_EPS
 #define HEAD .args = SS_ARG_TOKENS | SS_ARG_LAYER | SS_ARG_HEAD
 #define BASE .args = SS_ARG_TOKENS | SS_ARG_BASE
 #define NO_ARGS .args = 0
 
-/* The fields that its function reads. READS_SUMS and READS_NORMS also accept a recording that has
- * only the sums of maps, or the norms of vectors. */
+/* The fields that the metric's function reads. READS_SUMS and READS_NORMS also accept a recording
+ * that has only the sums of maps, or the norms of vectors. */
 #define FIELD(name) SS_BIT(SS_FIELD_##name)
 #define READS(mask) .fields = mask
 #define READS_NORMS(name) .fields = FIELD(name), .reduced = FIELD(name), .statistics = SS_OF_NORMS
@@ -247,8 +247,8 @@ const ss_metric *ss_metrics(int *n) {
     return table;
 }
 
-/* Checks the run to compare with: it must have the same model, as many tokens and the same fields.
- */
+/* Checks the run to compare with: it must have the same model, at least as many tokens and the same
+ * fields. */
 static ss_status check_base(const ss_trace *trace, const ss_metric *row, const ss_metric_args *args,
                             ss_error *err) {
     const ss_trace *base = args->base;
@@ -275,15 +275,15 @@ static ss_status fail_missing(const ss_trace *trace, const ss_metric *row, int f
     return ss_fail(err, SS_BAD_REQUEST, row->name, "needs the field %s, not recorded", name);
 }
 
-/* The name of the first of some fields. */
-static const char *name_of(uint32_t fields) {
+/* Returns the name of the first of some fields. */
+static const char *first_field_name(uint32_t fields) {
     int field = 0;
     while (!(fields & SS_BIT(field))) field++;
     return ss_fields()[field].name;
 }
 
-static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *args,
-                       ss_error *err) {
+static ss_status check_request(const ss_trace *trace, int metric, const ss_metric_args *args,
+                               ss_error *err) {
     int n = (int)(sizeof table / sizeof *table);
     const ss_arch *arch = &trace->model->arch;
     if (metric < 0 || metric >= n)
@@ -298,7 +298,7 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
     if ((row->fields & trace->summed) && !row->statistics)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs the field %s, but a measuring run keeps only its sums",
-                       name_of(row->fields & trace->summed));
+                       first_field_name(row->fields & trace->summed));
     if (row->statistics & SS_OF_SPECTRA && trace->summed && !trace->spectral)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs spectra, and this measuring run does not record them");
@@ -316,7 +316,7 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "expected all %d tokens of a whole extension, since a run that measures "
                        "keeps no rows of %s; found %d",
-                       trace->T, name_of(row->fields & trace->summed), args->T);
+                       trace->T, first_field_name(row->fields & trace->summed), args->T);
     if ((row->args & SS_ARG_LAYER) && (args->layer < 0 || args->layer >= arch->L))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "expected a layer below %d, found %d",
                        arch->L, args->layer);
@@ -330,7 +330,7 @@ static ss_status check(const ss_trace *trace, int metric, const ss_metric_args *
 
 int ss_metric_shape(size_t dims[SS_RANK_MAX], const ss_trace *trace, int metric,
                     const ss_metric_args *args, ss_error *err) {
-    if (check(trace, metric, args, err) != SS_OK) return -1;
+    if (check_request(trace, metric, args, err) != SS_OK) return -1;
     int rank = 0;
     for (; rank < SS_RANK_MAX && table[metric].shape[rank]; rank++) {
         const char *letter = table[metric].shape[rank];

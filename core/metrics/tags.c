@@ -52,7 +52,7 @@ static double write_direction(const ss_trace *trace, int head, double *direction
 }
 
 /* Writes mean[D] over all tokens but the first, after a layer. */
-static void mean_of(const ss_trace *trace, int layer, int T, double *mean) {
+static void write_mean(const ss_trace *trace, int layer, int T, double *mean) {
     size_t D = (size_t)trace->model->arch.D;
     memset(mean, 0, D * sizeof *mean);
     for (int t = 1; t < T; t++) {
@@ -67,7 +67,7 @@ static float tag_stream(const ss_trace *trace, int head, int T, double *buffer) 
     int layer = arch->layers[head / arch->H] + 1;
     double *direction = buffer, *mean = direction + D, projected = 0.0, total = 0.0;
     double square = write_direction(trace, head, direction, (float *)(void *)mean);
-    mean_of(trace, layer, T, mean);
+    write_mean(trace, layer, T, mean);
     for (int t = 1; t < T; t++) {
         const float *h = ss_row(trace, SS_FIELD_HIDDEN, layer, t);
         double product = 0.0;
@@ -87,7 +87,8 @@ static void tag_piece(const void *shared, size_t head, size_t worker) {
     job->out[head] = tag_stream(job->trace, (int)head, job->T, buffer);
 }
 
-/* The share is also NaN where a gate or a norm changes the direction that a head writes. */
+/* Measures the share of the stream's variance; it is also NaN where a gate or a norm changes the
+ * direction that a head writes. */
 void ss_measure_tag_stream(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     bool is_changed = arch->post_norm || arch->branch_norms || arch->gate == SS_GATE_OUTPUT_ELEMENT;

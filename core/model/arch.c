@@ -68,7 +68,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         ss_read_variant(&read, &json, family->variants);
         if (json.status == SS_OK) ss_check_heads(&read, &json);
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {
-        /* The Python package refuses it, too. */
+        /* The Python package refuses encoder-decoder models, too. */
         ss_json_refuse(&json, "is_encoder_decoder",
                        "a model of one stack of layers: save the encoder alone (of t5, as "
                        "transformers' T5EncoderModel), record that with the Python package, and "

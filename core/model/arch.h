@@ -12,23 +12,27 @@
 
 #include <limits.h>
 
-/* Most layers, and experts of one, that a config may ask for: far above any published model. */
+/* Upper bounds of the layers, and of the experts of a layer, that a config may ask for: far above
+ * any published model. */
 #define SS_LAYERS_MAX 1024
 #define SS_EXPERTS_MAX 1024
 
 typedef enum ss_positions {
     SS_POSITIONS_NONE,
-    SS_POSITIONS_LEARNED, /* a vector of its own for each, added to the embedding */
+    SS_POSITIONS_LEARNED, /* each position has a learned vector, added to the embedding */
     SS_POSITIONS_ROTARY,
-    SS_POSITIONS_SINUSOID, /* sines, then cosines of rotary's angles, likewise (Vaswani et al.) */
+    SS_POSITIONS_SINUSOID, /* sines, then cosines of rotary's angles, added to the embedding
+                              (Vaswani et al.) */
     SS_POSITIONS_ALIBI,    /* scores fall with the distance of the key (Press et al. 2022) */
-    SS_POSITIONS_RELATIVE, /* scores rise by the index of T5's bucket of the distance: Gu et al. */
+    SS_POSITIONS_RELATIVE, /* the index of T5's bucket of the distance is added to scores, as in Gu
+                              et al. */
     SS_POSITIONS_N
 } ss_positions;
 typedef enum ss_norm_kind { SS_NORM_LAYER, SS_NORM_RMS, SS_NORM_N } ss_norm_kind;
 typedef enum ss_ffn_kind { SS_FFN_PLAIN, SS_FFN_GATED, SS_FFN_NONE, SS_FFN_N } ss_ffn_kind;
 
-/* Whether attention has such a vector, and whose it is. */
+/* Whether attention has a vector of some kind (bias key, its value, value bias), and whether heads
+ * share it. */
 typedef enum ss_owner {
     SS_OWNER_NONE,
     SS_OWNER_HEAD,   /* each head has its own */
@@ -50,21 +54,22 @@ typedef enum ss_gate {
 /* Whether queries and keys are normed, and how. */
 typedef enum ss_qk_norm {
     SS_QK_NORM_NONE,
-    SS_QK_NORM_HEAD,         /* head by head, before they are rotated */
-    SS_QK_NORM_HEAD_ROTATED, /* head by head, after they are rotated */
-    SS_QK_NORM_ALL_HEADS,    /* the heads of a token as one vector, before they are rotated */
+    SS_QK_NORM_HEAD,         /* head by head, before rotation */
+    SS_QK_NORM_HEAD_ROTATED, /* head by head, after rotation */
+    SS_QK_NORM_ALL_HEADS,    /* the heads of a token as one vector, before rotation */
     SS_QK_NORM_N
 } ss_qk_norm;
 
 /* How the scores of experts become weights. */
 typedef enum ss_router {
     SS_ROUTER_SOFTMAX,
-    SS_ROUTER_SIGMOID, /* of each score; the choice adds a bias to it (DeepSeek-V3) */
-    SS_ROUTER_MIXER    /* two experts, each weighed by a softmax over the scores near its own,
-                          without earlier choices (SparseMixer-v2 of Phi-3.5-MoE) */
+    SS_ROUTER_SIGMOID, /* the sigmoid of each score; a bias is added when experts are chosen, not in
+                          weights (DeepSeek-V3) */
+    SS_ROUTER_MIXER    /* two experts; the weight of each is a softmax over the scores near its own,
+                          without the expert chosen before (SparseMixer-v2 of Phi-3.5-MoE) */
 } ss_router;
 
-/* ss_arch.prefix of a model whose queries see the keys after them, too. */
+/* The value of ss_arch.prefix in a model whose queries also see all later keys. */
 #define SS_EVERY_KEY INT_MAX
 
 typedef enum ss_activation {
@@ -81,25 +86,30 @@ typedef enum ss_activation {
 /* How rotary positions reach beyond the context that the model was first trained with. */
 typedef enum ss_rope_scaling {
     SS_ROPE_PLAIN,
-    SS_ROPE_LINEAR,       /* every frequency is divided by factor (Chen et al. 2023) */
-    SS_ROPE_LLAMA3,       /* low frequencies are, high ones are not, those between in part */
+    SS_ROPE_LINEAR, /* every frequency is divided by factor (Chen et al. 2023) */
+    SS_ROPE_LLAMA3, /* low frequencies are divided by factor, high ones stay, those between are
+                       divided in part */
     SS_ROPE_PROPORTIONAL, /* the first part of the pairs rotates, divided by factor (Gemma 4) */
-    SS_ROPE_YARN          /* the same, those between by their index (Peng et al. 2023) */
+    SS_ROPE_YARN /* as llama3, but the frequencies between are interpolated by the index of their
+                    pair (Peng et al. 2023) */
 } ss_rope_scaling;
 
 typedef struct ss_rotary {
     double base; /* theta: pair j has the frequency base^(-2j/rotary_width) */
-    double part; /* of the head width that is rotated, 0 .. 1 */
+    double part; /* share of the head width that is rotated, 0 .. 1 */
     ss_rope_scaling scaling;
     double factor;
-    double original;  /* tokens of the first context; llama3 and yarn, like what follows */
-    double low, high; /* rotations in it: of a low frequency fewer, of a high one more */
-    bool whole;       /* yarn: the bounds between are rounded to whole pairs */
-    bool sections;    /* tokens of an image rotate pairs by other positions */
-    float size;       /* of the rotated vectors: yarn's attention factor, else 1 */
+    double original;  /* tokens of the first context; for llama3 and yarn only, like the next two
+                         lines */
+    double low, high; /* rotations in the first context: a low frequency has fewer than `low`, a
+                         high one more than `high` */
+    bool whole;       /* yarn: low and high are rounded to whole pairs */
+    bool sections; /* the config divides pairs into sections that rotate by different positions in
+                      images */
+    float size;    /* factor of rotated vectors: yarn's attention factor, else 1 */
 } ss_rotary;
 
-/* What a layer computes with a state of fixed size, in place of attention or beside it. */
+/* What a layer computes with a state of fixed size, in place of attention or in addition to it. */
 typedef enum ss_mixer_kind {
     SS_MIXER_NONE,
     SS_MIXER_CONVOLUTION, /* a short convolution between two products (LFM2) */
@@ -110,26 +120,29 @@ typedef enum ss_mixer_kind {
 
 typedef struct ss_mixer_sizes {
     ss_mixer_kind kind;
-    bool beside; /* every layer has it beside attention; else only layers without attention */
-    bool bias, taps_bias,
-        out_bias;     /* of the products with its input, the convolution, the output */
-    bool gate_first;  /* the gate applies before the norm, not after it */
-    int kernel;       /* tokens that the convolution reads */
-    int keys, values; /* heads of queries and keys; of values, a multiple of these */
+    bool beside; /* every layer has the mixer in addition to attention; else only layers without
+                    attention have it */
+    bool bias, taps_bias, out_bias; /* whether the products with the input, the convolution and the
+                                       output have biases */
+    bool gate_first;                /* the gate applies before the norm, not after it */
+    int kernel;                     /* tokens that the convolution reads */
+    int keys, values; /* key heads (queries have as many), and value heads, a multiple of these */
     int key_width, value_width;
-    int norms; /* number of equal parts of a token's values with norms of their own; 0: no norm */
-    float step_low, step_high; /* steps are clipped to these */
-    /* Factors of its input, of its products with the input, and of its output; usually 1. */
+    int norms; /* number of equal parts of a token's values that are normed separately; 0: no norm
+                */
+    float step_low, step_high; /* bounds to which steps are clipped */
+    /* Factors of the mixer's input, of its products with the input, and of its output; usually 1.
+     */
     float in_scale, scales[3], z_scale, step_scale, out_scale;
 } ss_mixer_sizes;
 
-/* Parameters that one attention operation can have. */
+/* Most parameters of an attention operation. */
 #define SS_PARAMETERS_MAX 2
 
 /* The model's own attention operation, by name: run/ holds the table of operations. */
 typedef struct ss_attention {
     char operation[24];
-    int parameters_n; /* given in the file; the others take their defaults */
+    int parameters_n; /* number of parameters that the file gives; the others take their defaults */
     struct {
         char name[16];
         float value;
@@ -143,79 +156,85 @@ typedef struct ss_sizes {
 
 typedef struct ss_arch {
     char family[24];
-    int L;                       /* layers with attention; in most models, all */
-    int blocks;                  /* all layers */
+    int L;                       /* layers with attention; in most models all layers */
+    int blocks;                  /* all layers, with or without attention */
     short layers[SS_LAYERS_MAX]; /* [L] indices of the layers with attention, ascending */
-    ss_mixer_sizes mixer;        /* of the other layers, or beside attention */
-    int H;                       /* query heads */
-    int G;                       /* key/value heads; divides H */
-    int D;                       /* model width */
-    int K;                       /* head width, of queries and keys */
-    int U;                       /* value width: of values and head outputs; K in most models */
-    int q_latent, kv_latent;     /* widths of the compressed vectors from which heads compute their
-                                    queries, and keys and values (DeepSeek-V2); 0: no compression.
-                                    With kv_latent, all heads share the rotated part of a key */
-    int F;                       /* feed-forward width; of one expert, where there are experts */
-    int V;                       /* vocabulary */
-    int E;                       /* experts of a layer; 0: one feed-forward for all tokens */
-    int context;                 /* most tokens in a sequence */
+    ss_mixer_sizes mixer; /* mixer of the layers without attention, or of all layers in addition to
+                             attention */
+    int H;                /* query heads */
+    int G;                /* key/value heads; divides H */
+    int D;                /* model width */
+    int K;                /* head width, of queries and keys */
+    int U;                /* value width: of values and head outputs; K in most models */
+    int q_latent, kv_latent; /* widths of the compressed vectors from which heads compute their
+                                queries, and keys and values (DeepSeek-V2); 0: no compression.
+                                With kv_latent, all heads share the rotated part of a key */
+    int F;                   /* feed-forward width; of one expert, where there are experts */
+    int V;                   /* vocabulary */
+    int E;                   /* experts of a layer; 0: one feed-forward for all tokens */
+    int context;             /* most tokens in a sequence */
     ss_positions positions;
-    int rotary_width; /* number of first dims of K that are rotated; even; D of sinusoids, or 0 */
-    ss_rotary rotary; /* of layers that see all keys, and of all layers */
-    ss_rotary window_rotary; /* of layers with a window, where own_rotary says so */
+    int rotary_width; /* number of first dims of K that are rotated, even; with sinusoids D; else 0
+                       */
+    ss_rotary rotary; /* for layers that see all keys, and for all layers unless own_rotary */
+    ss_rotary window_rotary; /* for layers with a window, if own_rotary */
     bool own_rotary;
-    ss_sizes sizes[2]; /* of layers that see all keys, and of windowed ones. K 0: these layers have
-                          G, K, U and rotary_width, which otherwise are the maxima of both */
+    ss_sizes sizes[2]; /* for layers that see all keys, and for windowed layers, where these differ;
+                          G, K, U and rotary_width then are the maxima. K 0: all layers have G, K, U
+                          and rotary_width */
     bool unrotated[SS_LAYERS_MAX]; /* [L] layers whose queries and keys have no positions */
     int window;                   /* keys that a query of a windowed layer sees, its own included */
     bool windowed[SS_LAYERS_MAX]; /* [L] */
-    int prefix;                   /* first keys that every query sees; SS_EVERY_KEY, usually 0 */
-    int mask_token;               /* id of what masked diffusion hides tokens behind; or -1 */
-    float embedding_scale;        /* token vectors are multiplied by it; usually 1 */
-    int embedding_width;          /* of token vectors; projected to D, and back, where not D */
-    bool embedding_norm;          /* they are normed, with what is added to them */
-    int token_types;              /* rows of the table of token types; 0: there is none */
-    ss_norm_kind norm;            /* before attention, before feed-forward, and at the end */
+    int prefix;     /* number of first keys that every query sees, usually 0; or SS_EVERY_KEY */
+    int mask_token; /* id of the token that replaces hidden tokens in masked diffusion; or -1 */
+    float embedding_scale; /* token vectors are multiplied by it; usually 1 */
+    int embedding_width;   /* width of token vectors; if it is not D, they are projected to D, and
+                              back before the head */
+    bool embedding_norm;   /* the sum of token, position and type vectors is normed */
+    int token_types;       /* rows of the table of token types; 0: there is none */
+    ss_norm_kind norm; /* kind of the norms before attention, before feed-forward, and at the end */
     float norm_eps;
     bool bare_norm;     /* LayerNorm has neither gain nor bias */
     bool unbiased_norm; /* LayerNorm has a gain and no bias */
     bool one_more_gain; /* norms multiply by 1 + w, and files keep w */
     bool post_norm;     /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */
     bool branch_norms;  /* attention and feed-forward are normed again before they are added */
-    bool branch_only;   /* branch norms, and none before attention and feed-forward */
+    bool branch_only;   /* branch norms, without norms before attention and feed-forward */
     ss_qk_norm qk_norm;
     bool value_norm;     /* values are normed head by head, without a gain */
     bool keys_as_values; /* layers that see all keys use keys before norm and rotation as values */
     bool parallel;       /* attention and feed-forward read the same residual stream */
     ss_ffn_kind ffn;
     ss_activation activation;
-    float gate_limit, gate_slope; /* of the clamped SwiGLU */
+    float gate_limit, gate_slope; /* bounds and slope of the clamped SwiGLU */
     float qkv_clip;     /* q, k and v are clipped to [-qkv_clip, qkv_clip]; 0: they are not */
-    float score_scale;  /* x = q.k * score_scale, usually 1/sqrt(K) */
-    float branch_scale; /* of what attention and feed-forward add; usually 1 */
-    /* Factors of attention's input and output, of keys, of the feed-forward's gate before its
-     * activation, and of its output; usually 1. */
+    float score_scale;  /* factor of q.k in scores, usually 1/sqrt(K) */
+    float branch_scale; /* factor of the outputs of attention and feed-forward before they are
+                           added; usually 1 */
+    /* Factors of attention's input and output, of keys, of the feed-forward's gate before the
+     * activation, and of the feed-forward's output; usually 1. */
     float attention_in_scale, attention_out_scale, key_scale, ffn_gate_scale, ffn_out_scale;
-    float value_scale;          /* of values; usually 1 */
-    float logit_scale;          /* of logits; usually 1 */
-    float score_cap, logit_cap; /* c: x becomes c tanh(x/c); 0: it stays (Gemma 2) */
+    float value_scale;          /* factor of values; usually 1 */
+    float logit_scale;          /* factor of logits; usually 1 */
+    float score_cap, logit_cap; /* a cap c turns x into c tanh(x/c); 0: no cap (Gemma 2) */
     bool attention_bias;        /* q, k, v have biases */
-    bool output_bias;           /* o has one */
-    bool added_heads;           /* o reads the sum of the heads' outputs, not all of them */
-    ss_owner bias_key;          /* a key of no token, which every query sees first */
-    ss_owner bias_key_value;    /* its value; none: zeros */
-    ss_owner value_bias;        /* added to the output of each head */
+    bool output_bias;           /* o has a bias */
+    bool added_heads;           /* o reads the sum of the heads' outputs, not their concatenation */
+    ss_owner bias_key;          /* a key that belongs to no token and that every query sees */
+    ss_owner bias_key_value;    /* the value of the bias key; none: zeros */
+    ss_owner value_bias;        /* a vector that is added to the output of each head */
     ss_gate gate;
     bool ffn_bias;
-    bool head_bias;     /* of the LM head, in a family that may have one */
-    int top_k;          /* experts that one token goes through, 1 .. E */
-    bool router_shares; /* their weights are shares of all E and sum to less than 1; else to 1 */
+    bool head_bias;     /* the LM head has a bias, in a family where it may have one */
+    int top_k;          /* number of experts that each token uses, 1 .. E */
+    bool router_shares; /* the weights of the chosen experts are shares of all E, so their sum is
+                           below 1; else it is 1 */
     ss_router router;
     int router_groups;     /* number of equal groups of experts; usually 1 */
     int router_top_groups; /* number of groups whose experts a token can use */
-    int router_best;       /* a group is ranked by the sum of this number of best scores */
-    float router_scale;    /* the weights are multiplied by it; usually 1 */
-    float router_jitter;   /* mixer: scores within twice this share of the best are near it */
+    int router_best;       /* a group is ranked by the sum of this many of its best scores */
+    float router_scale;    /* factor of the weights; usually 1 */
+    float router_jitter;   /* scores within twice this share of the best are near it (mixer) */
     int shared_F;          /* width of one more expert that every token goes through; or 0 */
     int dense_F; /* feed-forward width of the layers without experts, where there are both */
     bool dense[SS_LAYERS_MAX]; /* [L] */
@@ -224,7 +243,8 @@ typedef struct ss_arch {
     bool window_sinks; /* only layers with a window have sink logits; the others have softmax */
 } ss_arch;
 
-/* Hidden states of a token: the embedding's, and one after each layer. */
+/* Returns the number of hidden states of a token: one after the embedding and one after each layer.
+ */
 static inline int ss_states(const ss_arch *arch) {
     return arch->blocks + 1;
 }
@@ -236,7 +256,7 @@ static inline int ss_attention_below(const ss_arch *arch, int l) {
     return a;
 }
 
-/* Returns the index of layer l among the layers with attention; -1: it has none. */
+/* Returns the index of layer l among the layers with attention; -1 if layer l has no attention. */
 static inline int ss_attention_of(const ss_arch *arch, int l) {
     int a = ss_attention_below(arch, l);
     return a < arch->L && arch->layers[a] == l ? a : -1;
@@ -248,7 +268,7 @@ static inline void ss_attend_everywhere(ss_arch *arch) {
     for (int l = 0; l < arch->L; l++) arch->layers[l] = (short)l;
 }
 
-/* The words that the report uses. */
+/* Return the words that the report uses. */
 const char *ss_positions_name(ss_positions positions);
 const char *ss_norm_name(ss_norm_kind norm);
 const char *ss_ffn_name(ss_ffn_kind ffn);
@@ -283,30 +303,31 @@ static inline size_t ss_arch_pairs(const ss_arch *arch, bool windowed) {
     return (size_t)(own->K ? own->rotary_width : arch->rotary_width) / 2;
 }
 
-/* Heads that the gate has numbers for: query heads, or those of values. */
+/* Returns the number of heads with gates: query heads, or value heads if the gate is on values. */
 static inline int ss_arch_gated_heads(const ss_arch *arch) {
     return arch->gate < SS_GATE_VALUE_ELEMENT ? arch->H : arch->G;
 }
 
-/* Numbers of the gate for one head: U, or 1 for all of them. */
+/* Returns how many gate numbers a head has: U, or 1 for the whole head. */
 static inline int ss_arch_gate_width(const ss_arch *arch) {
     bool head = arch->gate == SS_GATE_OUTPUT_HEAD || arch->gate == SS_GATE_VALUE_HEAD;
     return head ? 1 : arch->U;
 }
 
-/* Whether queries and keys of layer l are rotated. */
+/* Returns whether queries and keys of layer l are rotated. */
 static inline bool ss_arch_rotates(const ss_arch *arch, int l) {
     return arch->positions == SS_POSITIONS_ROTARY && !arch->unrotated[l];
 }
 
-/* Keys that a query of layer l sees at most, its own included; 0: all before it. */
+/* Returns the largest number of keys that a query of layer l sees, including its own; 0 if it sees
+ * all earlier keys. */
 static inline int ss_arch_window(const ss_arch *arch, int l) {
     return arch->windowed[l] ? arch->window : 0;
 }
 
 /*
- * Reads config.json. SS_BAD_CONFIG with the key; SS_UNSUPPORTED for a model_type, or a value of a
- * key that changes the arithmetic, which this build does not compute.
+ * Reads config.json. Returns SS_BAD_CONFIG with the key of a wrong value; SS_UNSUPPORTED for a
+ * model_type, or a value of a key, that this build does not compute.
  */
 ss_status ss_arch_read(ss_arch *arch, ss_bytes config, ss_error *err);
 

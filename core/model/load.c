@@ -12,10 +12,11 @@ typedef struct ss_name {
     char text[96];
 } ss_name;
 
-/* prefix + name, with the layer's number for "%d". */
+/* Returns the name with the prefix, and with the layer's number in place of "%d". */
 static ss_name full_name(const ss_loader *loader, const char *name) {
     ss_name full;
-    const char *number = strchr(name, '%'); /* strstr is large, and no name has another */
+    const char *number =
+        strchr(name, '%'); /* strstr would make the binary larger, and names have no other '%' */
     int before = number ? (int)(number - name) : (int)strlen(name);
     if (number)
         snprintf(full.text, sizeof full.text, "%s%.*s%d%s", loader->prefix, before, name,
@@ -43,13 +44,15 @@ static void shape_text(char *text, size_t bytes, const ss_tensor *tensor) {
                                  (unsigned long)tensor->dims[i]);
 }
 
-/* The tensor of that name if it has dtype and shape as expected; else NULL and the error. */
-static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tensor *expected) {
+/* Returns the tensor of that name if its dtype and shape are as expected; else NULL, and records
+ * the error. */
+static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
+                                    const ss_tensor *expected) {
     if (loader->status != SS_OK) return NULL;
     ss_name full = full_name(loader, name);
     if (loader->lister) {
         loader->lister->tensor(loader->lister->context, full.text, expected);
-        return expected; /* without data, which no caller reads */
+        return expected; /* has no data, which no caller reads */
     }
     const ss_entry *entry = ss_container_find(loader->container, full.text);
     char wanted[64], found[96];
@@ -73,7 +76,7 @@ static const ss_tensor *find(ss_loader *loader, const char *name, const ss_tenso
     return loader->status == SS_OK ? tensor : NULL;
 }
 
-/* Proves numbers [first, first + n) of the tensor. */
+/* Checks that numbers [first, first + n) of the tensor are finite. */
 static void check_finite(ss_loader *loader, const char *name, const ss_tensor *tensor, size_t first,
                          size_t n) {
     const unsigned char *bytes = tensor->data;
@@ -84,7 +87,8 @@ static void check_finite(ss_loader *loader, const char *name, const ss_tensor *t
                                  (unsigned long)(first + bad));
 }
 
-/* Takes count floats; NULL while measuring or, with an error, when the arena is full. */
+/* Takes count floats from the arena; NULL while measuring, or with an error if the arena is full.
+ */
 static float *take(ss_loader *loader, size_t count) {
     float *numbers = ss_arena_take(loader->arena, count, sizeof *numbers);
     if (loader->arena->full && loader->status == SS_OK)
@@ -93,13 +97,14 @@ static float *take(ss_loader *loader, size_t count) {
     return numbers;
 }
 
-/* The stored numbers are the weights: no block or row has a scale. */
+/* Returns true if the stored numbers are the weights themselves, without scales of blocks or rows.
+ */
 static bool is_plain(ss_dtype type) {
     return ss_dtype_block(type) == 1 && type != SS_I8;
 }
 
-/* Rows of a block type cannot begin inside a block, and those of I8 have scales in a matrix only.
- */
+/* Checks the rows of a tensor: in a block type they consist of whole blocks, and I8, whose rows
+ * have scales, is only allowed in a matrix. */
 static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *tensor) {
     size_t last = tensor->rank ? tensor->dims[tensor->rank - 1] : 1,
            block = ss_dtype_block(tensor->type);
@@ -115,15 +120,16 @@ static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *ten
 }
 
 /*
- * [rows] scales of a tensor of I8, in the arena; NULL for other types, while measuring, or with an
- * error.
+ * Returns the scales [rows] of a tensor of type I8, in the arena; NULL for other types, while
+ * measuring, or with an error.
  */
 static const float *load_scales(ss_loader *loader, const char *name, const ss_tensor *tensor) {
     if (tensor->type != SS_I8) return NULL;
     size_t rows = tensor->dims[0];
     ss_name scale;
     snprintf(scale.text, sizeof scale.text, "%s_scale", name);
-    const ss_tensor *found = find(loader, scale.text, &(ss_tensor){.rank = 2, .dims = {rows, 1}});
+    const ss_tensor *found =
+        find_tensor(loader, scale.text, &(ss_tensor){.rank = 2, .dims = {rows, 1}});
     if (!found) return NULL;
     bool right = found->type == SS_F32;
     float *scales = right ? take(loader, rows) : NULL;
@@ -135,8 +141,10 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     return scales;
 }
 
-/* Numbers [first, ..) of the tensor where they lie; NULL, with an error, if they are no floats. */
-static float *in_place(ss_loader *loader, const char *name, const ss_tensor *tensor, size_t first) {
+/* Returns the tensor's numbers from `first` on, in the file's bytes; NULL, with an error, if they
+ * are not aligned floats. */
+static float *numbers_in_place(ss_loader *loader, const char *name, const ss_tensor *tensor,
+                               size_t first) {
     uintptr_t address = (uintptr_t)tensor->data;
     if (tensor->type == SS_F32 && address % sizeof(float) == 0)
         return address ? (float *)address + first : NULL;
@@ -146,14 +154,15 @@ static float *in_place(ss_loader *loader, const char *name, const ss_tensor *ten
     return NULL;
 }
 
-/* Numbers of a tensor of that shape; rows of n have scales where they are I8. */
-static float *load_shape(ss_loader *loader, const char *name, const ss_tensor *shape, size_t rows,
-                         size_t n) {
-    const ss_tensor *tensor = find(loader, name, shape);
+/* Returns the numbers of a tensor of that shape as floats; in type I8, each of the `rows` rows of n
+ * numbers is multiplied by its scale. */
+static float *load_as_floats(ss_loader *loader, const char *name, const ss_tensor *shape,
+                             size_t rows, size_t n) {
+    const ss_tensor *tensor = find_tensor(loader, name, shape);
     if (!tensor || !check_rows(loader, name, tensor)) return NULL;
     size_t count = ss_tensor_count(tensor);
     loader->parameters += count;
-    if (loader->container->live) return in_place(loader, name, tensor, 0);
+    if (loader->container->live) return numbers_in_place(loader, name, tensor, 0);
     const float *scales = load_scales(loader, name, tensor);
     float *numbers = take(loader, count);
     if (!numbers) return NULL;
@@ -167,13 +176,13 @@ float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t 
     ss_tensor shape = {.rank = 1, .dims = {n}};
     if (rows) shape = (ss_tensor){.rank = 2, .dims = {rows, n}};
     if (n == 0) shape = (ss_tensor){.rank = 0};
-    return load_shape(loader, name, &shape, rows, n);
+    return load_as_floats(loader, name, &shape, rows, n);
 }
 
 float *ss_load_taps(ss_loader *loader, const char *name, size_t channels, size_t kernel) {
     ss_tensor shape = {.rank = 3, .dims = {channels, 1, kernel}};
     if (ss_load_is(loader, SS_GGUF)) shape = (ss_tensor){.rank = 2, .dims = {channels, kernel}};
-    return load_shape(loader, name, &shape, 0, kernel);
+    return load_as_floats(loader, name, &shape, 0, kernel);
 }
 
 float *ss_load_ones(ss_loader *loader, size_t n) {
@@ -182,12 +191,12 @@ float *ss_load_ones(ss_loader *loader, size_t n) {
     return ones;
 }
 
-/* The numbers of the outputs that linear has, out of a bias of all outputs of the tensor. */
+/* Returns the biases of the outputs of w, from a tensor with the biases of all outputs. */
 static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_place *place,
                               const char *name) {
     ss_tensor shape = {.rank = 1, .dims = {w->total}};
     if (place->slices) shape = (ss_tensor){.rank = 2, .dims = {place->slices, w->total}};
-    const ss_tensor *tensor = find(loader, name, &shape);
+    const ss_tensor *tensor = find_tensor(loader, name, &shape);
     if (!tensor || !check_rows(loader, name, tensor)) return NULL;
     if (!is_plain(tensor->type)) {
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
@@ -196,7 +205,7 @@ static const float *load_bias(ss_loader *loader, const ss_matrix *w, const ss_pl
         return NULL;
     }
     loader->parameters += w->out;
-    if (loader->container->live) return in_place(loader, name, tensor, w->first);
+    if (loader->container->live) return numbers_in_place(loader, name, tensor, w->first);
     float *numbers = take(loader, w->out);
     const unsigned char *bytes = tensor->data;
     for (size_t n = 0; numbers && n < w->out; n++) {
@@ -211,7 +220,7 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
     size_t slice = place->slice * total * place->in;
     const unsigned char *data = tensor->data;
     return (ss_matrix){
-        /* A family that only lists its tensors has them without bytes. */
+        /* A family that only lists its tensors has tensors without data. */
         .data = data ? data + ss_dtype_bytes(tensor->type, slice) : NULL,
         .type = tensor->type,
         .in = place->in,
@@ -235,7 +244,7 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
     if (place->slices)
         shape = (ss_tensor){.rank = 3,
                             .dims = {place->slices, out_in ? total : in, out_in ? in : total}};
-    const ss_tensor *tensor = find(loader, name, &shape);
+    const ss_tensor *tensor = find_tensor(loader, name, &shape);
     if (!tensor || !check_rows(loader, name, tensor)) return;
     if (!out_in && !is_plain(tensor->type)) {
         loader->status =
@@ -246,9 +255,10 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
     loader->parameters += in * place->out;
     if (loader->widest < in) loader->widest = in;
     *linear = (ss_linear){.w = matrix_at(tensor, place, total)};
-    if (loader->container->live) in_place(loader, name, tensor, 0);
+    if (loader->container->live) numbers_in_place(loader, name, tensor, 0);
     linear->w.scales = load_scales(loader, name, tensor);
-    /* Parts of one tensor are proved once, with the part that holds its first output. */
+    /* A tensor that several matrices share is checked once, with the matrix that has its first
+     * output. */
     if (loader->arena->block && place->first == 0 && place->slice == 0)
         check_finite(loader, name, tensor, 0, ss_tensor_count(tensor));
     if (loader->container->live && (linear->w.group != linear->w.out || linear->w.pair))
@@ -262,8 +272,8 @@ float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t
     return ss_load_numbers(loader, name, owner == SS_OWNER_HEAD ? heads : 1, n);
 }
 
-/* "<name>.<what>". */
-static ss_name part_of(const char *name, const char *what) {
+/* Returns the name "<name>.<what>". */
+static ss_name suffixed_name(const char *name, const char *what) {
     ss_name full;
     snprintf(full.text, sizeof full.text, "%s.%s", name, what);
     return full;
@@ -271,7 +281,7 @@ static ss_name part_of(const char *name, const char *what) {
 
 void ss_load_place(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
                    const ss_place *place) {
-    ss_name weight = part_of(name, "weight"), bias = part_of(name, "bias");
+    ss_name weight = suffixed_name(name, "weight"), bias = suffixed_name(name, "bias");
     ss_load_matrix(loader, linear, place, weight.text, has_bias ? bias.text : NULL);
 }
 
@@ -300,39 +310,39 @@ void ss_load_linear(ss_loader *loader, ss_linear *linear, const char *name, bool
 }
 
 void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_bias, size_t n) {
-    norm->gain = ss_load_numbers(loader, part_of(name, "weight").text, 0, n);
-    if (has_bias) norm->bias = ss_load_numbers(loader, part_of(name, "bias").text, 0, n);
+    norm->gain = ss_load_numbers(loader, suffixed_name(name, "weight").text, 0, n);
+    if (has_bias) norm->bias = ss_load_numbers(loader, suffixed_name(name, "bias").text, 0, n);
 }
 
-/* The numbers unpacked at a time: a multiple of the block of every type, so that blocks stay whole.
- */
-#define AT_ONCE 256
+/* Number of weights that are unpacked at a time: a multiple of the block of every type, so that
+ * blocks stay whole. */
+#define WEIGHTS_AT_ONCE 256
 
-/* Numbers [at, at + n) of a row of a matrix [out][in]. */
+/* Unpacks numbers [at, at + n) of a row of a matrix [out][in]. */
 static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t at, size_t n) {
     const unsigned char *data = w->data;
     ss_unpack(out, data + ss_dtype_bytes(w->type, row * w->in + at), w->type, n);
     if (w->scales) ss_scale(out, w->scales[row], n);
 }
 
-/* A config may tie the head to the embedding though the file has a head, which then holds the
- * embedding's numbers. */
+/* Checks the numbers of a head that the file has although the config ties the head to the
+ * embedding: both must be equal. */
 static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix *embedding,
                        const char *name) {
-    float a[AT_ONCE], b[AT_ONCE];
+    float a[WEIGHTS_AT_ONCE], b[WEIGHTS_AT_ONCE];
     size_t bytes = ss_dtype_bytes(head->type, head->out * head->in);
     if (head->type == embedding->type && !head->scales &&
         !memcmp(head->data, embedding->data, bytes))
         return;
     for (size_t row = 0; row < head->out && loader->status == SS_OK; row++)
-        for (size_t at = 0; at < head->in && loader->status == SS_OK; at += AT_ONCE) {
-            size_t n = head->in - at < AT_ONCE ? head->in - at : AT_ONCE, i = 0;
+        for (size_t at = 0; at < head->in && loader->status == SS_OK; at += WEIGHTS_AT_ONCE) {
+            size_t n = head->in - at < WEIGHTS_AT_ONCE ? head->in - at : WEIGHTS_AT_ONCE, i = 0;
             unpack_row(a, head, row, at, n);
             unpack_row(b, embedding, row, at, n);
             while (i < n && a[i] == b[i]) i++;
             if (i < n)
                 loader->status = ss_fail(
-                    loader->err, SS_BAD_TENSOR, part_of(name, "weight").text,
+                    loader->err, SS_BAD_TENSOR, suffixed_name(name, "weight").text,
                     "expected the numbers of the token embedding, for tie_word_embeddings is true, "
                     "found %g instead of %g in row %lu, column %lu: remove this tensor, or set "
                     "tie_word_embeddings to false",
@@ -347,8 +357,9 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     ss_linear head = model->embedding;
     bool tied = model->arch.tied;
     loader->prefix = "";
-    /* A tied model is listed, and trained, with one tensor for both. */
-    bool doubled = tied && !loader->lister && ss_load_has(loader, part_of(name, "weight").text);
+    /* A tied model is listed, and trained, with one tensor for both uses. */
+    bool doubled =
+        tied && !loader->lister && ss_load_has(loader, suffixed_name(name, "weight").text);
     if (!tied || doubled) ss_load_linear(loader, &head, name, false, width, V);
     if (doubled && loader->arena->block && loader->status == SS_OK)
         check_tied(loader, &head.w, &model->embedding.w, name);
@@ -362,11 +373,12 @@ void ss_load_biased_head(ss_loader *loader, ss_model *model, const char *name) {
     ss_load_head(loader, model, name);
     loader->prefix = "";
     model->head.bias =
-        ss_load_numbers(loader, part_of(name, "bias").text, 0, (size_t)model->arch.V);
+        ss_load_numbers(loader, suffixed_name(name, "bias").text, 0, (size_t)model->arch.V);
     loader->prefix = prefix;
 }
 
-/* n cleared pieces of a model; NULL while measuring or, with an error, when the arena is full. */
+/* Takes n pieces of a model, set to zero; NULL while measuring, or with an error if the arena is
+ * full. */
 static void *take_cleared(ss_loader *loader, const char *what, int n, size_t size) {
     void *pieces = ss_arena_take(loader->arena, (size_t)n, size);
     if (pieces)

@@ -67,7 +67,7 @@ static void visit_ffn(ss_ffn *ffn, visitor *visit, ss_arena *arena, float *work)
     visit(&ffn->down, arena, work);
 }
 
-/* The matrices that almost all of the time goes into. */
+/* Visits the matrices whose products take almost all of the time. */
 static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float *work) {
     visit(&model->head, arena, work);
     visit(&model->head_in, arena, work);
@@ -86,22 +86,23 @@ static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float 
     }
 }
 
-static void keep(ss_linear *linear, ss_arena *arena, float *work) {
+static void take_panels(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix *w = &linear->w;
     (void)work;
-    if (!w->data || ss_matrix_is_fixed(w)) return; /* a product reads no panels of them */
+    if (!w->data || ss_matrix_is_fixed(w)) return; /* products in fixed point read no panels */
     float *panels = ss_arena_take(arena, ss_panels_floats(w->out, w->in), sizeof *panels);
     if (panels) ss_matrix_panels(panels, w);
     w->panels = panels;
 }
 
 void ss_model_keep_panels(ss_model *model, ss_arena *arena) {
-    visit_large(model, keep, arena, NULL);
+    visit_large(model, take_panels, arena, NULL);
     for (int l = 0; l < model->arch.blocks; l++) {
         ss_layer *layer = &model->layers[l];
         ss_linear *small[] = {&layer->kernel_in,   &layer->kernel_out, &layer->router,
                               &layer->shared_gate, &layer->mixer.beta, &layer->mixer.step};
-        for (size_t i = 0; i < sizeof small / sizeof *small; i++) keep(small[i], arena, NULL);
+        for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+            take_panels(small[i], arena, NULL);
     }
 }
 
@@ -110,7 +111,7 @@ static void interleave(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix_interleave(&linear->w, work);
 }
 
-/* The arena measures the most that one matrix takes. */
+/* Measures the memory that interleaving takes; the arena keeps the most of any matrix. */
 static void measure_work(ss_linear *linear, ss_arena *arena, float *work) {
     size_t floats = ss_matrix_interleave_work(&linear->w);
     (void)work;
@@ -125,7 +126,7 @@ size_t ss_model_interleave_work(ss_model *model) {
 
 void ss_model_interleave(ss_model *model, float *work) {
     visit_large(model, interleave, NULL, work);
-    /* A tied head is the embedding. */
+    /* A tied head shares the bytes of the embedding. */
     if (model->embedding.w.data == model->head.w.data)
         model->embedding.w.interleaved = model->head.w.interleaved;
 }

@@ -10,8 +10,8 @@
 
 /* ---- config ------------------------------------------------------------------------------- */
 
-/* Every key here changes the frequencies, so an unknown one is refused. Sections select which of an
- * image's positions rotates a pair; a text has one position for all. */
+/* Refuses unknown keys, since every key here changes the frequencies. Sections of an image's
+ * positions are allowed if `sections`: a text has one position for all of them. */
 static void refuse_unknown(ss_json *json, bool sections) {
     static const char *const known[] = {"rope_type",
                                         "type",
@@ -68,7 +68,7 @@ static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
     int kind = SS_ROPE_YARN;
     while (kind > SS_ROPE_PLAIN && strcmp(type, ss_rope_scaling_name((ss_rope_scaling)kind)))
         kind--;
-    if (kind == SS_ROPE_PROPORTIONAL) kind = SS_ROPE_PLAIN; /* gemma4.c reads it */
+    if (kind == SS_ROPE_PROPORTIONAL) kind = SS_ROPE_PLAIN; /* gemma4.c reads this type */
     if (kind == SS_ROPE_PLAIN) {
         if (strcmp(type, "default"))
             ss_json_refuse(json, "rope_type", "\"default\", \"linear\", \"llama3\" and \"yarn\"",
@@ -114,14 +114,15 @@ void ss_read_partial_rotary(ss_arch *arch, ss_json *json) {
 
 /* ---- frequencies -------------------------------------------------------------------------- */
 
-/* The index, as a fraction, of the pair that rotates `times` times in the first context. */
+/* Returns the index, as a fraction, of the pair that rotates `times` times in the first context. */
 static double pair_of_rotations(double times, const ss_rotary *rotary, int width) {
     double logarithm = ss_log(rotary->original / (times * TWO_PI));
     return width * logarithm / (2.0 * ss_log(rotary->base));
 }
 
-/* 1 where pair j keeps its frequency, 0 where factor divides it, YaRN's ramp in between. */
-static float yarn_keeps(const ss_rotary *rotary, int width, int j) {
+/* Returns 1 where pair j kept_share its frequency, 0 where factor divides it, and YaRN's ramp
+ * between these. */
+static float yarn_kept_share(const ss_rotary *rotary, int width, int j) {
     double first = pair_of_rotations(rotary->high, rotary, width);
     double last = pair_of_rotations(rotary->low, rotary, width);
     if (rotary->whole) {
@@ -135,28 +136,30 @@ static float yarn_keeps(const ss_rotary *rotary, int width, int j) {
     return 1.0f - (float)fmin(fmax(ramp, 0.0), 1.0);
 }
 
-/* The same for llama3: by the rotations of the pair in the first context. */
-static float llama3_keeps(const ss_rotary *rotary, float frequency) {
+/* Returns 1 where a pair kept_share its frequency, 0 where factor divides it, and llama3's ramp, by
+ * the rotations in the first context, between these. */
+static float llama3_kept_share(const ss_rotary *rotary, float frequency) {
     double times = rotary->original * (double)frequency / TWO_PI;
     double ramp = (times - rotary->low) / (rotary->high - rotary->low);
     return (float)fmin(fmax(ramp, 0.0), 1.0);
 }
 
-/* Rounded to float as the models were trained with: base^(-2j/width). */
+/* Writes the frequencies base^(-2j/width), rounded to float as in training. */
 void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width) {
     for (int j = 0; j < width / 2; j++) {
         float frequency = 1.0f / (float)ss_pow(rotary->base, (double)(2 * j) / (double)width);
-        float keeps = 1.0f;
-        if (rotary->scaling == SS_ROPE_LINEAR) keeps = 0.0f;
-        if (rotary->scaling == SS_ROPE_LLAMA3) keeps = llama3_keeps(rotary, frequency);
-        if (rotary->scaling == SS_ROPE_YARN) keeps = yarn_keeps(rotary, width, j);
+        float kept_share = 1.0f;
+        if (rotary->scaling == SS_ROPE_LINEAR) kept_share = 0.0f;
+        if (rotary->scaling == SS_ROPE_LLAMA3) kept_share = llama3_kept_share(rotary, frequency);
+        if (rotary->scaling == SS_ROPE_YARN) kept_share = yarn_kept_share(rotary, width, j);
         if (rotary->scaling == SS_ROPE_PROPORTIONAL) {
             bool rotates = j < (int)floor(rotary->part * width / 2.0);
             out[j] = rotates ? frequency / (float)rotary->factor : 0.0f;
             continue;
         }
-        float slow = keeps < 1.0f ? frequency / (float)rotary->factor : frequency;
-        out[j] = keeps < 1.0f ? slow * (1.0f - keeps) + frequency * keeps : frequency;
+        float slow = kept_share < 1.0f ? frequency / (float)rotary->factor : frequency;
+        out[j] =
+            kept_share < 1.0f ? slow * (1.0f - kept_share) + frequency * kept_share : frequency;
     }
 }
 

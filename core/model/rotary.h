@@ -4,18 +4,19 @@
 
 #include "arch.h"
 
-/* out[width/2]: radians per position of the pairs (j, j + width/2). */
+/* Writes the radians per position of the pairs (j, j + width/2) to out[width/2]. */
 void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width);
 
-/* YaRN's size of rotated vectors for its factor, which grows with `slope`. */
+/* Returns YaRN's factor of rotated vectors, which grows with `slope`. */
 double ss_yarn_size(const ss_rotary *rotary, double slope);
 
-/* Of every rotary angle of some positions, times the size of the rotated vectors. */
+/* Cosine and sine of the rotary angles of n positions, times the size of the rotated vectors. */
 typedef struct ss_angles {
     float *cosine, *sine; /* [n][width/2] */
 } ss_angles;
 
-/* Cosine and sine of every angle of n positions: position times frequency, rounded to float. */
+/* Computes cosine and sine of the angles of n positions: position times frequency, rounded to
+ * float. */
 void ss_rotary_angles(ss_angles *angles, const float *frequencies, float size, size_t pairs,
                       const int32_t *positions, int n);
 

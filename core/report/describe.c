@@ -137,7 +137,7 @@ static void write_edit_parameter(ss_writer *writer, const ss_edit_parameter *par
     ss_write_text(writer, "name", parameter->name);
     ss_write_text(writer, "type", types[parameter->type]);
     ss_write_bool(writer, "required", parameter->required);
-    /* The default is a word of a choice, a number, or null. */
+    /* Writes the default: a word of a choice, a number, or null. */
     if (parameter->choices && !isnan(parameter->standard))
         ss_write_text(writer, "default", parameter->choices[(int)parameter->standard]);
     else
@@ -188,7 +188,7 @@ static void write_defaults(ss_writer *writer) {
     ss_write_end(writer, '}');
 }
 
-/* Callers of a binary check and encode by these numbers, which they could only copy otherwise. */
+/* Writes limits that callers of a binary need to check and encode arguments. */
 static void write_limits(ss_writer *writer) {
     ss_write_begin(writer, "limits", '{');
     ss_write_number(writer, "tokens", SS_TOKENS_MAX);
@@ -336,7 +336,7 @@ static void write_number_or_null(ss_writer *writer, const char *key, bool is_the
     ss_write_number(writer, key, is_there ? number : (double)NAN);
 }
 
-/* Writes how many keys a query of each layer sees; null where it sees all earlier ones. */
+/* Writes how many keys a query of each layer sees; null for a layer that sees all earlier keys. */
 static void write_windows(ss_writer *writer, const ss_arch *arch) {
     ss_write_begin(writer, "windows", '[');
     for (int l = 0; l < arch->L; l++) {
@@ -346,8 +346,8 @@ static void write_windows(ss_writer *writer, const ss_arch *arch) {
     ss_write_end(writer, ']');
 }
 
-/* Writes the attention mask, and the token that replaces hidden ones in a model of masked
- * diffusion. */
+/* Writes the attention mask, and in models of masked diffusion the token that replaces hidden ones.
+ */
 static void write_mask(ss_writer *writer, const ss_arch *arch) {
     const char *kind = ss_mask_name(arch);
     ss_write_begin(writer, "mask", '{');
@@ -371,12 +371,13 @@ static void write_cap(ss_writer *writer, const char *key, float cap) {
     write_number_or_null(writer, key, cap > 0.0f, (double)cap);
 }
 
-/* Writes the factors that few models have, where they are not 1. */
+/* Writes a factor that few models have, unless it is 1. */
 static void write_factor(ss_writer *writer, const char *key, float factor) {
     if (factor < 1.0f || factor > 1.0f) ss_write_number(writer, key, (double)factor);
 }
 
-/* Writes all layers, and which of them have attention, where some have none. */
+/* Writes the number of all layers and the indices of those with attention, if some layers have
+ * none. */
 static void write_attending(ss_writer *writer, const ss_arch *arch) {
     if (arch->blocks == arch->L) return;
     ss_write_number(writer, "blocks", arch->blocks);
@@ -385,7 +386,7 @@ static void write_attending(ss_writer *writer, const ss_arch *arch) {
     ss_write_end(writer, ']');
 }
 
-/* Writes the layers that are marked, where there are some. */
+/* Writes the indices of the marked layers, if there are any. */
 static void write_layers(ss_writer *writer, const char *key, const bool *marks, int L) {
     bool any = false;
     for (int l = 0; l < L; l++) any |= marks[l];
@@ -396,7 +397,7 @@ static void write_layers(ss_writer *writer, const char *key, const bool *marks, 
     ss_write_end(writer, ']');
 }
 
-/* Writes the sizes of each layer, where layers differ. */
+/* Writes the sizes of each layer, if layers differ. */
 static void write_sizes(ss_writer *writer, const ss_arch *arch) {
     if (!arch->sizes[0].K) return;
     ss_write_begin(writer, "sizes", '[');
@@ -411,7 +412,7 @@ static void write_sizes(ss_writer *writer, const ss_arch *arch) {
     ss_write_end(writer, ']');
 }
 
-/* Writes sizes that few models have, where they are not 0. */
+/* Writes a size that few models have, unless it is 0. */
 static void write_size(ss_writer *writer, const char *key, int size) {
     if (size) ss_write_number(writer, key, size);
 }

@@ -12,14 +12,14 @@
 
 #define SS_VERSION "1.0.0"
 
-/* Either text fits; ss_describe fails if a longer table does not. */
+/* Number of bytes that fit either text; ss_describe fails if a table outgrows them. */
 #define SS_DESCRIBE_BYTES 65536
 
 /* Writes NUL-ended JSON into out[bytes]; abi is the version of the calls that JavaScript makes.
  * Returns SS_NO_MEMORY if the text does not fit. */
 ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err);
 
-/* Writes the architecture of a model in the same way. */
+/* Writes the architecture of a model as JSON, under the conditions of ss_describe. */
 ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_error *err);
 
 #endif

@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Errors about the JSON name this place. */
+/* The place that errors about the JSON name. */
 #define FILE_NAME "recording"
 #define METADATA "__metadata__"
 
-/* The bound keeps products of sizes in range; no published model is near it. */
+/* Upper bound of sizes, so that their products stay in range; no published model is near it. */
 #define SIZE_MOST (1 << 24)
 
-/* The bound limits the time to open a file, since every kept prompt is checked. */
+/* Upper bound of kept prompts, which limits the time to open a file: each of them is checked. */
 #define KEPT_MOST 4096
 
 typedef struct tensor_name {
@@ -89,7 +89,7 @@ static ss_json object_of(ss_json *json, const char *key) {
     return (ss_json){object, json->file, json->status, json->err};
 }
 
-/* Checks that each of these keys (NULL-ended) has a text, null, or is absent. */
+/* Checks that each of these keys (the list ends with NULL) has a text or null, or is absent. */
 static void check_texts(ss_json *json, const char *const *keys) {
     for (; *keys; keys++) ss_json_text(json, *keys, NULL);
 }
@@ -100,7 +100,7 @@ static const char *required_text(ss_json *json, const char *key) {
     return text ? text : "";
 }
 
-/* Returns the list at key, or NULL where it is absent. */
+/* Returns the list at key; NULL where it is absent, which is an error if `required`. */
 static const cJSON *list_of(ss_json *json, const char *key, bool required) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, key);
     if (cJSON_IsNull(item)) item = NULL;
@@ -252,7 +252,8 @@ static void read_versions(ss_json *json) {
         refuse(json, "versions", "an object of texts");
 }
 
-/* Reads the token strings of each kept prompt; their number is the length of the prompt. */
+/* Reads the token strings of each kept prompt; the length of a prompt is the number of its strings.
+ */
 static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
     const cJSON *list = list_of(json, "tokens", true), *prompt, *item;
     int *lengths =
@@ -306,7 +307,7 @@ static tensor_name prompt_name(int prompt, const char *name) {
 }
 
 /* Returns the entry NAME of a kept prompt, or NULL. */
-static const ss_entry *of_prompt(const ss_recording *r, int prompt, const char *name) {
+static const ss_entry *prompt_entry(const ss_recording *r, int prompt, const char *name) {
     return ss_container_find(&r->container, prompt_name(prompt, name).text);
 }
 
@@ -324,8 +325,8 @@ static void shape_text(char out[96], const shape *s) {
         at += (size_t)snprintf(out + at, 96 - at, i ? ", %lu" : "%lu", (unsigned long)s->dims[i]);
 }
 
-/* Drops dimensions of 1, which some writers leave out. */
-static shape without_ones(const size_t *dims, int rank) {
+/* Returns the shape without dimensions of 1, which some writers leave out. */
+static shape drop_ones(const size_t *dims, int rank) {
     shape s = {.rank = 0};
     for (int i = 0; i < rank; i++)
         if (dims[i] != 1) s.dims[s.rank++] = dims[i];
@@ -348,8 +349,8 @@ static ss_status check_entry(const ss_entry *entry, const shape *expected, int t
     shape_text(actual_text, &actual);
     shape_text(expected_text, &wanted);
     if (loose) {
-        actual = without_ones(actual.dims, actual.rank);
-        wanted = without_ones(wanted.dims, wanted.rank);
+        actual = drop_ones(actual.dims, actual.rank);
+        wanted = drop_ones(wanted.dims, wanted.rank);
     }
     const char *type = types == FLOATS ? "F32, F16 or BF16"
                                        : ss_dtype_name(types & 1 << SS_I32  ? SS_I32
@@ -362,19 +363,19 @@ static ss_status check_entry(const ss_entry *entry, const shape *expected, int t
                    entry->readable ? ss_dtype_name(tensor->type) : "another type", actual_text);
 }
 
-/* Returns an empty trace of T tokens, which gives the letters of shapes their sizes. */
+/* Returns an empty trace of T tokens, from which letters of shapes take their sizes. */
 static ss_trace sizes_of(const ss_recording *r, int T) {
     return (ss_trace){.model = &r->model, .T = T, .capacity = T, .slots = T};
 }
 
-/* Resolves a shape of letters; false where the recording lacks a size. */
+/* Replaces the letters of a shape by sizes; returns false if the recording lacks one. */
 static bool shape_of(shape *s, const ss_trace *sizes, const char *const *letters) {
     for (s->rank = 0; s->rank < SS_RANK_MAX && letters[s->rank]; s->rank++)
         if (!(s->dims[s->rank] = ss_trace_size_of(sizes, letters[s->rank]))) return false;
     return true;
 }
 
-/* The tensors that replace a field that was not kept: name, field, shape. */
+/* The tensors that replace a field that was not kept: name, field, and shape of the tensor. */
 static const struct {
     const char *name;
     ss_field_id field;
@@ -387,16 +388,17 @@ static const struct {
 #define KEPT_N (int)(sizeof kept_table / sizeof *kept_table)
 enum { KEPT_ALPHA, KEPT_ALPHA_RAW, KEPT_ROW_MASS, KEPT_NORMS };
 
-/* True for losses and ranks that leave out the first token, which nothing predicts. */
+/* Returns true for losses and ranks without an entry for the first token, which nothing predicts.
+ */
 static bool is_short(const ss_entry *entry, int field, int T) {
     return SS_FIELDS_PREDICTED & SS_BIT(field) && entry && entry->tensor.rank == 1 &&
            entry->tensor.dims[0] == (size_t)T - 1;
 }
 
 static ss_status check_pooled(const ss_recording *r, int prompt, ss_error *err) {
-    const ss_entry *maps = of_prompt(r, prompt, "att_pooled");
+    const ss_entry *maps = prompt_entry(r, prompt, "att_pooled");
     if (!maps) return SS_OK;
-    const ss_entry *scale = of_prompt(r, prompt, "att_scale");
+    const ss_entry *scale = prompt_entry(r, prompt, "att_scale");
     size_t P = maps->tensor.rank == 4 ? maps->tensor.dims[3] : 0;
     size_t L = (size_t)r->model.arch.L, H = (size_t)r->model.arch.H;
     ss_status status = check_entry(maps, &(shape){{L, H, P, P}, 4}, 1 << SS_U8, false, err);
@@ -430,7 +432,7 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
     shape s;
     for (int field = 0; field < SS_FIELD_N; field++) {
         const ss_field *row = &ss_fields()[field];
-        const ss_entry *entry = of_prompt(r, prompt, row->name);
+        const ss_entry *entry = prompt_entry(r, prompt, row->name);
         if (!entry || !shape_of(&s, &sizes, row->shape) || is_short(entry, field, T)) continue;
         int types = row->type == SS_I32 ? 1 << SS_I32 : FLOATS;
         ss_status status = check_entry(entry, &s, types, false, err);
@@ -440,7 +442,7 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
     for (int i = 0; i < KEPT_N; i++) {
         shape_of(&s, &sizes, kept_table[i].shape);
         ss_status status =
-            check_entry(of_prompt(r, prompt, kept_table[i].name), &s, EXACT, false, err);
+            check_entry(prompt_entry(r, prompt, kept_table[i].name), &s, EXACT, false, err);
         if (status != SS_OK) return status;
     }
     return check_pooled(r, prompt, err);
@@ -488,8 +490,8 @@ static ss_status check_rows(const ss_recording *r, ss_error *err) {
     return status;
 }
 
-/* True if the operation has a sink logit, which takes the weight that goes to no token; att_bias
- * then belongs to no key. */
+/* Returns true if the operation has a sink logit, which takes the weight that goes to no token;
+ * att_bias then belongs to no key. */
 static bool has_sink_logit(const ss_operation *operation) {
     for (int p = 0; p < SS_PARAMETERS_MAX && operation->parameters[p].name; p++)
         if (operation->parameters[p].per_head) return true;
@@ -499,10 +501,10 @@ static bool has_sink_logit(const ss_operation *operation) {
 /* Infers a bias key, gates and a gated feed-forward from the fields that were recorded. */
 static void read_additions(ss_recording *r) {
     ss_arch *arch = &r->model.arch;
-    if (of_prompt(r, 0, "att_bias") && !has_sink_logit(r->choice.operation))
+    if (prompt_entry(r, 0, "att_bias") && !has_sink_logit(r->choice.operation))
         arch->bias_key = SS_OWNER_HEAD;
-    if (of_prompt(r, 0, "gate")) arch->gate = SS_GATE_OUTPUT_HEAD;
-    if (of_prompt(r, 0, "ffn_gate")) arch->ffn = SS_FFN_GATED;
+    if (prompt_entry(r, 0, "gate")) arch->gate = SS_GATE_OUTPUT_HEAD;
+    if (prompt_entry(r, 0, "ffn_gate")) arch->ffn = SS_FFN_GATED;
 }
 
 static ss_status check_tensors(ss_recording *r, ss_error *err) {
@@ -518,13 +520,14 @@ static ss_status check_tensors(ss_recording *r, ss_error *err) {
 size_t ss_recording_size(ss_bytes file) {
     uint64_t header = 0;
     if (!ss_read_u64(&header, file, 0) || header > file.n) header = 0;
-    /* The JSON is no longer than its header, and a prompt's list takes 3 bytes of it. */
+    /* The JSON is no longer than the header, and the token list of a prompt takes at least 3 of its
+     * bytes. */
     size_t bytes = ss_container_size(&file, 1),
            more = (size_t)header + (size_t)header / 3 * sizeof(int);
     return ss_add_size(&bytes, bytes, more + 4 * SS_ARENA_MORE) ? bytes : SIZE_MAX;
 }
 
-/* Copies the JSON into the arena, since the header is freed, and reads it. */
+/* Copies the JSON into the arena and reads it; the parsed header is freed afterwards. */
 static ss_status open_conditions(ss_recording *r, const cJSON *metadata, ss_arena *arena,
                                  ss_error *err) {
     const char *text = string_of(metadata, "sinkscope", err);
@@ -564,8 +567,8 @@ ss_status ss_recording_open(ss_recording *recording, ss_bytes file, ss_arena *ar
 
 /* ---- traces -------------------------------------------------------------------------------- */
 
-/* Returns aligned numbers in place, others as floats in the arena; NULL while the arena measures.
- */
+/* Returns aligned numbers in place, and others as floats in the arena; NULL while the arena
+ * measures. */
 static void *numbers_of(const ss_entry *entry, ss_arena *arena) {
     const ss_tensor *tensor = &entry->tensor;
     bool wide = tensor->type == SS_F32 || tensor->type == SS_I32;
@@ -589,7 +592,7 @@ static void *losses_of(const ss_entry *entry, int T, ss_arena *arena) {
 static void take_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     for (int field = 0; field < SS_FIELD_N; field++) {
         const ss_field *row = &ss_fields()[field];
-        const ss_entry *entry = of_prompt(r, prompt, row->name);
+        const ss_entry *entry = prompt_entry(r, prompt, row->name);
         shape s;
         if (!entry || !shape_of(&s, trace, row->shape)) continue;
         if (field == SS_FIELD_ATT_BIAS && has_sink_logit(r->choice.operation)) continue;
@@ -617,7 +620,7 @@ static void take_choices(ss_trace *trace, const ss_recording *r, ss_arena *arena
     }
 }
 
-/* Counts the keys that each query sees from the mask, where the file does not give them. */
+/* Counts the keys that each query sees by the mask, for a file that does not have these counts. */
 static void take_seen(ss_trace *trace, ss_arena *arena) {
     if (trace->fields & SS_BIT(SS_FIELD_SEEN) || !(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
     int heads = trace->model->arch.L * trace->model->arch.H, T = trace->T;
@@ -648,14 +651,14 @@ static void take_factors(ss_trace *trace, const ss_recording *r, ss_arena *arena
 
 static const float *take_kept(const ss_recording *r, int prompt, int i, ss_arena *arena,
                               bool *is_kept) {
-    const ss_entry *entry = of_prompt(r, prompt, kept_table[i].name);
+    const ss_entry *entry = prompt_entry(r, prompt, kept_table[i].name);
     *is_kept = entry != NULL;
     return entry ? numbers_of(entry, arena) : NULL;
 }
 
 static void take_reduced(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     ss_kept *kept = &trace->kept;
-    const ss_entry *pooled = of_prompt(r, prompt, "att_pooled");
+    const ss_entry *pooled = prompt_entry(r, prompt, "att_pooled");
     bool is_kept[KEPT_N];
     kept->pooled = pooled ? (int)pooled->tensor.dims[3] : 0;
     kept->alpha = take_kept(r, prompt, KEPT_ALPHA, arena, &is_kept[KEPT_ALPHA]);
@@ -665,14 +668,14 @@ static void take_reduced(ss_trace *trace, const ss_recording *r, int prompt, ss_
         kept->norms[kept_table[i].field] = take_kept(r, prompt, i, arena, &is_kept[i]);
         if (is_kept[i]) kept->fields |= SS_BIT(kept_table[i].field);
     }
-    /* A row that sums to 1 is its own share. */
+    /* If rows sum to 1, the weight is the share. */
     if (!is_kept[KEPT_ALPHA_RAW] && r->choice.operation->proxy == SS_PROXY_WEIGHTS) {
         kept->alpha_raw = kept->alpha;
         is_kept[KEPT_ALPHA_RAW] = is_kept[KEPT_ALPHA];
     }
     bool has_all = is_kept[KEPT_ALPHA] && is_kept[KEPT_ROW_MASS] && is_kept[KEPT_ALPHA_RAW];
-    /* Such an operation divides by sums of absolute weights, which only the maps have when there is
-     * a bias key. */
+    /* An operation with signed weights divides by sums of absolute weights. With a bias key, only
+     * the maps have these sums. */
     bool absolute = r->choice.operation->proxy == SS_PROXY_SHARE_ABS;
     has_all &= !(absolute && trace->fields & SS_BIT(SS_FIELD_ATT_BIAS));
     if (trace->fields & SS_BIT(SS_FIELD_ATT) || !has_all) return;

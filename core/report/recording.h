@@ -5,9 +5,10 @@
  * `i.NAME` is field NAME of kept prompt i in the shape of the trace table; `mean.NAME` and
  * `deviation.NAME` are metric NAME over all prompts, kept or not, in the shape of the metric table,
  * with the thresholds in front where the metric has one. `i.alpha`, `i.row_mass` and the norms
- * replace maps and vectors that were too large to keep: a metric that needs no more than these
- * works on them, every other one names the field that is missing. L counts the layers with
- * attention; `model.blocks` counts all, and `model.layers` has the model's own numbers of the L.
+ * replace maps and vectors that were too large to keep: a metric that needs only these works
+ * without the field; every other metric fails and names the missing field. L counts the layers with
+ * attention; `model.blocks` counts all layers, and `model.layers` has the indices of the L layers
+ * among them.
  *
  * The bytes are untrusted. Opening checks the shape of every known tensor and copies only names and
  * the JSON; unknown names are ignored.
@@ -25,15 +26,15 @@
 #define SS_RECORDING_HEADS_MAX 65536
 
 typedef struct ss_recording {
-    ss_model model;         /* only its architecture; a recording has no weights */
-    ss_choice choice;       /* the attention operation, with the mask of layers without a window */
-    ss_container container; /* every tensor of the file, by name */
-    const char *conditions; /* the JSON of the file, ends with NUL */
-    const int *lengths;     /* [kept] tokens of each kept prompt */
+    ss_model model;   /* only its architecture; a recording has no weights */
+    ss_choice choice; /* the attention operation, and the mask of the layers without a window */
+    ss_container container;     /* every tensor of the file, by name */
+    const char *conditions;     /* the JSON of the file, ends with NUL */
+    const int *lengths;         /* [kept] tokens of each kept prompt */
     int windows[SS_LAYERS_MAX]; /* [L] keys that a query sees; 0: all before it */
-    int kept, count, T;         /* kept prompts, all prompts, tokens of each measured one */
-    int thresholds;             /* number of values of eps */
-    int first;                  /* position of the token that counts as the first */
+    int kept, count, T; /* number of kept prompts, of all prompts, of tokens measured in each */
+    int thresholds;     /* number of values of eps */
+    int first;          /* position of the token that counts as the first */
 } ss_recording;
 
 /* Returns an upper bound of the arena bytes that ss_recording_open takes, without parsing the file.
@@ -60,9 +61,9 @@ ss_status ss_recording_trace(ss_trace *trace, const ss_recording *recording, int
 
 /*
  * Finds a tensor by its name, such as `mean.alpha`. first and second >= 0 select along the first
- * two dimensions and drop them, -1 keeps them. data points into the file, dense and of the file's
- * type; ss_unpack makes floats of it. Returns SS_BAD_REQUEST if the name is unknown or an index is
- * out of range.
+ * two dimensions and drop them, -1 keeps a dimension. tensor->data points into the file, dense and
+ * in the file's type; ss_unpack converts it to floats. Returns SS_BAD_REQUEST if the name is
+ * unknown or an index is out of range.
  */
 ss_status ss_recording_tensor(ss_tensor *tensor, const ss_recording *recording, const char *name,
                               int first, int second, ss_error *err);

@@ -12,7 +12,7 @@
 
 typedef struct ss_writer {
     char *out;
-    size_t bytes, n; /* n: length of the text, even if it does not fit */
+    size_t bytes, n; /* n: length of the text, including what does not fit */
     bool begun;      /* the open object or array has a member */
 } ss_writer;
 

@@ -11,13 +11,13 @@
 
 /* In this file l is the index of a layer among those with attention. */
 
-/* 1 if the model has a bias key, which precedes the keys of the tokens. */
+/* Returns 1 if the model has a bias key, which precedes the keys of the tokens; else 0. */
 static size_t bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
 }
 
-/* Fills scratch->keys with the bias key (or its value; zeros if `first` is NULL), then T rows of
- * the trace. */
+/* Fills scratch->keys with the bias key or its value (zeros if `first` is NULL), followed by T rows
+ * of the trace. Returns these rows. */
 static float *prepend_bias_key(const ss_pass *pass, const ss_scratch *scratch, const float *first,
                                const float *rows, size_t T, size_t width) {
     size_t bias = bias_keys(&pass->trace->model->arch);
@@ -48,7 +48,7 @@ static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_featu
     ss_pack_rows(scratch->key_panels, rows, K, keys, K);
 }
 
-/* Packs its values; the query heads of the group share them. */
+/* Packs the values of group g into panels; the query heads of the group share them. */
 static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, size_t T) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -95,7 +95,7 @@ static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask
  * visible keys. */
 static size_t normalize_scores(float *x, size_t bias, size_t keys, const ss_choice *choice,
                                const unsigned char *visible) {
-    /* The operation reads the visible keys contiguously; then their weights return to their
+    /* The operation reads the visible keys contiguously; afterwards the weights return to their
      * slots. */
     size_t n = bias;
     if (!visible) n += keys;
@@ -127,7 +127,8 @@ static void record_weights(const ss_trace *trace, int head, int t, const float *
     record_keys(trace, SS_FIELD_ATT, head, t, x + bias, keys);
 }
 
-/* scores[rows][B+keys] of rows [t, t+rows) of head h; consecutive queries are q_stride apart. */
+/* Writes scores[rows][B+keys] of queries [t, t+rows) of head h; the rows of q are q_stride apart.
+ */
 static void score_rows(ss_pass *pass, const ss_scratch *scratch, int l, int h, const float *q,
                        size_t q_stride, size_t rows, size_t keys) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -145,7 +146,7 @@ static void score_rows(ss_pass *pass, const ss_scratch *scratch, int l, int h, c
               scratch->key_panels, NULL, rows, bias + keys, K);
 }
 
-/* The sigmoid kernel computes tanh: tanh u = 2 sigmoid(2u) - 1. */
+/* Caps scores by tanh u = 2 sigmoid(2u) - 1, so that the sigmoid kernel serves here, too. */
 void ss_soft_cap(float *x, float cap, size_t n) {
     if (cap == 0.0f) return;
     ss_scale(x, 2.0f / cap, n);
@@ -185,7 +186,7 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     return query;
 }
 
-/* Turns its scores into weights; returns the number of visible keys. */
+/* Turns the scores of one query into weights; returns the number of visible keys. */
 static size_t weigh_row(const ss_hook *query, float *x) {
     const ss_trace *trace = query->pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -195,7 +196,7 @@ static size_t weigh_row(const ss_hook *query, float *x) {
     return n_visible;
 }
 
-/* The same in the forward pass, which records both. */
+/* Computes the scores and weights of query t in the forward pass, and records them. */
 static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone,
                        const float *q, float *x, size_t keys) {
     const ss_trace *trace = pass->trace;
@@ -206,8 +207,8 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
     record_weights(trace, head, t, x, keys, n_visible);
 }
 
-/* Adds rows of weights to the statistics if the run stores no map from which to compute them
- * later. */
+/* Adds rows of weights to the statistics, in a run without stored maps to compute them from later.
+ */
 static void reduce_rows(const ss_trace *trace, int head, int t, int rows, int T, const float *x) {
     size_t bias = bias_keys(&trace->model->arch);
     if (trace->computed & SS_BIT(SS_FIELD_ATT))
@@ -215,14 +216,14 @@ static void reduce_rows(const ss_trace *trace, int head, int t, int rows, int T,
                           bias + (size_t)trace->slots);
 }
 
-/* The same of queries that are not stored. */
+/* Adds rows of queries to the statistics, in a run that does not store queries. */
 static void reduce_queries(const ss_trace *trace, int head, int t, int rows, int T, const float *q,
                            size_t stride) {
     if (trace->summed & SS_BIT(SS_FIELD_Q))
         ss_statistics_add_queries(trace, head, t, rows, T, q, stride);
 }
 
-/* Rows [t, t+rows) of head h: scores, weights, outputs. */
+/* Computes rows [t, t+rows) of head h: scores, weights and outputs. */
 static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0, int t, int rows,
                         int T, int gone) {
     const ss_trace *trace = pass->trace;
@@ -231,7 +232,7 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
     size_t K = (size_t)arch->K, width = (size_t)arch->H * K, bias = bias_keys(arch);
     size_t stride = bias + (size_t)trace->slots;
     size_t keys =
-        (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* that any of the rows sees */
+        (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* keys that any of the rows sees */
     float *q = pass->q + (size_t)(t - t0) * width + (size_t)h * K;
     size_t U = (size_t)arch->U, out_width = (size_t)arch->H * U;
     float *out = pass->head_out + (size_t)(t - t0) * out_width + (size_t)h * U;
@@ -250,13 +251,13 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
                bias + (size_t)(T - gone), U);
 }
 
-/* True if a single row can read its keys and values in place: packing would cost more than the
- * product. */
+/* Returns true if a single row can read its keys and values in place: packing them would cost more
+ * than the product. */
 static bool is_single_row(const ss_pass *pass, int rows, ss_feature feature) {
     return rows == 1 && feature == SS_FEATURE_NONE && !bias_keys(&pass->trace->model->arch);
 }
 
-static void score_alone(float *scores, const float *q, const float *k, size_t n, size_t K) {
+static void score_single_row(float *scores, const float *q, const float *k, size_t n, size_t K) {
     for (size_t j = 0; j < n; j += SS_PANEL) {
         size_t width = n - j < SS_PANEL ? n - j : SS_PANEL;
         const void *rows[SS_PANEL];
@@ -267,7 +268,7 @@ static void score_alone(float *scores, const float *q, const float *k, size_t n,
     }
 }
 
-static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone) {
+static void attend_single_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
@@ -276,7 +277,7 @@ static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     int group = l * arch->G + ss_arch_group(arch, l, h);
     float *q = pass->q + (size_t)h * K, *out = pass->head_out + (size_t)h * U;
     reduce_queries(trace, l * arch->H + h, t, 1, t + 1, q, K);
-    score_alone(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
+    score_single_row(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
     attend_row(pass, scratch, l, h, t, gone, q, scratch->scores, keys);
     reduce_rows(trace, l * arch->H + h, t, 1, t + 1, scratch->scores);
     ss_clear(out, U);
@@ -284,7 +285,7 @@ static void attend_alone(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
                      keys);
 }
 
-/* One layer's attention over rows [t0, t0+n); each piece is one head. */
+/* The job that computes a layer's attention for rows [t0, t0+n); each piece is one head. */
 typedef struct attention {
     ss_pass *pass;
     int l, t0, n;
@@ -297,10 +298,11 @@ static void attend_head(const void *job, size_t i, size_t at) {
     const ss_arch *arch = &pass->trace->model->arch;
     int l = a->l, h = (int)i, g = ss_arch_group(arch, l, h), T = a->t0 + a->n;
     int gone = a->t0 - ss_held(pass, l, g, a->t0);
-    /* An edit may give the heads of a group different feature maps. */
+    /* The feature maps of a group's heads may differ, since an edit can change a head's operation.
+     */
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
     if (is_single_row(pass, a->n, feature)) {
-        attend_alone(pass, scratch, l, h, a->t0, gone);
+        attend_single_row(pass, scratch, l, h, a->t0, gone);
         return;
     }
     if (scratch->group != g) pack_values(pass, scratch, l, g, (size_t)(T - gone));
@@ -312,8 +314,8 @@ static void attend_head(const void *job, size_t i, size_t at) {
         attend_rows(pass, scratch, l, h, a->t0, t, ss_min(SS_ATTENTION_ROWS, T - t), T, gone);
 }
 
-/* Whether heads may run on different threads. Per-query edits and MLP feature maps share buffers
- * of the pass, so they may not. */
+/* Returns whether heads may run on different threads. Edits of single queries and MLP feature maps
+ * share buffers of the pass, so with them heads may not. */
 static bool heads_are_independent(const ss_pass *pass, int l) {
     const ss_arch *arch = &pass->trace->model->arch;
     for (int h = 0; h < arch->H; h++)
@@ -329,8 +331,8 @@ bool ss_heads_are_independent(const ss_pass *pass) {
     return independent;
 }
 
-/* Recomputes rows [t, t+n) of a map of head h from stored queries and keys; n rows fit the
- * scratch. */
+/* Recomputes rows [t, t+n) of a map of head h from stored queries and keys; n is at most the rows
+ * that fit the scratch. */
 static void attend_rows_again(ss_pass *pass, ss_scratch *scratch, ss_field_id field, int l, int h,
                               int t, int n) {
     const ss_trace *trace = pass->trace;
@@ -341,8 +343,9 @@ static void attend_rows_again(ss_pass *pass, ss_scratch *scratch, ss_field_id fi
     size_t keys = (size_t)ss_mask_end(mask, t + n - 1, T);
     const float *q = ss_row(trace, SS_FIELD_Q, head, t);
     if (is_single_row(pass, n, trace->choices[head].operation->feature))
-        score_alone(scratch->scores, q,
-                    ss_row(trace, SS_FIELD_K, l * arch->G + ss_arch_group(arch, l, h), 0), keys, K);
+        score_single_row(scratch->scores, q,
+                         ss_row(trace, SS_FIELD_K, l * arch->G + ss_arch_group(arch, l, h), 0),
+                         keys, K);
     else
         score_rows(pass, scratch, l, h, q, K, (size_t)n, keys);
     for (int r = 0; r < n; r++) {
@@ -359,10 +362,11 @@ void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, s
     const ss_arch *arch = &trace->model->arch;
     ss_scratch *scratch = &pass->scratch[worker];
     int l = head / arch->H, h = head % arch->H, layer = pass->layer;
-    int most = ss_min(SS_MAP_ROWS, pass->chunk); /* rows that fit the scratch */
+    int most = ss_min(SS_MAP_ROWS, pass->chunk); /* number of rows that fit the scratch */
     size_t bias = bias_keys(arch);
     ss_feature feature = trace->choices[head].operation->feature;
-    if (feature == SS_FEATURE_MLP) pass->layer = arch->layers[l]; /* edits of weights check it */
+    if (feature == SS_FEATURE_MLP)
+        pass->layer = arch->layers[l]; /* edits of weights read the layer */
     if (!is_single_row(pass, n, feature))
         pack_keys(pass, scratch, l, ss_arch_group(arch, l, h), feature,
                   (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));
@@ -377,7 +381,7 @@ void ss_attend_again(ss_pass *pass, ss_field_id field, int head, int t, int n, s
 void ss_attend(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     attention a = {pass, l, t0, n};
-    /* Counts the products of scores and outputs; packing keys and values takes as long as a few
+    /* Counts the products of scores and of outputs. Packing keys and values takes as long as a few
      * rows. */
     uint64_t work = 2 * (uint64_t)(n + 8) * (uint64_t)(t0 + n) * (uint64_t)(arch->H * arch->K);
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;

@@ -11,35 +11,35 @@ static const ss_edit_kind *kind_of(const ss_pass *pass, int edit) {
     return &pass->edit_kinds[pass->edits[edit].kind];
 }
 
-/* Number of first tokens that edit i does not change. */
-static int idle_of(const ss_pass *pass, int i) {
+/* Returns the number of first tokens that edit i does not change. */
+static int idle_tokens_of(const ss_pass *pass, int i) {
     const ss_edit_kind *row = kind_of(pass, i);
     return row->idle ? row->idle(pass->edits[i].values) : 0;
 }
 
-/* Number of first tokens that no edit changes. */
+/* Returns the number of first tokens that no edit changes. */
 static int idle_tokens(const ss_pass *pass) {
     int least = INT_MAX;
-    for (int i = 0; i < pass->edits_n; i++) least = ss_min(least, idle_of(pass, i));
+    for (int i = 0; i < pass->edits_n; i++) least = ss_min(least, idle_tokens_of(pass, i));
     return least;
 }
 
-/* Number of first tokens whose recorded rows restore the state of every eviction: none of these
- * queries evicted a key, and no later edit changed the weights that the eviction read. */
+/* Returns the number of first tokens whose recorded rows restore the state of every eviction: no
+ * query among them evicted a key, and no later edit changed the weights that the eviction read. */
 static int replayed_tokens(const ss_pass *pass) {
     int least = INT_MAX;
     for (int i = 0; i < pass->edits_n; i++) {
-        if (ss_is_eviction(kind_of(pass, i))) least = ss_min(least, idle_of(pass, i));
+        if (ss_is_eviction(kind_of(pass, i))) least = ss_min(least, idle_tokens_of(pass, i));
         for (int j = i + 1; j < pass->edits_n; j++)
             if (!ss_edits_continue(kind_of(pass, i), kind_of(pass, j)))
-                least = ss_min(least, idle_of(pass, j));
+                least = ss_min(least, idle_tokens_of(pass, j));
     }
     return least;
 }
 
-/* Replays the weights of the first p queries to the evictions; none of these queries evicted a
- * key. */
-static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
+/* Replays the weights of the first p queries to the evictions; no query among them evicted a key.
+ */
+static void replay_evictions(ss_pass *pass, const ss_trace *from, int p) {
     for (int i = 0; i < pass->edits_n; i++)
         if (ss_is_eviction(kind_of(pass, i)))
             ss_evict_catch_up(pass, pass->edits[i].values, from, p);
@@ -47,9 +47,9 @@ static void catch_up(ss_pass *pass, const ss_trace *from, int p) {
 
 /* ---- begin from another run ---------------------------------------------------------------- */
 
-/* The needed fields that the other run lacks. Fields that only edits record are known for a run
- * without edits: it evicts no key and rounds nothing. */
-static uint32_t lacking(const ss_trace *trace, const ss_trace *from, uint32_t needed) {
+/* Returns the needed fields that the other run has not recorded. If that run has no edits, fields
+ * that only edits record are known: no key was evicted and nothing was rounded. */
+static uint32_t missing_fields(const ss_trace *trace, const ss_trace *from, uint32_t needed) {
     uint32_t known =
         SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
     /* A run that computes its maps on demand has no stored map to copy. */
@@ -64,28 +64,29 @@ static uint32_t fields_of_layers(void) {
     return fields;
 }
 
-/* Returns whether the pass has mixers whose states are not those after its first T tokens. */
+/* Returns true if the model has mixers and the states in `of` are not those after the first T
+ * tokens. */
 static bool has_other_states(const ss_pass *pass, const ss_pass *of, int T) {
     return pass->trace->model->arch.mixer.kind && of->mixing.tokens != T;
 }
 
-/* Number of first tokens that this run copies completely. At least one token remains, so that
- * the pass computes the logits after the last. */
+/* Returns the number of first tokens that this run copies completely. At least one token remains,
+ * so that the pass computes the logits after the last token. */
 static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     uint32_t needed = pass->trace->fields & ~SS_BIT(SS_FIELD_NEXT);
     if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);
     const ss_arch *arch = &pass->trace->model->arch;
-    /* The other run has the states of mixers after its last token only. */
-    bool apart = !from->edited && !arch->prefix && !arch->mixer.kind && !pass->together;
-    if (!apart || lacking(pass->trace, from, needed)) return 0;
+    /* The other run has states of mixers only for the end of its tokens. */
+    bool independent = !from->edited && !arch->prefix && !arch->mixer.kind && !pass->together;
+    if (!independent || missing_fields(pass->trace, from, needed)) return 0;
     return ss_min(from->T - 1, idle_tokens(pass));
 }
 
-/* Number of layers that no edit touches; -1 if an edit touches the embedding. */
+/* Returns the number of first layers that no edit touches; -1 if an edit touches the embedding. */
 static int shared_layers(const ss_pass *pass, const ss_trace *from) {
     int least = pass->trace->model->arch.blocks;
     uint32_t needed = (pass->trace->fields & fields_of_layers()) | SS_BIT(SS_FIELD_HIDDEN);
-    if (from->edited || lacking(pass->trace, from, needed)) return -1;
+    if (from->edited || missing_fields(pass->trace, from, needed)) return -1;
     if (has_other_states(pass, from->pass, from->T)) return -1;
     for (int i = 0; i < pass->edits_n; i++)
         least = ss_min(least, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
@@ -102,7 +103,7 @@ static void take_tokens(ss_pass *pass, const ss_trace *from, int p) {
     ss_record(trace, SS_FIELD_RANK, 0, 0, p + 1, ss_floats(from, SS_FIELD_RANK), 1);
     ss_record(trace, SS_FIELD_LOGITS, 0, 0, p, ss_floats(from, SS_FIELD_LOGITS),
               (size_t)trace->model->arch.V);
-    catch_up(pass, from, p);
+    replay_evictions(pass, from, p);
 }
 
 /* Copies the fields of the layers below `layer`, and the residual stream after them. */
@@ -128,7 +129,7 @@ ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
         layer = shared_layers(pass, from);
     }
     uint32_t of_layers = layer > 0 ? pass->trace->fields & fields_of_layers() : 0;
-    uint32_t missing = lacking(pass->trace, from, of_layers | SS_BIT(SS_FIELD_HIDDEN));
+    uint32_t missing = missing_fields(pass->trace, from, of_layers | SS_BIT(SS_FIELD_HIDDEN));
     for (int field = 0; field < SS_FIELD_N && layer >= 0; field++)
         if (missing & SS_BIT(field))
             return ss_fail(err, SS_BAD_REQUEST, "from", "expected a run that has recorded %s",
@@ -152,15 +153,15 @@ int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
     const ss_trace *trace = pass->trace;
     int alike = 0, T = ss_min(trace->T, n), prefix = trace->model->arch.prefix;
     while (alike < T && ss_tokens(trace)[alike] == tokens[alike]) alike++;
-    /* The logits after the last kept token are those that the run ended with, or are recomputed
-     * from its residual stream. */
+    /* The logits after the last kept token are those at the end of the run, or are recomputed from
+     * the residual stream. */
     bool ended = alike < n && alike == trace->T && alike == pass->total;
     bool streams = trace->fields & SS_BIT(SS_FIELD_HIDDEN);
     int kept = ss_min(ended || streams ? alike : alike - 1, replayed_tokens(pass));
-    /* Tokens that an edit or a prefix reads together must stay in one chunk. */
+    /* Tokens that an edit or a prefix needs together must stay in one chunk. */
     int together = prefix > pass->together ? prefix : pass->together;
     bool forgets = trace->summed || (pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT)));
-    /* States of mixers are those after all tokens. */
+    /* The states of mixers are those after all tokens of the run. */
     bool lost = has_other_states(pass, pass, kept);
     return kept < together || kept < 0 || forgets || lost ? 0 : kept;
 }
@@ -171,5 +172,5 @@ void ss_run_rewind(ss_pass *pass, int n) {
     pass->layer = 0;
     ss_evict_none(pass);
     if (n == 0) ss_mix_clear(pass);
-    if (n > 0) catch_up(pass, pass->trace, n);
+    if (n > 0) replay_evictions(pass, pass->trace, n);
 }

@@ -6,15 +6,15 @@
 #include "pass.h"
 #include "run.h"
 
-/* Copies from desc->from whatever no edit changes. SS_BAD_REQUEST if desc->layer needs a field
- * that the other run has not recorded. */
+/* Copies from desc->from everything that no edit changes. Returns SS_BAD_REQUEST if desc->layer
+ * needs a field that the other run has not recorded. */
 ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err);
 
-/* From here on the run computes every layer, even if it began from another run, unless
- * desc->layer chose the layers. */
+/* Makes the run compute every layer of later tokens, even if it began from another run, unless
+ * desc->layer selects the layers. */
 void ss_begin_plain(ss_pass *pass);
 
-/* Number of first tokens whose rows an update to tokens[n] keeps. */
+/* Returns the number of first tokens whose rows an update to tokens[n] keeps. */
 int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n);
 
 /* Drops all tokens but the first n; n is at most what ss_begin_keeps returned. */

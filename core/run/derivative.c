@@ -4,7 +4,8 @@
 #include "../math/scalar.h"
 #include "operation.h"
 
-/* Also holds with one more key of fixed score and no value: its term in sum d w is 0. */
+/* Softmax. The formula also holds with one more key of fixed score that has no value: the term of
+ * this key in sum d w is 0. */
 float ss_softmax_back(SS_BACK_ARGS) {
     (void)x, (void)parameters;
     float mean = ss_dot(d, w, n);
@@ -12,7 +13,8 @@ float ss_softmax_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* The sink is one more key; its weight is the rest of the row's sum to 1, and its value is 0. */
+/* Softmax with a sink logit. The sink is one more key: its weight is 1 minus the row's sum, and its
+ * value is 0. */
 float ss_sink_logit_back(SS_BACK_ARGS) {
     float mean = ss_dot(d, w, n);
     ss_softmax_back(d, x, w, n, parameters);
@@ -25,8 +27,9 @@ float ss_sigmoid_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* w_j = u_j / (sum u + guard): d u_j = (d_j - sum d w) / (sum u + guard). */
-static void through_share(float *d, const float *w, size_t n, float sum) {
+/* Computes the derivative of a share, w_j = u_j / (sum u + guard): d u_j = (d_j - sum d w) / (sum u
+ * + guard). */
+static void share_back(float *d, const float *w, size_t n, float sum) {
     float mean = ss_dot(d, w, n), inverse = 1.0f / (sum + SS_PROXY_GUARD);
     for (size_t j = 0; j < n; j++) d[j] = (d[j] - mean) * inverse;
 }
@@ -35,7 +38,7 @@ float ss_sigmoid_norm_back(SS_BACK_ARGS) {
     (void)parameters;
     float sum = 0.0f;
     for (size_t j = 0; j < n; j++) sum += ss_sigmoidf(x[j]);
-    through_share(d, w, n, sum);
+    share_back(d, w, n, sum);
     for (size_t j = 0; j < n; j++) {
         float u = ss_sigmoidf(x[j]);
         d[j] *= u * (1.0f - u);
@@ -49,8 +52,8 @@ float ss_relu_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* Where x is below 0 the derivative e^y is the weight itself; above, it is 1 and the weight
- * exceeds 1. */
+/* elu(x) + 1. Where x is below 0, the derivative e^x is the weight itself; above 0 it is 1, and the
+ * weight exceeds 1. */
 float ss_elu1_back(SS_BACK_ARGS) {
     (void)x, (void)parameters;
     for (size_t j = 0; j < n; j++) d[j] *= w[j] < 1.0f ? w[j] : 1.0f;
@@ -61,7 +64,7 @@ float ss_elu1_norm_back(SS_BACK_ARGS) {
     (void)parameters;
     float sum = 0.0f;
     for (size_t j = 0; j < n; j++) sum += x[j] > 0.0f ? x[j] + 1.0f : ss_expf(x[j]);
-    through_share(d, w, n, sum);
+    share_back(d, w, n, sum);
     for (size_t j = 0; j < n; j++)
         if (!(x[j] > 0.0f)) d[j] *= ss_expf(x[j]);
     return 0.0f;
@@ -74,11 +77,12 @@ float ss_identity_back(SS_BACK_ARGS) {
 
 float ss_share_back(SS_BACK_ARGS) {
     (void)parameters;
-    through_share(d, w, n, ss_sum(x, n));
+    share_back(d, w, n, ss_sum(x, n));
     return 0.0f;
 }
 
-/* w_j = x_j / |sum x| if that exceeds 1; the derivative of |sum x| is its sign. */
+/* A share of at least 1: w_j = x_j / |sum x| if |sum x| exceeds 1. The derivative of |sum x| is the
+ * sign of the sum. */
 float ss_share_of_at_least_1_back(SS_BACK_ARGS) {
     (void)parameters;
     float sum = ss_sum(x, n), size = fabsf(sum);
@@ -89,7 +93,7 @@ float ss_share_of_at_least_1_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* w = a p, p the softmax: dx_j = a p_j (d_j - sum d p). */
+/* Softmax times a factor: w = a p with p the softmax, so dx_j = a p_j (d_j - sum d p). */
 float ss_softmax_scaled_back(SS_BACK_ARGS) {
     (void)x;
     float a = parameters[0], mean = a == 0.0f ? 0.0f : ss_dot(d, w, n) / a;
@@ -97,7 +101,7 @@ float ss_softmax_scaled_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* w_j = e^x_j / (sum e^px)^(1/p), so that dw_j/dx_i = w_j ([i = j] - w_i^p). */
+/* Softmax with a p-norm: w_j = e^x_j / (sum e^px)^(1/p), so dw_j/dx_i = w_j ([i = j] - w_i^p). */
 float ss_softmax_p_back(SS_BACK_ARGS) {
     float p = parameters[0], top = ss_max(x, n), sum = 0.0f, total = ss_dot(d, w, n);
     for (size_t j = 0; j < n; j++) sum += ss_expf((x[j] - top) * p);
@@ -105,7 +109,8 @@ float ss_softmax_p_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* a_j = e^x_j - 1, S = sum |a| + eps: dx_j = e^x_j ([a_j > 0] d_j - sign(a_j) sum d w) / S. */
+/* Softpick: with a_j = e^x_j - 1 and S = sum |a| + eps, dx_j = e^x_j ([a_j > 0] d_j - sign(a_j) sum
+ * d w) / S. */
 float ss_softpick_back(SS_BACK_ARGS) {
     float top = ss_max(x, n), sum = 0.0f, total = ss_dot(d, w, n);
     top = top > 0.0f ? top : 0.0f;
@@ -120,7 +125,8 @@ float ss_softpick_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* A clipped weight has derivative 0, but its score still enters the sum of the others. */
+/* Clipped softmax. A clipped weight has derivative 0, but its score still enters the sum of the
+ * others. */
 float ss_softmax_clipped_back(SS_BACK_ARGS) {
     float zeta = parameters[0], gamma = parameters[1], mean = 0.0f;
     float top = ss_max(x, n), sum = 0.0f;

@@ -1,10 +1,11 @@
 /*
- * Derivatives of the attention operations, one for each row function of operation.c: they carry the
- * gradient from the weights to the scores. Private to the table.
+ * Derivatives of the attention operations, one for each row function of operation.c: each turns the
+ * gradient with respect to the weights into that with respect to the scores. Private to the table.
  *
- * d: n numbers, the gradient by the weights on entry, by the scores on return. x: the scores; w:
- * the weights that the row function computed from them. Returns the gradient by parameters[0] if a
- * model may learn it (sink_logit), else 0.
+ * d has n numbers: on entry the gradient with respect to the weights, on return that with respect
+ * to the scores. x are the scores, w the weights that the row function computed from x. The
+ * functions return the gradient with respect to parameters[0] if a model may learn it (sink_logit),
+ * else 0.
  */
 #ifndef SS_RUN_DERIVATIVE_H
 #define SS_RUN_DERIVATIVE_H

@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-/* M2 relu(M1 z), for as many rows at a time as fit the working memory of a product. */
+/* Replaces rows z by M2 relu(M1 z), as many rows at a time as fit the working memory of a product.
+ */
 static void map_mlp(ss_pass *pass, const ss_layer *layer, float *rows, size_t n) {
     size_t K = (size_t)pass->trace->model->arch.K, C = (size_t)pass->trace->capacity;
     size_t most = C < SS_ATTENTION_ROWS ? C : SS_ATTENTION_ROWS;
@@ -24,9 +25,10 @@ void ss_map_features(ss_pass *pass, int a, ss_feature feature, float *rows, size
 }
 
 /*
- * Slope 2^(-8(h+1)/H) if H is a power of two. Otherwise the first heads use the slopes of the power
- * below, and the others every second slope of the power above (Press et al. 2022, footnote of
- * section 3). Repeated square roots of 1/256 give the base, so that only products round.
+ * Returns ALiBi's slope of head h: 2^(-8(h+1)/H) if H is a power of two. Otherwise the first heads
+ * use the slopes of the power below, and the others every second slope of the power above (Press et
+ * al. 2022, footnote of section 3). Repeated square roots of 1/256 give the base, so that only
+ * products round.
  */
 static float alibi_slope(int H, int h) {
     double root = 1.0 / 256.0, slope = 1.0; /* root: the power-th root of 1/256 */
@@ -41,8 +43,8 @@ static float alibi_slope(int H, int h) {
 }
 
 /*
- * T5's bucket of a distance d: d itself below 16, then 16 + floor(16 ln(d/16) / ln 8), at most 31.
- * The table has the smallest distances of buckets 17 .. 31.
+ * Returns the index of T5's bucket of a distance d: d itself below 16, then 16 + floor(16 ln(d/16)
+ * / ln 8), at most 31. The table has the smallest distances of buckets 17 .. 31.
  */
 static const unsigned char bucket_begins[] = {19, 21, 24, 27, 31, 35, 40, 46,
                                               52, 59, 67, 77, 87, 99, 113};

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* gate = clamped(gate) sigmoid(slope clamped(gate)) (clamped(up) + 1): gpt-oss's SwiGLU. */
+/* Computes gpt-oss's SwiGLU: gate = c(gate) sigmoid(slope c(gate)) (c(up) + 1), where c clamps. */
 static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, size_t n) {
     float limit = arch->gate_limit;
     for (size_t i = 0; i < n; i++) {
@@ -17,7 +17,7 @@ static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, si
     }
 }
 
-/* x becomes p x^2 + beta x above 0, and n (e^min(x, eps) - 1 - x) + beta x below. */
+/* Replaces x by p x^2 + beta x above 0, and by n (e^min(x, eps) - 1 - x) + beta x below. */
 static void xielu(float *x, const float *curve, size_t n) {
     double p = (double)curve[0], below = (double)curve[1], beta = (double)curve[2];
     double eps = (double)curve[3];
@@ -43,8 +43,8 @@ void ss_activate(float *x, ss_activation activation, size_t n) {
     table[activation](x, n);
 }
 
-/* gate = activation(gate) * up. */
-static void join(float *gate, const float *up, const ss_arch *arch, size_t n) {
+/* Multiplies the activated gate with up: gate = activation(gate) * up. */
+static void multiply_by_gate(float *gate, const float *up, const ss_arch *arch, size_t n) {
     if (arch->activation == SS_ACTIVATION_SILU) {
         ss_silu_mul(gate, up, n);
     } else if (arch->activation == SS_ACTIVATION_CLAMPED_SWIGLU) {
@@ -77,8 +77,9 @@ static void record_spikes(ss_pass *pass, const float *in, const float *out, cons
     }
 }
 
-/* out = down(activation(gate y) * up y), without a gate down(activation(up y)); out may be y. */
-static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
+/* Computes out = down(activation(gate y) * up y), or down(activation(up y)) without a gate; out may
+ * be y. */
+static void compute_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;
     float *in = pass->gate, *recorded = ss_layer_row(pass, SS_FIELD_FFN_UP, pass->t0);
@@ -88,7 +89,7 @@ static void one_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn
         ss_linear_rows(pass, in, y, &ffn->gate, n);
         ss_apply_factor(in, arch->ffn_gate_scale, inner);
         record_inner(pass, SS_FIELD_FFN_GATE, in, n);
-        join(in, up, arch, inner);
+        multiply_by_gate(in, up, arch, inner);
     } else if (arch->activation == SS_ACTIVATION_SILU) {
         ss_sigmoid(in, up, 0.0f, inner);
         ss_multiply(in, up, inner);
@@ -118,7 +119,7 @@ static float mark_largest(bool *marks, const float *x, const float *weights, siz
     return sum;
 }
 
-/* Marks the experts outside the best groups; a group is ranked by the sum of its best scores. */
+/* Marks the experts outside the best groups; groups are ranked by the sum of their best scores. */
 static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
     size_t groups = (size_t)arch->router_groups, share = (size_t)arch->E / groups;
     float sums[SS_EXPERTS_MAX];
@@ -132,8 +133,10 @@ static void mark_groups(bool *marks, const float *scores, const ss_arch *arch) {
     for (size_t e = 0; e < (size_t)arch->E; e++) marks[e] = !is_top[e / share];
 }
 
-/* Sets the weight of the largest of x[E], except `without`, to its softmax over near logits. */
-static size_t mix(float *weights, const float *x, size_t without, const ss_arch *arch) {
+/* Finds the largest of x[E] other than `without`, sets its weight to its softmax over near logits,
+ * and returns its index. */
+static size_t choose_mixed_expert(float *weights, const float *x, size_t without,
+                                  const ss_arch *arch) {
     size_t E = (size_t)arch->E, best = without == 0 && E > 1 ? 1 : 0;
     float sum = 0.0f;
     for (size_t e = 0; e < E; e++)
@@ -149,7 +152,7 @@ static size_t mix(float *weights, const float *x, size_t without, const ss_arch 
 /* Turns E logits into weights of two experts. */
 static void route_mixer(float *x, const ss_arch *arch) {
     float weights[SS_EXPERTS_MAX] = {0.0f};
-    mix(weights, x, mix(weights, x, SIZE_MAX, arch), arch);
+    choose_mixed_expert(weights, x, choose_mixed_expert(weights, x, SIZE_MAX, arch), arch);
     ss_copy(x, weights, (size_t)arch->E);
 }
 
@@ -179,7 +182,7 @@ static void route(float *x, const float *bias, const ss_arch *arch) {
             x[e] = (arch->router_shares ? x[e] : x[e] / kept) * arch->router_scale;
 }
 
-/* out += weight * expert(y), for the rows that the router sends to expert e. */
+/* Adds weight * expert(y) to out, for the rows that the router sends to expert e. */
 static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D, E = (size_t)arch->E, rows = 0;
@@ -187,7 +190,7 @@ static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e
         if (pass->router[i * E + e] != 0.0f)
             memcpy(pass->gathered + rows++ * D, pass->y + i * D, D * sizeof *pass->y);
     if (rows == 0) return;
-    one_ffn(pass, pass->gathered, pass->gathered, expert, rows);
+    compute_ffn(pass, pass->gathered, pass->gathered, expert, rows);
     rows = 0;
     for (size_t i = 0; i < n; i++) {
         float weight = pass->router[i * E + e];
@@ -198,10 +201,10 @@ static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e
     }
 }
 
-/* The shared expert: out = sigmoid(shared_gate y) FFN(y), or FFN(y) without that gate. */
-static void shared_expert(ss_pass *pass, float *out, const ss_layer *layer, size_t n) {
+/* Computes the shared expert: out = sigmoid(shared_gate y) FFN(y), or FFN(y) without that gate. */
+static void compute_shared_expert(ss_pass *pass, float *out, const ss_layer *layer, size_t n) {
     size_t D = (size_t)pass->trace->model->arch.D;
-    one_ffn(pass, out, pass->y, &layer->ffn, n);
+    compute_ffn(pass, out, pass->y, &layer->ffn, n);
     if (!layer->shared_gate.w.data) return;
     ss_linear_rows(pass, pass->share, pass->y, &layer->shared_gate, n);
     for (size_t i = 0; i < n; i++) ss_scale(out + i * D, ss_sigmoidf(pass->share[i]), D);
@@ -213,11 +216,11 @@ void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {
     size_t n = (size_t)rows, E = (size_t)arch->E;
     if (E && arch->dense[l]) ss_clear(pass->router, n * E);
     if (arch->dense[l] || (E == 0 && arch->ffn != SS_FFN_NONE)) {
-        one_ffn(pass, out, pass->y, &layer->ffn, n);
+        compute_ffn(pass, out, pass->y, &layer->ffn, n);
         return;
     }
     if (arch->shared_F)
-        shared_expert(pass, out, layer, n);
+        compute_shared_expert(pass, out, layer, n);
     else
         memset(out, 0, n * (size_t)arch->D * sizeof *out);
     if (E == 0) return;

@@ -5,12 +5,12 @@
 #include "pass.h"
 
 /*
- * out[n][D] = FFN(pass->y) for n rows. With experts, pass->router holds the weight of each,
- * [n][E], exact zeros for those outside the top_k.
+ * Computes out[n][D] = FFN(pass->y) for n rows. With experts, pass->router[n][E] then holds the
+ * weight of each expert, which is exactly zero outside the top_k.
  */
 void ss_feed_forward(ss_pass *pass, float *out, int l, int n);
 
-/* x[n] = activation(x), for activations without a gate; not SiLU. */
+/* Applies an activation without a gate to x[n]; not SiLU. */
 void ss_activate(float *x, ss_activation activation, size_t n);
 
 #endif

@@ -13,8 +13,8 @@
 #include <string.h>
 
 /* Norms n vectors of `width`; out may be x. */
-static void norm(float *out, const float *x, const ss_norm *w, const ss_arch *arch, size_t n,
-                 size_t width) {
+static void norm_vectors(float *out, const float *x, const ss_norm *w, const ss_arch *arch,
+                         size_t n, size_t width) {
     for (size_t t = 0; t < n; t++, out += width, x += width)
         if (arch->norm == SS_NORM_RMS)
             ss_rmsnorm(out, x, w->gain, arch->norm_eps, width);
@@ -34,7 +34,7 @@ static void find_all_angles(ss_pass *pass, int t0, int n) {
                          ss_arch_pairs(arch, true), positions, n);
 }
 
-/* x_t = the token's vector, scaled. */
+/* Sets x_t to the token's vector, times the embedding's factor, for each token of the chunk. */
 static void embed_tokens(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
     size_t width = (size_t)model->arch.embedding_width;
@@ -44,13 +44,13 @@ static void embed_tokens(ss_pass *pass, int t0, int n) {
         ss_matrix_output(x, &model->embedding.w, (size_t)ss_tokens(pass->trace)[t0 + i]);
         ss_scale(x, model->arch.embedding_scale, width);
     }
-    /* Edits of weights select layers, and this matrix is in none, so the product has no hook. */
+    /* This product has no hook: edits of weights select layers, and the matrix belongs to none. */
     if (rows == pass->y)
         ss_matrix_times(pass->x, rows, &model->embedding_in.w, NULL, (size_t)n, pass->work,
                         pass->pool);
 }
 
-/* x_t = the token's vector, plus vectors for its position and its type if the model has them;
+/* Sets x_t to the token's vector, plus vectors for its position and type if the model has them;
  * some models norm the sum. */
 static void embed(ss_pass *pass, int t0, int n) {
     const ss_model *model = pass->trace->model;
@@ -68,17 +68,20 @@ static void embed(ss_pass *pass, int t0, int n) {
         ss_add(x + half, angles->cosine + i * half, half);
     }
     if (model->arch.embedding_norm)
-        norm(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
+        norm_vectors(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
 }
 
-/* Rotates queries or keys of a layer, and norms them before or after that if the model does so. */
+/* Rotates queries or keys of a layer, and norms them before or after the rotation if the model does
+ * so. */
 static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *head_norm, int heads,
                             int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     ss_sizes own = ss_arch_sizes(arch, a);
     size_t K = (size_t)own.K, H = (size_t)heads, pairs = (size_t)own.rotary_width / 2;
-    if (arch->qk_norm == SS_QK_NORM_HEAD) norm(rows, rows, head_norm, arch, (size_t)n * H, K);
-    if (arch->qk_norm == SS_QK_NORM_ALL_HEADS) norm(rows, rows, head_norm, arch, (size_t)n, H * K);
+    if (arch->qk_norm == SS_QK_NORM_HEAD)
+        norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
+    if (arch->qk_norm == SS_QK_NORM_ALL_HEADS)
+        norm_vectors(rows, rows, head_norm, arch, (size_t)n, H * K);
     if (!ss_arch_rotates(arch, a)) return;
     const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[a]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
@@ -86,11 +89,11 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
         ss_rotate(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
     }
     if (arch->qk_norm == SS_QK_NORM_HEAD_ROTATED)
-        norm(rows, rows, head_norm, arch, (size_t)n * H, K);
+        norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
 /* Widens rows [n][own] to [n][width] with zeros, which change no product, sum or norm. */
-static void widen(float *rows, size_t n, int own, int width) {
+static void widen_rows(float *rows, size_t n, int own, int width) {
     size_t from = (size_t)own, to = (size_t)width;
     for (size_t i = n; from < to && i-- > 0;) {
         memmove(rows + i * to, rows + i * from, from * sizeof *rows);
@@ -98,7 +101,7 @@ static void widen(float *rows, size_t n, int own, int width) {
     }
 }
 
-static void narrow(float *rows, size_t n, int own, int width) {
+static void narrow_rows(float *rows, size_t n, int own, int width) {
     size_t to = (size_t)own, from = (size_t)width;
     for (size_t i = 1; to < from && i < n; i++)
         memmove(rows + i * to, rows + i * from, to * sizeof *rows);
@@ -131,12 +134,12 @@ static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int 
     }
 }
 
-/* Rows and outputs of a tile of |W_O v|: its products take under 10 KB and stay in the L1
- * cache. */
+/* Rows and outputs of a tile of |W_O v|: the weights and rows of its products take under 10 KB and
+ * stay in the L1 cache. */
 #define NORM_ROWS (12 * SS_TILE)
 #define NORM_OUTPUTS (4 * SS_PANEL)
 
-/* norms[n] += squared products of tiles[n][U] with panels [U][8] for `width` outputs. */
+/* Adds the squared products of tiles[n][U] with panels [U][8] for `width` outputs to norms[n]. */
 static void add_squares(float *norms, const float *tiles, const float *const *panels, size_t n,
                         size_t width, size_t U) {
     float products[NORM_ROWS * NORM_OUTPUTS];
@@ -160,9 +163,9 @@ static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, 
     ss_sizes own = ss_arch_sizes(arch, a);
     size_t U = (size_t)own.U, G = (size_t)own.G, H = (size_t)arch->H, rows = (size_t)n;
     float *norms = ss_row(trace, SS_FIELD_OUT_NORM, a * arch->H, t0);
-    size_t stride = (size_t)trace->capacity; /* from head to head */
+    size_t stride = (size_t)trace->capacity; /* distance from one head to the next */
     if (!norms) return;
-    float *tiles = pass->head_out; /* heads are computed later */
+    float *tiles = pass->head_out; /* free here: head outputs are computed later */
     for (size_t g = 0; g < G; g++) ss_tile(tiles + g * rows * U, values + g * U, G * U, rows, U);
     for (size_t h = 0; h < H; h++) memset(norms + h * stride, 0, rows * sizeof *norms);
     for (size_t d = 0; d < o->out; d += NORM_OUTPUTS) {
@@ -198,25 +201,26 @@ static void edit_heads(ss_pass *pass, unsigned point, int a, float *rows, int he
                                  .width = (size_t)width});
 }
 
-/* y = norm(x) if a norm precedes the block, else x. */
-static void before_block(ss_pass *pass, const ss_norm *block_norm, int n) {
+/* Sets y to norm(x) if a norm precedes the block, else to x. */
+static void norm_block_input(ss_pass *pass, const ss_norm *block_norm, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t D = (size_t)arch->D;
     if (arch->post_norm || !block_norm->gain)
         memcpy(pass->y, pass->x, (size_t)n * D * sizeof *pass->y);
     else
-        norm(pass->y, pass->x, block_norm, arch, (size_t)n, D);
+        norm_vectors(pass->y, pass->x, block_norm, arch, (size_t)n, D);
 }
 
-/* x += output of a block; a post-norm model then norms x. */
-static void after_block(ss_pass *pass, const ss_norm *block_norm, const float *added, int n) {
+/* Adds the output of a block to x; a post-norm model then norms x. */
+static void add_block_output(ss_pass *pass, const ss_norm *block_norm, const float *added, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     ss_add(pass->x, added, (size_t)n * (size_t)arch->D);
     if (arch->post_norm && block_norm->gain)
-        norm(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
+        norm_vectors(pass->x, pass->x, block_norm, arch, (size_t)n, (size_t)arch->D);
 }
 
-/* Records rows t0.. of field gate: for each query head the mean over the numbers that gate it. */
+/* Records rows of field gate from t0 on: for each query head, the mean over the numbers that gate
+ * it. */
 static void record_gates(ss_pass *pass, int a, int t0, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -230,7 +234,7 @@ static void record_gates(ss_pass *pass, int a, int t0, int n) {
         }
 }
 
-/* rows[n][gated heads * U] *= sigmoid(gate y), per number or per head; y may be rows. */
+/* Multiplies rows[n][gated heads * U] by sigmoid(gate y), per number or per head; y may be rows. */
 static void apply_gates(ss_pass *pass, int a, float *rows, int t0, int n) {
     const ss_model *model = pass->trace->model;
     float *gates = pass->gates;
@@ -272,7 +276,7 @@ static void finish_heads(ss_pass *pass, int a, float *out, int t0, int n) {
     if (model->arch.added_heads) add_heads(out, &model->arch, n);
 }
 
-/* out[n][width] = in w, clipped in models that clip queries, keys and values. */
+/* Computes out[n][width] = in w, clipped in models that clip queries, keys and values. */
 static void project(ss_pass *pass, float *out, const float *in, const ss_linear *w, int n) {
     float limit = pass->trace->model->arch.qkv_clip;
     ss_linear_rows(pass, out, in, w, (size_t)n);
@@ -280,21 +284,23 @@ static void project(ss_pass *pass, float *out, const float *in, const ss_linear 
         out[i] = out[i] > limit ? limit : out[i] < -limit ? -limit : out[i];
 }
 
-/* Returns the input of the projections of queries, or of keys and values: y, or norm(y w) in latent
- * attention. */
+/* Returns the input of the projections of queries, or of keys and values: y, or in latent attention
+ * norm(y w). */
 static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *latent_norm, int n) {
     if (!w->w.data) return pass->y;
     ss_linear_rows(pass, pass->latent, pass->y, w, (size_t)n);
-    norm(pass->latent, pass->latent, latent_norm, &pass->trace->model->arch, (size_t)n, w->w.out);
+    norm_vectors(pass->latent, pass->latent, latent_norm, &pass->trace->model->arch, (size_t)n,
+                 w->w.out);
     return pass->latent;
 }
 
-/* pass->kv[n][G][K] = keys; in latent attention each begins with the rotated part that all heads
- * share. */
+/* Computes the keys pass->kv[n][G][K]; in latent attention each begins with the rotated part that
+ * all heads share. */
 static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, int groups, int n) {
     size_t shared = layer->k_shared.w.out, K = (size_t)pass->trace->model->arch.K, own = K - shared;
     size_t heads = (size_t)n * (size_t)groups;
-    float *of_head = pass->q, *of_all = of_head + heads * own; /* queries are computed later */
+    float *of_head = pass->q,
+          *of_all = of_head + heads * own; /* free here: queries are computed later */
     if (!layer->k_shared.w.data) {
         project(pass, pass->kv, in, &layer->k, n);
         return;
@@ -311,7 +317,8 @@ static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, 
 /* Returns a copy of the n numbers of projected keys if they are also the values; else NULL. */
 static const float *keep_keys(ss_pass *pass, const ss_layer *layer, size_t n) {
     if (layer->v.w.data) return NULL;
-    return memcpy(pass->q, pass->kv, n * sizeof *pass->q); /* queries are computed later */
+    return memcpy(pass->q, pass->kv,
+                  n * sizeof *pass->q); /* free here: queries are computed later */
 }
 
 /* Computes Attention(norm(x)) of attention layer a, normed again in models with branch norms.
@@ -322,10 +329,10 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     const ss_layer *layer = &trace->model->layers[arch->layers[a]];
     size_t D = (size_t)arch->D;
 
-    before_block(pass, &layer->attention_norm, n);
+    norm_block_input(pass, &layer->attention_norm, n);
     ss_apply_factor(pass->y, arch->attention_in_scale, (size_t)n * D);
 
-    /* The cache takes the keys, then the values. */
+    /* The cache stores the keys, then the values. */
     ss_sizes own = ss_arch_sizes(arch, a);
     size_t groups = (size_t)n * (size_t)own.G, heads = (size_t)n * (size_t)arch->H;
     const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
@@ -334,56 +341,58 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     const float *as_keys = keep_keys(pass, layer, groups * (size_t)own.K);
     norm_and_rotate(pass, a, pass->kv, &layer->k_norm, own.G, n);
     edit_heads(pass, SS_AT_KEYS, a, pass->kv, own.G, own.K, t0, n);
-    widen(pass->kv, groups, own.K, arch->K);
+    widen_rows(pass->kv, groups, own.K, arch->K);
     cache_heads(pass, SS_FIELD_K, a, own.G, t0, n, pass->kv);
     if (as_keys)
         memcpy(pass->kv, as_keys, groups * (size_t)own.U * sizeof *pass->kv);
     else
         project(pass, pass->kv, in, &layer->v, n);
-    if (layer->v_norm.gain) norm(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)own.U);
+    if (layer->v_norm.gain)
+        norm_vectors(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)own.U);
     ss_apply_factor(pass->kv, arch->value_scale, groups * (size_t)own.U);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, a, pass->kv, t0, n);
     edit_heads(pass, SS_AT_VALUES, a, pass->kv, own.G, own.U, t0, n);
     record_out_norms(pass, a, pass->kv, t0, n);
-    widen(pass->kv, groups, own.U, arch->U);
+    widen_rows(pass->kv, groups, own.U, arch->U);
     cache_heads(pass, SS_FIELD_V, a, own.G, t0, n, pass->kv);
 
     in = compress(pass, &layer->q_latent, &layer->q_latent_norm, n);
     project(pass, pass->q, in, &layer->q, n);
     norm_and_rotate(pass, a, pass->q, &layer->q_norm, arch->H, n);
     edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, own.K, t0, n);
-    widen(pass->q, heads, own.K, arch->K);
+    widen_rows(pass->q, heads, own.K, arch->K);
     record_heads(trace, SS_FIELD_Q, a, arch->H, t0, n, pass->q);
 
     /* Each head sums the values of the keys that it sees; W_O joins the head outputs. */
     float *head_out = pass->head_out;
     ss_attend(pass, a, t0, n);
     record_heads(trace, SS_FIELD_HEAD_OUT, a, arch->H, t0, n, head_out);
-    narrow(head_out, heads, own.U, arch->U);
+    narrow_rows(head_out, heads, own.U, arch->U);
     finish_heads(pass, a, head_out, t0, n);
     float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, a, t0, pass->attn_out);
     ss_linear_rows(pass, out, head_out, &layer->o, (size_t)n);
     ss_apply_factor(out, arch->branch_scale * arch->attention_out_scale, (size_t)n * D);
     if (layer->attention_out_norm.gain)
-        norm(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
+        norm_vectors(out, out, &layer->attention_out_norm, arch, (size_t)n, D);
     return out;
 }
 
-/* FFN(norm(x)), likewise. */
+/* Computes FFN(norm(x)) of layer l, normed again in models with branch norms. Returns [n][D], in
+ * the trace if it is recorded. */
 static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
     size_t D = (size_t)arch->D;
 
-    before_block(pass, &layer->ffn_norm, n);
+    norm_block_input(pass, &layer->ffn_norm, n);
     float *recorded = ss_layer_row(pass, SS_FIELD_MLP_OUT, t0);
     float *out = recorded ? recorded : pass->ffn_out;
     ss_feed_forward(pass, out, l, n);
     ss_apply_factor(out, arch->branch_scale * arch->ffn_out_scale, (size_t)n * D);
     if (arch->E && pass->a >= 0)
         ss_record(trace, SS_FIELD_ROUTER, pass->a, t0, n, pass->router, (size_t)arch->E);
-    if (layer->ffn_out_norm.gain) norm(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);
+    if (layer->ffn_out_norm.gain) norm_vectors(out, out, &layer->ffn_out_norm, arch, (size_t)n, D);
     return out;
 }
 
@@ -400,50 +409,52 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
 }
 
 /*
- * x += Attention(norm(x)); x += FFN(norm(x)). In parallel models both read the same x; with post
- * norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)). A mixer replaces attention or is added to
- * it.
+ * Computes one layer: x += Attention(norm(x)); x += FFN(norm(x)). In parallel models both sums read
+ * the same x. With post norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)). A mixer replaces
+ * attention or is added to it.
  */
-static void one_layer(ss_pass *pass, int l, int t0, int n) {
+static void compute_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];
     float *mixed = pass->ffn_out; /* free until the feed-forward */
     pass->a = ss_attention_of(arch, l);
     if (pass->a < 0 || arch->mixer.beside) {
-        before_block(pass, &layer->attention_norm, n);
+        norm_block_input(pass, &layer->attention_norm, n);
         ss_mix(pass, mixed, l, n);
     }
     const float *attn_out = pass->a < 0 ? mixed : attention_block(pass, pass->a, t0, n);
     if (arch->mixer.beside) ss_add(pass->x, mixed, (size_t)n * (size_t)arch->D);
-    if (!arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
+    if (!arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);
     const float *ffn_out = ffn_block(pass, l, t0, n);
-    if (arch->parallel) after_block(pass, &layer->attention_norm, attn_out, n);
-    after_block(pass, &layer->ffn_norm, ffn_out, n);
+    if (arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);
+    add_block_output(pass, &layer->ffn_norm, ffn_out, n);
     if (layer->scale) ss_scale(pass->x, *layer->scale, (size_t)n * (size_t)arch->D);
     record_hidden(pass, l + 1, t0, n);
 }
 
-/* -ln softmax(logits)[token]; work [V] is overwritten and may be the logits themselves. */
+/* Returns -ln softmax(logits)[token]; work [V] is overwritten and may be the logits themselves. */
 static float loss_of(const float *logits, int token, size_t V, float *work) {
     float logit = logits[token], top = ss_max(logits, V);
     float sum = ss_exp(work, logits, top, V);
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* False for tokens that the query before them has seen: those of a prefix, and all of a
- * bidirectional model. */
+/* Returns false for tokens that the query before them has seen: those of a prefix, and all tokens
+ * of a bidirectional model. */
 static bool is_predicted(const ss_trace *trace, int t) {
     return t > 0 && t >= trace->model->arch.prefix;
 }
 
-/* Rank of `token`: number of tokens with a larger logit; in a tie the lower id comes first. */
+/* Returns the rank of `token`: the number of tokens with a larger logit. In a tie the lower id
+ * comes first. */
 static float rank_of(const float *logits, int token, size_t V) {
     size_t lower = (size_t)token;
     return (float)(ss_count(logits, logits[lower], true, lower) +
                    ss_count(logits + lower, logits[lower], false, V - lower));
 }
 
-/* Records rank and loss of token t from the logits before it; work as above. */
+/* Records rank and loss of token t from the logits at t - 1; work [V] is overwritten and may be the
+ * logits themselves. */
 static void record_predicted(const ss_trace *trace, int t, const float *logits, float *work) {
     size_t V = (size_t)trace->model->arch.V;
     int token = ss_tokens(trace)[t];
@@ -463,9 +474,10 @@ void ss_forward_begin(ss_pass *pass) {
                      pass->logits);
 }
 
-/* Computes logits for rows [first, first+rows) of the chunk at t0 from y[n][embedding width],
- * and records them, their losses and ranks. NaN in a model without a head. */
-static void head_rows(ss_pass *pass, const float *y, int t0, int first, int rows, int total) {
+/* Computes logits for rows [first, first+rows) of the chunk at t0 from y[n][embedding width], and
+ * records these logits with losses and ranks. In a model without a head they are NaN. */
+static void compute_logit_rows(ss_pass *pass, const float *y, int t0, int first, int rows,
+                               int total) {
     ss_trace *trace = pass->trace;
     const ss_model *model = trace->model;
     size_t V = (size_t)model->arch.V, width = (size_t)model->arch.embedding_width;
@@ -485,34 +497,35 @@ static void head_rows(ss_pass *pass, const float *y, int t0, int first, int rows
     }
 }
 
-/* Rows [n][embedding width] that the LM head reads: the normed stream, transformed if the model
- * has head_in. */
+/* Returns the rows [n][embedding width] that the LM head reads: the normed stream, transformed if
+ * the model has head_in. */
 static const float *head_input(ss_pass *pass, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t rows = (size_t)n, width = (size_t)arch->embedding_width;
-    before_block(pass, &model->norm, n);
+    norm_block_input(pass, &model->norm, n);
     if (!model->head_in.w.data) return pass->y;
     ss_linear_rows(pass, pass->attn_out, pass->y, &model->head_in, rows);
     if (model->head_norm.gain) {
         ss_activate(pass->attn_out, arch->activation, rows * width);
-        norm(pass->attn_out, pass->attn_out, &model->head_norm, arch, rows, width);
+        norm_vectors(pass->attn_out, pass->attn_out, &model->head_norm, arch, rows, width);
     }
     return pass->attn_out;
 }
 
-/* The final norm, if any, and the LM head, only for rows with requested logits, losses or ranks. */
-static void head(ss_pass *pass, int t0, int n, int total) {
+/* Applies the final norm, if any, and the LM head, only to rows with requested logits, losses or
+ * ranks. */
+static void compute_logits(ss_pass *pass, int t0, int n, int total) {
     ss_trace *trace = pass->trace;
     bool every = trace->fields & (SS_BIT(SS_FIELD_LOGITS) | SS_FIELDS_PREDICTED);
     bool last = trace->fields & SS_BIT(SS_FIELD_NEXT) && t0 + n == total;
-    /* Each piece reads all weights of the head, so pieces are as large as the buffer. */
+    /* Each product reads all weights of the head, so it has as many rows as the buffer holds. */
     int most = trace->fields & SS_BIT(SS_FIELD_LOGITS) ? n : SS_LOGIT_ROWS;
     if (!every && !last) return;
     const float *y = head_input(pass, n);
     for (int first = every ? 0 : n - 1, rows; first < n; first += rows) {
         rows = n - first < most ? n - first : most;
-        head_rows(pass, y, t0, first, rows, total);
+        compute_logit_rows(pass, y, t0, first, rows, total);
     }
 }
 
@@ -521,9 +534,9 @@ void ss_forward_next(ss_pass *pass) {
     size_t D = (size_t)trace->model->arch.D;
     int last = trace->T - 1, layer = pass->layer;
     if (!(trace->fields & SS_BIT(SS_FIELD_NEXT))) return;
-    pass->layer = trace->model->arch.blocks; /* edits of weights check the layer */
+    pass->layer = trace->model->arch.blocks; /* edits of weights read the layer */
     memcpy(pass->x, ss_row(trace, SS_FIELD_HIDDEN, pass->layer, last), D * sizeof *pass->x);
-    head_rows(pass, head_input(pass, 1), last, 0, 1, trace->T);
+    compute_logit_rows(pass, head_input(pass, 1), last, 0, 1, trace->T);
     pass->layer = layer;
 }
 
@@ -553,7 +566,7 @@ static void enter_chunk(ss_pass *pass, int t0) {
     }
 }
 
-/* Starts the chunks of a text that goes through layer by layer. */
+/* Starts the chunks of a text that passes all chunks through a layer before the next layer. */
 static void begin_text(ss_pass *pass) {
     for (int t = 0, n; t < pass->total; t += n) {
         n = ss_min(pass->chunk, pass->total - t);
@@ -563,8 +576,8 @@ static void begin_text(ss_pass *pass) {
     ss_statistics_add_spectrum(pass->trace, 0, pass->stream, pass->total);
 }
 
-/* Goes on after n tokens of a layer: to the next layer of the chunk, or by layer to the next
- * chunk. */
+/* Moves on after n tokens of a layer: to the next layer of the same chunk, or, layer by layer, to
+ * the next chunk. */
 static void advance(ss_pass *pass, int n) {
     ss_trace *trace = pass->trace;
     bool ended =
@@ -579,7 +592,7 @@ static void advance(ss_pass *pass, int n) {
     ss_statistics_add_spectrum(trace, pass->layer, pass->stream, pass->total);
 }
 
-/* Number of pieces of the pass that remain. */
+/* Returns the number of pieces of the pass that remain. */
 static int pieces_left(const ss_pass *pass) {
     int chunk = pass->chunk, layers = pass->trace->model->arch.blocks - pass->first_layer;
     int left = (pass->total - pass->t0 + chunk - 1) / chunk;
@@ -600,9 +613,9 @@ int ss_forward_step(ss_pass *pass) {
     if (pass->layer < arch->blocks) {
         int below = ss_attention_below(arch, pass->layer);
         if (pass->by_layer) trace->bases[SS_FIELD_K] = trace->bases[SS_FIELD_V] = below * G;
-        one_layer(pass, pass->layer, t0, n);
+        compute_layer(pass, pass->layer, t0, n);
     } else {
-        head(pass, t0, n, pass->total);
+        compute_logits(pass, t0, n, pass->total);
     }
     advance(pass, n);
     return pieces_left(pass);

@@ -1,17 +1,17 @@
 /*
  * The forward pass: one implementation for all families. Features of an architecture are small
- * branches of it; it names no family.
+ * branches of the code, which names no family.
  */
 #ifndef SS_RUN_FORWARD_H
 #define SS_RUN_FORWARD_H
 
 #include "pass.h"
 
-/* Records the loss of the first new token, at trace.T, from the logits of the previous
+/* Records the loss of the first new token, at index trace.T, from the logits of the previous
  * extension. */
 void ss_forward_begin(ss_pass *pass);
 
-/* Computes the logits after the last token from its recorded hidden state. */
+/* Computes the logits after the last token from the recorded hidden state of that token. */
 void ss_forward_next(ss_pass *pass);
 
 /*

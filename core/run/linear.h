@@ -5,12 +5,12 @@
 #include "../math/kernels.h"
 #include "edits/hook.h"
 
-/* Multiplies n numbers by a factor, unless it is 1 as in most models. */
+/* Multiplies n numbers by a factor, unless the factor is 1, as in most models. */
 static inline void ss_apply_factor(float *x, float factor, size_t n) {
     if (factor < 1.0f || factor > 1.0f) ss_scale(x, factor, n);
 }
 
-/* out[n][out] = in[n][in] w + b; out may be in if both have the same width. */
+/* Computes out[n][out] = in[n][in] w + b; out may be in if both have the same width. */
 static inline void ss_linear_rows(ss_pass *pass, float *out, const float *in,
                                   const ss_linear *linear, size_t n) {
     ss_matrix_times(out, in, &linear->w, linear->bias, n, pass->work, pass->pool);

@@ -80,7 +80,7 @@ typedef struct blocks {
     float *sums, *largest;
 } blocks;
 
-/* The keys that the mask shows to query t are [0, ends[0]) and [ends[1], ends[2]). */
+/* Finds the keys that the mask shows to query t: [0, ends[0]) and [ends[1], ends[2]). */
 static void find_visible(const blocks *of, int t, int ends[3]) {
     const ss_mask *mask = &of->trace->choices[of->head].mask;
     ends[2] = ss_row_end(of->trace, of->head, t);
@@ -109,7 +109,7 @@ static void add_blocks(void *context, int t, int n, const float *x, size_t strid
     }
 }
 
-/* Number of cells of block (row, column) that the mask shows. */
+/* Returns the number of cells of block (row, column) that the mask shows. */
 static int visible_cells(const blocks *of, int row, int column) {
     int count = 0, from = column * of->side, to = from + of->side;
     for (int t = row * of->side; t < ss_min(of->trace->T, (row + 1) * of->side); t++) {

@@ -1,44 +1,45 @@
 /*
  * Maps: the weights, or scores, of a head's queries over its keys, by rows.
  *
- * A run stores them up to a budget. Beyond it, reading a row computes it from the stored queries
- * and keys, to the bits of a stored map: memory grows with T, not with its square. Recomputing does
- * not run an eviction again, since the trace has recorded its decisions.
+ * A run stores maps up to a budget. Beyond the budget, reading a row computes it from the stored
+ * queries and keys, to the bits of a stored map: memory grows with T, not with its square.
+ * Recomputing does not run an eviction again, since the trace has recorded its decisions.
  */
 #ifndef SS_RUN_MAPS_H
 #define SS_RUN_MAPS_H
 
 #include "run.h"
 
-/* Fields that are maps. */
+/* The fields that are maps. */
 #define SS_FIELDS_MAPS (SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_ATT))
 
-/* Rows that are read together: four register tiles of five rows (SS_TILE). */
+/* Number of rows that are read together: four register tiles of five rows (SS_TILE). */
 #define SS_MAP_ROWS 20
 
 /* Reads rows x[n] of queries [t, t+n), `stride` numbers apart; ss_row_end gives the end of each. */
 typedef void ss_map_reader(void *context, int t, int n, const float *x, size_t stride);
 
-/* Passes rows [t, t+n) of a map to a reader, SS_MAP_ROWS at a time, in order; `worker` indexes
- * the pool's workers. Call ss_map_link first if the trace has moved. */
+/* Passes rows [t, t+n) of a map to a reader, in order, SS_MAP_ROWS at a time; `worker` is the index
+ * of the calling thread in the pool. Call ss_map_link first if the trace has moved. */
 void ss_map_read(const ss_trace *trace, ss_field_id field, int head, int t, int n, size_t worker,
                  ss_map_reader *read, void *context);
 
-/* Links the pass that computes maps to its trace: the caller may have copied the ss_run. */
+/* Links the pass that computes maps to the trace, since the caller may have copied the ss_run. */
 void ss_map_link(const ss_trace *trace);
 
-/* The threads that may read maps of different heads at the same time; NULL: only the caller's. */
+/* Returns the threads that may read maps of different heads at the same time; NULL: only the
+ * caller's. */
 ss_pool *ss_map_pool(const ss_trace *trace);
 
 /*
  * Writes rows [t, t+n) of the map of head h in layer l, SS_FIELD_ATT or SS_FIELD_SCORES, into
- * out[n][T], whether the run stores it or not. SS_BAD_REQUEST if the field was not recorded or an
- * index is out of range. Takes O(n T K) if the rows are computed.
+ * out[n][T], whether the run stores it or not. Returns SS_BAD_REQUEST if the field was not recorded
+ * or an index is out of range. Takes O(n T K) if the rows are computed.
  */
 ss_status ss_run_attention(ss_run *run, ss_field_id field, int l, int h, int t, int n, float *out,
                            ss_error *err);
 
-/* Number of blocks of b tokens; the last block may have fewer. */
+/* Returns the number of blocks of b tokens; the last block may have fewer tokens. */
 static inline int ss_blocks_of(const ss_trace *trace, int b) {
     return (trace->T + b - 1) / b;
 }

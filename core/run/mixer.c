@@ -9,7 +9,8 @@
 
 enum { Q, K, V };
 
-/* Keeps the division of DeltaNet's queries and keys by their lengths finite. */
+/* Added to squared lengths, so that dividing DeltaNet's queries and keys by their lengths stays
+ * finite. */
 #define LENGTH_GUARD 1e-6f
 
 static size_t width_of(const ss_mixer_sizes *of, int part) {
@@ -22,14 +23,14 @@ static size_t tokens_before(const ss_mixer_sizes *of) {
     return (size_t)of->kernel - 1;
 }
 
-/* Returns the count of numbers in S for one head; a convolution alone has no S. */
-static size_t matrix_of(const ss_mixer_sizes *of) {
+/* Returns how many numbers S has for one head; a convolution alone has no S. */
+static size_t matrix_size(const ss_mixer_sizes *of) {
     return of->kind == SS_MIXER_CONVOLUTION ? 0 : (size_t)of->key_width * (size_t)of->value_width;
 }
 
-static size_t state_of(const ss_mixer_sizes *of) {
+static size_t state_size(const ss_mixer_sizes *of) {
     size_t columns = width_of(of, Q) + width_of(of, K) + width_of(of, V);
-    return tokens_before(of) * columns + (size_t)of->values * matrix_of(of);
+    return tokens_before(of) * columns + (size_t)of->values * matrix_size(of);
 }
 
 /* Returns the number of layers with a mixer below layer l. */
@@ -48,7 +49,7 @@ void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena) {
     const ss_mixer_sizes *of = &arch->mixer;
     ss_mixing *mixing = &pass->mixing;
     if (!of->kind) return;
-    mixing->state = state_of(of);
+    mixing->state = state_size(of);
     mixing->states = take(arena, mixers_below(arch, arch->blocks), mixing->state);
     for (int part = Q; part <= V; part++)
         mixing->rows[part] = take(arena, tokens_before(of) + n, width_of(of, part));
@@ -92,13 +93,13 @@ static void convolve(float *rows, float *before, const float *taps, const float 
         }
 }
 
-/* Divides each of n vectors by its length, and multiplies it by a factor. */
-static void to_length(float *rows, float factor, size_t n, size_t width) {
+/* Divides each of n vectors by its length, and multiplies the result by a factor. */
+static void scale_to_length(float *rows, float factor, size_t n, size_t width) {
     for (size_t i = 0; i < n; i++, rows += width)
         ss_scale(rows, factor / sqrtf(ss_dot(rows, rows, width) + LENGTH_GUARD), width);
 }
 
-/* Steps become ln(1 + e^(step + offset)), clipped. */
+/* Replaces steps by ln(1 + e^(step + offset)), clipped. */
 static void find_steps(float *steps, const float *offset, const ss_mixer_sizes *of, size_t n) {
     size_t heads = (size_t)of->values;
     for (size_t i = 0; i < n * heads; i++) {
@@ -115,7 +116,7 @@ typedef struct scan {
     const ss_mixer_sizes *of;
     float *matrices; /* [values][key width][value width] */
     const float *q, *k;
-    float *v; /* the output replaces it */
+    float *v; /* values; the output replaces them */
     size_t n;
 } scan;
 
@@ -159,7 +160,8 @@ static void norm_values(float *rows, const float *gain, const ss_arch *arch, siz
     }
 }
 
-/* Reads the states with q, and multiplies the result by its gate. Returns [n][width]. */
+/* Computes the states of a layer and reads them with q, then applies the gate. Returns [n][width].
+ */
 static const float *read_states(ss_pass *pass, const ss_mixer *mixer, float *matrices, float *q,
                                 float *k, float *v, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -174,11 +176,11 @@ static const float *read_states(ss_pass *pass, const ss_mixer *mixer, float *mat
     if (of->kind == SS_MIXER_DELTA) {
         ss_linear_rows(pass, mixing->beta, pass->y, &mixer->beta, n);
         ss_sigmoid(mixing->beta, mixing->beta, 0.0f, n * values);
-        to_length(q, 1.0f / sqrtf((float)N), heads, N);
-        to_length(k, 1.0f, heads, N);
+        scale_to_length(q, 1.0f / sqrtf((float)N), heads, N);
+        scale_to_length(k, 1.0f, heads, N);
     }
     scan job = {mixing, mixer, of, matrices, q, k, v, n};
-    ss_pool_run(pass->pool, scan_head, &job, values, 3 * n * values * matrix_of(of));
+    ss_pool_run(pass->pool, scan_head, &job, values, 3 * n * values * matrix_size(of));
     if (!of->gate_first) norm_values(v, mixer->norm, arch, n);
     ss_silu_mul(mixing->z, v, n * width_of(of, V));
     if (of->gate_first) norm_values(mixing->z, mixer->norm, arch, n);

@@ -1,22 +1,22 @@
 /*
- * Mixers: what a layer computes with a state of fixed size, in place of attention or beside it.
- * Private to run/.
+ * Mixers: what a layer computes with a state of fixed size, in place of attention or in addition to
+ * it. Private to run/.
  *
  * A token's q, k and v are convolved with those of the few tokens before it. Gated DeltaNet and
  * Mamba-2 then hold a matrix S [key width][value width] for each head of values:
  *
  *     S = exp(decay step) S;  S += k written;  out = S^T q
  *
- * DeltaNet writes beta (v - S^T k), what the state does not yet say; Mamba-2 writes step v and adds
- * skip v to what it reads. Both multiply by silu(z), before or after a norm. The convolution alone
- * (LFM2) gives out = q * convolved(k * v).
+ * DeltaNet writes beta (v - S^T k), the part of v that the state does not give for k; Mamba-2
+ * writes step v and adds skip v to what it reads. Both multiply by silu(z), before or after a norm.
+ * The convolution alone (LFM2) gives out = q * convolved(k * v).
  */
 #ifndef SS_RUN_MIXER_H
 #define SS_RUN_MIXER_H
 
 #include "pass.h"
 
-/* Takes the states of all layers with a mixer, and rows of a chunk of n tokens. */
+/* Lays out the states of all layers with a mixer, and rows for a chunk of n tokens. */
 void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena);
 
 /* Sets the states to those before the first token. */
@@ -25,7 +25,8 @@ void ss_mix_clear(ss_pass *pass);
 /* Copies the states of the layers below `layer` from another run of the model. */
 void ss_mix_take_below(ss_pass *pass, const ss_pass *from, int layer);
 
-/* out[n][D] = mixer of layer l, of pass->y[n][D], which it scales. */
+/* Computes out[n][D], the output of the mixer of layer l for pass->y[n][D], which is scaled in
+ * place. */
 void ss_mix(ss_pass *pass, float *out, int l, int n);
 
 #endif

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A binary without training leaves the derivatives out. */
+/* A binary without training leaves out the derivatives. */
 #ifdef SS_NO_TRAINER
 #define BACK(function) NULL
 #else
@@ -22,9 +22,9 @@ static void softmax(float *x, size_t n, const float *parameters) {
     ss_scale(x, 1.0f / sum, n);
 }
 
-/* Softmax with one more key of logit s that has no value: e^x / (e^s + sum e^x), shifted by the
- * largest. */
-static void softmax_beside(float *x, size_t n, float s) {
+/* Computes softmax with one more key of logit s that has no value: e^x / (e^s + sum e^x), with all
+ * logits shifted by the largest. */
+static void softmax_with_sink(float *x, size_t n, float s) {
     float top = ss_max(x, n);
     top = s > top ? s : top;
     float sum = ss_exp(x, x, top, n) + ss_expf(s - top);
@@ -33,11 +33,11 @@ static void softmax_beside(float *x, size_t n, float s) {
 
 static void softmax1(float *x, size_t n, const float *parameters) {
     (void)parameters;
-    softmax_beside(x, n, 0.0f);
+    softmax_with_sink(x, n, 0.0f);
 }
 
 static void sink_logit(float *x, size_t n, const float *parameters) {
-    softmax_beside(x, n, parameters[0]);
+    softmax_with_sink(x, n, parameters[0]);
 }
 
 static void sigmoid(float *x, size_t n, const float *parameters) {
@@ -83,7 +83,7 @@ static void elu1_norm(float *x, size_t n, const float *parameters) {
     share(x, n, parameters);
 }
 
-/* Divides by |sum| only above 1, since a sum of signed numbers may be 0. */
+/* Divides scores by |sum| only if it exceeds 1, since a sum of signed numbers may be 0. */
 static void share_of_at_least_1(float *x, size_t n, const float *parameters) {
     (void)parameters;
     float sum = fabsf(ss_sum(x, n));
@@ -95,7 +95,7 @@ static void softmax_scaled(float *x, size_t n, const float *parameters) {
     ss_scale(x, parameters[0], n);
 }
 
-/* Both sums use shifted scores, so that neither overflows. */
+/* Computes softmax with a p-norm; both sums use shifted scores, so that neither overflows. */
 static void softmax_p(float *x, size_t n, const float *parameters) {
     double p = (double)parameters[0], sum = 0;
     float top = ss_max(x, n);
@@ -104,8 +104,8 @@ static void softmax_p(float *x, size_t n, const float *parameters) {
     ss_scale(x, (float)ss_pow(sum, -1.0 / p), n);
 }
 
-/* Numerator and denominator are multiplied by e^-m, m the largest score or 0, so that nothing
- * overflows. */
+/* Computes softpick. Numerator and denominator are multiplied by e^-m, where m is the largest score
+ * or 0, so that nothing overflows. */
 static void softpick(float *x, size_t n, const float *parameters) {
     float top = ss_max(x, n);
     top = top > 0.0f ? top : 0.0f;
@@ -317,12 +317,12 @@ static int find_parameter(const ss_operation *operation, const char *name) {
     return -1;
 }
 
-/* True for a layer with softmax in a model whose windowed layers alone have sink logits. */
+/* Returns true for a layer with softmax in a model where only windowed layers have sink logits. */
 static bool lacks_sinks(const ss_arch *arch, int a) {
     return arch->window_sinks && !arch->windowed[a];
 }
 
-/* A per-head parameter is NaN until the model's tensor provides it. */
+/* Checks per-head parameters, which are NaN unless a tensor of the model gives them. */
 static ss_status check_sinks(const ss_choice *choice, const ss_model *model, ss_error *err) {
     for (int a = 0; a < model->arch.L; a++)
         for (int p = 0; p < SS_PARAMETERS_MAX; p++)

@@ -12,11 +12,11 @@
 
 #include "../model/model.h"
 
-/* Sink scores are computed from P, which is */
+/* What sink scores are computed from. */
 typedef enum ss_proxy {
-    SS_PROXY_WEIGHTS,  /* the weights: their rows sum to 1 */
-    SS_PROXY_SHARE,    /* w / (sum w + 1e-8): weights are never negative */
-    SS_PROXY_SHARE_ABS /* |w| / (sum |w| + 1e-8): weights have signs */
+    SS_PROXY_WEIGHTS,  /* the weights themselves: their rows sum to 1 */
+    SS_PROXY_SHARE,    /* w / (sum w + 1e-8), for weights that are never negative */
+    SS_PROXY_SHARE_ABS /* |w| / (sum |w| + 1e-8), for weights with signs */
 } ss_proxy;
 
 #define SS_PROXY_GUARD 1e-8f
@@ -31,7 +31,7 @@ typedef enum ss_feature {
 typedef struct ss_parameter {
     const char *name; /* NULL ends the list */
     float standard, low, high;
-    bool per_head; /* a model may carry one per query head (ss_layer.sinks) */
+    bool per_head; /* a model may have one value per query head (ss_layer.sinks) */
     const char *meaning;
 } ss_parameter;
 
@@ -43,40 +43,40 @@ typedef struct ss_operation {
     ss_parameter parameters[SS_PARAMETERS_MAX];
     /* Replaces n scores in x by n weights; n >= 1. */
     void (*row)(float *x, size_t n, const float *parameters);
-    /* Replaces n gradients by the weights, in d, by those by the scores x, where row computed w
-     * from x; returns the gradient by parameters[0]. NULL: a model with this operation cannot be
-     * trained. */
+    /* Turns n gradients d with respect to the weights into gradients with respect to the scores x,
+     * from which `row` computed the weights w. Returns the gradient with respect to parameters[0].
+     * NULL: a model with this operation cannot be trained. */
     float (*back)(float *d, const float *x, const float *w, size_t n, const float *parameters);
     const char *source;
 } ss_operation;
 
-/* The table; *n rows. */
+/* Returns the table and its number of rows, *n. */
 const ss_operation *ss_operations(int *n);
 
-/* x[i] = elu(x[i]) + 1, used as an operation and as a feature map. */
+/* Replaces x[i] by elu(x[i]) + 1; serves as an operation and as a feature map. */
 void ss_elu1(float *x, size_t n);
 
-/* The index of the row with that name, or -1. */
+/* Returns the index of the row with that name, or -1. */
 int ss_operation_find(const char *name);
 
-/* "weights", "share", "share_abs". */
+/* Returns "weights", "share" or "share_abs". */
 const char *ss_proxy_name(ss_proxy proxy);
 
-/* "none", "elu1", "mlp". */
+/* Returns "none", "elu1" or "mlp". */
 const char *ss_feature_name(ss_feature feature);
 
 /*
- * The keys that a query sees: of its past the first `first` and the last `recent`, its own
- * included, and the first `prefix` even if they come after the query. first and recent give the
- * Lambda-shaped mask of a cache that evicts the middle without moving positions (Xiao et al. 2024,
- * StreamingLLM); first = 0 is a window. recent is at least 1. A mask with a prefix shows all of the
- * past.
+ * The keys that a query sees: of its past the first `first` and the last `recent`, its own key
+ * included, and the first `prefix` keys of the text, even after the query. The numbers first and
+ * recent give the Lambda-shaped mask of a cache that evicts the middle without moving positions
+ * (Xiao et al. 2024, StreamingLLM); first = 0 is a window. recent is at least 1. A mask with a
+ * prefix shows all of the past.
  */
 typedef struct ss_mask {
     int first, recent, prefix;
 } ss_mask;
 
-/* One past the last key that query t of T may see. */
+/* Returns the index after the last key that query t of T may see. */
 static inline int ss_mask_end(const ss_mask *mask, int t, int T) {
     int prefix = mask->prefix < T ? mask->prefix : T;
     return prefix > t + 1 ? prefix : t + 1;
@@ -90,18 +90,18 @@ typedef struct ss_choice {
 } ss_choice;
 
 /*
- * The model's own operation, with parameters from the file or their defaults. SS_UNSUPPORTED for a
- * name that the table lacks; SS_BAD_CONFIG for a parameter that the operation lacks, or a per-head
- * parameter that neither a tensor nor the config gives; SS_BAD_TENSOR if the tensors of a feature
- * map are missing.
+ * Finds the model's own operation, with parameters from the file or their defaults. Returns
+ * SS_UNSUPPORTED for a name that the table lacks; SS_BAD_CONFIG for a parameter that the operation
+ * lacks, or a per-head parameter that neither a tensor nor the config gives; SS_BAD_TENSOR if the
+ * tensors of a feature map are missing.
  */
 ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *err);
 
-/* True if the model has the tensors that the operation's feature map needs. */
+/* Returns true if the model has the tensors that the operation's feature map needs. */
 bool ss_operation_fits(const ss_operation *operation, const ss_model *model);
 
-/* The choice for layer l, head h: fills in the model's per-head parameters and the layer's
- * window. */
+/* Returns the choice for head h of attention layer a: fills in the model's per-head parameters and
+ * the layer's window. */
 ss_choice ss_operation_at(const ss_choice *own, const ss_model *model, int a, int h);
 
 #endif

@@ -18,7 +18,7 @@
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-/* Takes a * b * c floats. If the product overflows, the arena counts as full. */
+/* Takes a * b * c floats; an overflowing product makes the arena full. */
 static float *take(ss_arena *arena, size_t a, size_t b, size_t c) {
     size_t ab;
     if (!ss_mul_size(&ab, a, b) || !ss_mul_size(&ab, ab, c)) {
@@ -28,7 +28,8 @@ static float *take(ss_arena *arena, size_t a, size_t b, size_t c) {
     return ss_arena_take(arena, ab, sizeof(float));
 }
 
-/* Rows of logits outside the trace: those of a product if only losses are recorded, else one. */
+/* Returns the number of rows of logits outside the trace: those of a product if losses are recorded
+ * without logits, else one. */
 static size_t logit_rows(const ss_trace *trace, size_t n) {
     bool every = trace->fields & SS_FIELDS_PREDICTED;
     if (!every || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
@@ -94,7 +95,7 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     pass->cache.tokens = ss_arena_take(arena, groups * S, sizeof *pass->cache.tokens);
 }
 
-/* Width of the widest feed-forward of any layer. */
+/* Returns the width of the widest feed-forward of any layer. */
 static size_t widest_ffn(const ss_arch *arch) {
     int widest = arch->F > arch->shared_F ? arch->F : arch->shared_F;
     return (size_t)(widest > arch->dense_F ? widest : arch->dense_F);
@@ -125,15 +126,15 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     pass->work = take(arena, ss_matrix_work(n, pass->trace->model->widest, workers), 1, 1);
 }
 
-/* Rows of the largest chunk. */
+/* Returns the number of rows of the largest chunk. */
 static int chunk_of(const ss_arch *arch, int capacity, int together) {
     int seen = arch->prefix > together ? arch->prefix : together;
     int rows = seen > SS_CHUNK ? seen : SS_CHUNK;
     return rows < capacity ? rows : capacity;
 }
 
-/* Collects what the edits need of the run. Its trace and pass are on the stack, because the
- * arena may only be measuring. */
+/* Collects what the edits need of the run. The trace and pass are on the stack, because the arena
+ * may only be measuring. */
 static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc,
                             ss_error *err) {
     int n;
@@ -182,14 +183,14 @@ static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_
     return SS_OK;
 }
 
-/* Chooses a small chunk, and slots for it after the kept keys. */
+/* Chooses a small chunk, and slots for the chunk after those of the kept keys. */
 static void find_slots(ss_trace *trace, ss_pass *pass) {
     if (pass->chunk > SS_LOGIT_ROWS) pass->chunk = SS_LOGIT_ROWS;
     if (pass->keeps < trace->capacity - pass->chunk) trace->slots = pass->keeps + pass->chunk;
 }
 
-/* Maps beyond the budget are computed on demand from stored queries. A measuring run stores
- * neither, nor keys and values. */
+/* Decides which maps are stored. Maps beyond the budget are computed on demand from stored queries;
+ * a measuring run stores neither maps nor queries, keys and values. */
 static void choose_maps(ss_trace *trace, const ss_pass *pass, const ss_run_desc *desc) {
     uint32_t maps = trace->fields & SS_FIELDS_MAPS;
     size_t T = (size_t)trace->capacity, most = desc->map_bytes ? desc->map_bytes : SS_MAP_BYTES;
@@ -281,7 +282,7 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
 
 /* ---- edits --------------------------------------------------------------------------------- */
 
-/* Fills with NaN the rows of key/value heads that layers with fewer of them lack. */
+/* Fills with NaN the rows of key/value heads that do not exist in layers with fewer heads. */
 static void mark_absent(const ss_trace *trace) {
     const ss_arch *arch = &trace->model->arch;
     static const ss_field_id fields[] = {SS_FIELD_K, SS_FIELD_V};
@@ -355,14 +356,15 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
 
 /* ---- running ------------------------------------------------------------------------------- */
 
-/* Links the pass to its trace: the caller may have copied the ss_run. */
-static ss_pass *enter(ss_run *run) {
+/* Links the pass to its trace, since the caller may have copied the ss_run, and returns the pass.
+ */
+static ss_pass *enter_run(ss_run *run) {
     run->pass->trace = &run->trace;
     return run->pass;
 }
 
-/* Checks that n tokens, the first of the run, hold the prompt of every edit that has one: edits
- * read that many rows. */
+/* Checks that n tokens, the first of the run, include the prompt of every edit that has a prompt,
+ * because edits read that many rows. */
 static ss_status check_prompts(const ss_pass *pass, int n, ss_error *err) {
     for (int i = 0; i < pass->edits_n; i++) {
         const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
@@ -376,7 +378,7 @@ static ss_status check_prompts(const ss_pass *pass, int n, ss_error *err) {
     return SS_OK;
 }
 
-/* Checks that tokens[n] can be appended after T. */
+/* Checks that tokens[n] can be appended after T tokens. */
 static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, int n,
                               ss_error *err) {
     const ss_trace *trace = &run->trace;
@@ -407,7 +409,7 @@ static ss_status check_tokens(const ss_run *run, int T, const int32_t *tokens, i
     return SS_OK;
 }
 
-/* A run that begins from another must first get the other's tokens. */
+/* Checks that a run that begins from another first gets the other run's tokens. */
 static ss_status check_resumed(const ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     const ss_trace *trace = &run->trace;
     int expected = run->pass->resumed_n;
@@ -435,7 +437,7 @@ static void begin(ss_pass *pass, const int32_t *tokens, int n, int known) {
 }
 
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
-    ss_pass *pass = enter(run);
+    ss_pass *pass = enter_run(run);
     ss_status status = check_tokens(run, pass->trace->T, tokens, n, err);
     if (status == SS_OK && n > 0 && pass->trace->T > 0) ss_begin_plain(pass);
     if (status == SS_OK && n > 0 && pass->resumed_n) status = check_resumed(run, tokens, n, err);
@@ -448,7 +450,7 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
 }
 
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
-    ss_pass *pass = enter(run);
+    ss_pass *pass = enter_run(run);
     int kept = ss_begin_keeps(pass, tokens, n), T = run->trace.T;
     bool known = kept < ss_min(n, T) && ss_tokens(&run->trace)[kept] == tokens[kept];
     bool ended = kept == T && kept == pass->total;
@@ -462,7 +464,7 @@ ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_erro
 }
 
 int ss_run_step(ss_run *run) {
-    return ss_forward_step(enter(run));
+    return ss_forward_step(enter_run(run));
 }
 
 ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err) {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static int largest(const float *logits, int V) {
+static int largest_logit(const float *logits, int V) {
     int best = 0;
     for (int v = 1; v < V; v++)
         if (logits[v] > logits[best]) best = v;
@@ -14,7 +14,7 @@ static int largest(const float *logits, int V) {
 }
 
 /* Restores the heap property: moves heap[at] down in a min-heap of n numbers. */
-static void sink(float *heap, int n, int at) {
+static void sift_down(float *heap, int n, int at) {
     float x = heap[at];
     for (int child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && heap[child + 1] < heap[child]) child++;
@@ -24,15 +24,15 @@ static void sink(float *heap, int n, int at) {
     heap[at] = x;
 }
 
-/* Sets *cutoff to the top_k-th largest logit; returns how many logits equal to it are admitted.
- * top_k < V. */
+/* Sets *cutoff to the top_k-th largest logit, top_k < V; returns how many logits equal to the
+ * cutoff are admitted. */
 static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, float *heap) {
     memcpy(heap, logits, (size_t)top_k * sizeof *heap);
-    for (int at = top_k / 2; at-- > 0;) sink(heap, top_k, at);
+    for (int at = top_k / 2; at-- > 0;) sift_down(heap, top_k, at);
     for (int v = top_k; v < V; v++) {
         if (!(logits[v] > heap[0])) continue;
         heap[0] = logits[v];
-        sink(heap, top_k, 0);
+        sift_down(heap, top_k, 0);
     }
     *cutoff = heap[0];
     int equal = 0;
@@ -42,7 +42,7 @@ static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, flo
 
 int ss_sample(const float *logits, int V, float temperature, int top_k, uint32_t random,
               float *work) {
-    int best = largest(logits, V);
+    int best = largest_logit(logits, V);
     if (!(temperature > 0.0f)) return best;
     float cutoff = -INFINITY;
     int equal = V;
@@ -58,5 +58,5 @@ int ss_sample(const float *logits, int V, float temperature, int top_k, uint32_t
         point -= (double)work[v];
         if (point < 0.0) return v;
     }
-    return best; /* rounding, or NaN logits */
+    return best; /* reached through rounding, or with NaN logits */
 }

@@ -8,12 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Columns per block when rows of a tile are added: 256 doubles of sums stay in the L1 cache. */
+/* Columns that are added for all rows of a tile before the next columns: 256 doubles of sums stay
+ * in the L1 cache. */
 #define COLUMNS 256
-/* The number of the group of queries. */
+/* Index of the group of queries, SS_OF_COSINES. */
 #define COSINES 4
 
-/* Rows of one head. */
+/* Rows of a map that are added together: queries [t, t + n) of one head. */
 typedef struct tile {
     const ss_trace *trace;
     int head, t, n, T;
@@ -33,11 +34,12 @@ static ss_proxy proxy_of(const tile *rows) {
     return rows->trace->choices[rows->head].operation->proxy;
 }
 
-static size_t at(const tile *rows, int i) {
+static size_t index_of(const tile *rows, int i) {
     return ss_statistic_at(rows->trace, rows->head, i);
 }
 
-/* The factor that turns a weight of row r, or that of the bias key, into a share of attention. */
+/* Returns the factor that turns a weight of row r, or the bias key's weight, into a share of
+ * attention. */
 static float share_factor(const tile *rows, int r, float mass) {
     float bias = ss_bias_weight(rows->trace, rows->head, rows->t + r);
     if (proxy_of(rows) == SS_PROXY_WEIGHTS) return 1.0f;
@@ -48,7 +50,7 @@ static float share_factor(const tile *rows, int r, float mass) {
     return 1.0f / ((float)sum + SS_PROXY_GUARD);
 }
 
-/* sums[k] += factors[r] A_rk, or factors[r] |A_rk|, over every row r that sees key k. */
+/* Adds factors[r] A_rk, or factors[r] |A_rk|, to sums[k] for every row r that sees key k. */
 static void add_columns(const tile *rows, double *sums, const double *factors, bool absolute) {
     int end = end_of(rows, rows->n - 1);
     for (int k = 0; k < end; k += COLUMNS)
@@ -65,7 +67,7 @@ static void add_shares(const tile *rows) {
     const ss_row_statistics *of = &trace->statistics;
     double factors[SS_MAP_ROWS], ones[SS_MAP_ROWS];
     for (int r = 0; r < rows->n; r++) {
-        size_t t = at(rows, rows->t + r);
+        size_t t = index_of(rows, rows->t + r);
         const float *row = row_of(rows, r);
         of->mass[t] = ss_sum(row, (size_t)end_of(rows, r));
         of->factor[t] = share_factor(rows, r, of->mass[t]);
@@ -73,25 +75,26 @@ static void add_shares(const tile *rows) {
         factors[r] = (double)of->factor[t];
         ones[r] = 1.0;
     }
-    add_columns(rows, of->alpha + at(rows, 0), factors, proxy_of(rows) == SS_PROXY_SHARE_ABS);
+    add_columns(rows, of->alpha + index_of(rows, 0), factors, proxy_of(rows) == SS_PROXY_SHARE_ABS);
     /* If rows sum to 1, the weights are the shares. */
     if (proxy_of(rows) != SS_PROXY_WEIGHTS)
-        add_columns(rows, of->alpha_raw + at(rows, 0), ones, false);
+        add_columns(rows, of->alpha_raw + index_of(rows, 0), ones, false);
 }
 
-/* True if any weight of a row, or its bias key's, is not 0. */
+/* Returns true if any weight of a row, or the bias key's weight, is not 0. */
 static bool has_mass(const float *row, int end, float bias) {
     bool found = bias != 0.0f;
     for (int j = 0; j < end && !found; j++) found = row[j] != 0.0f;
     return found;
 }
 
-/* -sum P ln P over the visible keys and the bias key, divided by ln n; NaN if all weights are 0. */
+/* Returns -sum P ln P over the visible keys and the bias key, divided by ln n; NaN if all weights
+ * are 0. */
 static float row_entropy(const tile *rows, int r) {
     const ss_trace *trace = rows->trace;
     int t = rows->t + r, end = end_of(rows, r);
     float bias = ss_bias_weight(trace, rows->head, t),
-          factor = trace->statistics.factor[at(rows, t)];
+          factor = trace->statistics.factor[index_of(rows, t)];
     float count = *ss_row(trace, SS_FIELD_SEEN, rows->head, t);
     if (!has_mass(row_of(rows, r), end, bias)) return NAN;
     double entropy = ss_entropy(row_of(rows, r), factor, (size_t)end);
@@ -101,11 +104,11 @@ static float row_entropy(const tile *rows, int r) {
 
 static void add_entropies(const tile *rows) {
     for (int r = 0; r < rows->n; r++)
-        rows->trace->statistics.entropy[at(rows, rows->t + r)] = row_entropy(rows, r);
+        rows->trace->statistics.entropy[index_of(rows, rows->t + r)] = row_entropy(rows, r);
 }
 
-/* Sum of |A_rj| lengths_j over row r. */
-static double mixed(const tile *rows, int r, const float *lengths) {
+/* Returns the sum of |A_rj| lengths_j over row r. */
+static double weighted_length(const tile *rows, int r, const float *lengths) {
     bool absolute = proxy_of(rows) == SS_PROXY_SHARE_ABS;
     float sizes[COLUMNS];
     double sum = 0.0;
@@ -118,21 +121,21 @@ static double mixed(const tile *rows, int r, const float *lengths) {
     return sum;
 }
 
-/* sums[k] += |A_rk| / (sum_j |A_rj| lengths_j); NaN if that sum is 0. */
-static void add_parts(const tile *rows, double *sums, const float *lengths) {
+/* Adds |A_rk| / (sum_j |A_rj| lengths_j) to sums[k]; NaN if the denominator is 0. */
+static void add_contributions(const tile *rows, double *sums, const float *lengths) {
     double factors[SS_MAP_ROWS];
     for (int r = 0; r < rows->n; r++) {
-        double sum = mixed(rows, r, lengths);
+        double sum = weighted_length(rows, r, lengths);
         factors[r] = sum > 0.0 ? 1.0 / sum : (double)NAN;
     }
     add_columns(rows, sums, factors, true);
 }
 
-/* Norms of a head's values, [T]; computes those of new keys. */
+/* Returns the norms [T] of a head's values; computes those of new keys. */
 static const float *value_lengths(const tile *rows) {
     const ss_row_statistics *of = &rows->trace->statistics;
     int *known = &of->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
-    float *lengths = of->lengths + at(rows, 0);
+    float *lengths = of->lengths + index_of(rows, 0);
     if (rows->t == 0) *known = 0;
     for (; *known < end; ++*known)
         lengths[*known] = ss_key_length(rows->trace, SS_FIELD_V, rows->head, *known);
@@ -150,14 +153,15 @@ static void add_group(const tile *rows, unsigned group) {
     else if (group == SS_OF_ENTROPY)
         add_entropies(rows);
     else
-        add_parts(rows, sums_of(of, group) + at(rows, 0),
-                  group == SS_OF_VALUES ? value_lengths(rows)
-                                        : ss_row(rows->trace, SS_FIELD_OUT_NORM, rows->head, 0));
+        add_contributions(rows, sums_of(of, group) + index_of(rows, 0),
+                          group == SS_OF_VALUES
+                              ? value_lengths(rows)
+                              : ss_row(rows->trace, SS_FIELD_OUT_NORM, rows->head, 0));
 }
 
 static void clear_sums(const tile *rows, unsigned group) {
     const ss_row_statistics *of = &rows->trace->statistics;
-    size_t first = at(rows, 0), bytes = (size_t)rows->trace->capacity * sizeof(double);
+    size_t first = index_of(rows, 0), bytes = (size_t)rows->trace->capacity * sizeof(double);
     if (group == SS_OF_SHARES) {
         memset(of->alpha + first, 0, bytes);
         memset(of->alpha_raw + first, 0, bytes);
@@ -170,7 +174,7 @@ static int heads_of(const ss_trace *trace) {
     return trace->model->arch.L * trace->model->arch.H;
 }
 
-/* Number of first queries of a head whose rows are in a group. */
+/* Returns the address of the number of first queries of a head that a group has read. */
 static int *queries_of(const ss_trace *trace, int group, int head) {
     return &trace->statistics.queries[group * heads_of(trace) + head];
 }
@@ -198,7 +202,7 @@ unsigned ss_statistics_of(const ss_trace *trace) {
 
 /* ---- queries ------------------------------------------------------------------------------- */
 
-/* out[K] += k / |k|. */
+/* Adds the unit vector k / |k| to out[K]. */
 static void add_direction(float *out, const float *k, size_t K) {
     float scale = (float)(1.0 / sqrt((double)ss_dot(k, k, K)));
     ss_times_columns(out, &scale, k, 0, K, 1);
@@ -240,7 +244,7 @@ void ss_statistics_rewind(const ss_trace *trace, int n) {
 }
 
 void ss_statistics_clear(const ss_trace *trace) {
-    /* The room may hold any bits, numbers below 0 too. */
+    /* The memory may hold any bits, also negative numbers. */
     size_t bytes = (size_t)(SS_STATISTICS * heads_of(trace)) * sizeof *trace->statistics.queries;
     if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }
@@ -249,7 +253,7 @@ void ss_statistics_clear(const ss_trace *trace) {
 
 typedef struct search {
     const ss_trace *trace;
-    unsigned groups; /* of maps */
+    unsigned groups; /* groups of statistics, without that of queries */
     int T;
 } search;
 
@@ -264,8 +268,8 @@ static void add_rows(void *context, int t, int n, const float *x, size_t stride)
     ss_statistics_add(trace, of->search->groups, of->head, t, n, trace->T, x, stride);
 }
 
-/* Number of first queries that all groups of a head have. If the groups differ, resets them all
- * and returns 0. */
+/* Returns the number of first queries that all groups of a head have read. If the groups differ,
+ * resets them all and returns 0. */
 static int common_queries(const search *of, int head) {
     int least = of->T, most = 0;
     for (int i = 0; i < SS_STATISTICS; i++) {
@@ -309,12 +313,13 @@ bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
 
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     uint64_t heads = (uint64_t)heads_of(trace), cells = (uint64_t)T * (uint64_t)T;
-    groups &= ~(unsigned)(SS_OF_NORMS | SS_OF_SPECTRA); /* read from the vectors, or are there */
+    groups &= ~(unsigned)(SS_OF_NORMS | SS_OF_SPECTRA); /* norms are read from the vectors, and
+                                                           spectra are computed in the pass */
     bool of_queries = groups == SS_OF_COSINES;
     bool has_room =
         of_queries ? trace->statistics.cosines != NULL : trace->statistics.alpha != NULL;
     if (!groups || !has_room || ss_statistics_are_found(trace, groups, T)) return;
-    SS_ASSERT(!trace->summed); /* what is missing there cannot be found */
+    SS_ASSERT(!trace->summed); /* the rows of a measuring run cannot be computed again */
     if (of_queries) {
         search queries = {trace, 0, T};
         ss_pool_run(trace->pool, find_cosines, &queries, (size_t)heads,
@@ -322,8 +327,8 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
         return;
     }
     bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
-    /* Computing rows again is expensive, so it serves all groups at once. An entropy reads the
-     * factors. */
+    /* Computing rows again is expensive, so it serves all groups at once. The group of entropies
+     * needs the factors of the group of shares. */
     groups =
         computed ? ss_statistics_of(trace) : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
     search of = {trace, groups, T};

@@ -13,56 +13,57 @@
 
 /*
  * Adds rows x[n] of queries [t, t+n) of a head, `stride` numbers apart, to each of `groups` that
- * has exactly the rows of the queries before t. T: tokens that the queries may see.
+ * has exactly the rows of the queries before t. T is the number of tokens that the queries may see.
  */
 void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
                        const float *x, size_t stride);
 
-/* Adds query vectors q[n] of tokens [t, t+n) of a head to SS_OF_COSINES; their keys are in the
- * trace. */
+/* Adds query vectors q[n] of tokens [t, t+n) of a head to SS_OF_COSINES; the keys are in the trace.
+ */
 void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
                                size_t stride);
 
-/* If a measuring run sums the field, keeps the norms of rows[n] of `width` numbers, `stride`
- * numbers apart: those of tokens [t, t+n) of its row `row`. */
+/* If a measuring run keeps norms of the field, computes those of rows[n] of `width` numbers,
+ * `stride` numbers apart, for tokens [t, t+n) of row `row` of the field. */
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
                              const float *rows, size_t stride, size_t width);
 
-/* If a measuring run accumulates spectra, keeps that of the states h[T] after `layer` layers. */
+/* If a measuring run accumulates spectra, computes that of the states h[T] after `layer` layers. */
 void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T);
 
-/* Groups of maps that the trace's fields suffice for. */
+/* Returns the groups of statistics of maps for which the trace has the fields. */
 unsigned ss_statistics_of(const ss_trace *trace);
 
-/* Resets all heads, or those whose groups have more than n rows. */
+/* Reset statistics: ss_statistics_clear of all heads, ss_statistics_rewind of heads with groups of
+ * more than n rows. */
 void ss_statistics_clear(const ss_trace *trace);
 void ss_statistics_rewind(const ss_trace *trace, int n);
 
-/* True if groups have exactly the first T tokens in every head. */
+/* Returns true if groups have read exactly the first T tokens in every head. */
 bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T);
 
-/* Brings groups of every head to the first T queries by reading the missing rows. */
+/* Extends groups of every head to the first T queries by reading the missing rows. */
 void ss_statistics_find(const ss_trace *trace, unsigned groups, int T);
 
-/* Norm of what key j contributes: |v_j|, or |W_O v_j| for SS_FIELD_OUT_NORM. */
+/* Returns the norm of what key j contributes: |v_j|, or |W_O v_j| for SS_FIELD_OUT_NORM. */
 float ss_key_length(const ss_trace *trace, ss_field_id field, int head, int j);
 
-/* The norm of a field's vector of `width` numbers in row `row` at token t: the kept one, or
- * computed from the vector. */
+/* Returns the norm of a field's vector of `width` numbers in row `row` at token t: the norm that
+ * the trace keeps, or one computed from the vector. */
 float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width);
 
-/* End of the keys that query t may see; a mask or an edit may hide earlier ones. */
+/* Returns the end of the keys that query t may see; a mask or an edit may hide earlier keys. */
 static inline int ss_row_end(const ss_trace *trace, int head, int t) {
     return ss_mask_end(&trace->choices[head].mask, t, trace->T);
 }
 
-/* Weight of the bias key in that row; 0 without a bias key. */
+/* Returns the weight of the bias key for query t; 0 without a bias key. */
 static inline float ss_bias_weight(const ss_trace *trace, int head, int t) {
     const float *weight = ss_row(trace, SS_FIELD_ATT_BIAS, head, t);
     return weight ? *weight : 0.0f;
 }
 
-/* Index of the statistic of query or key i of a head. */
+/* Returns the index of the statistic of query or key i of a head. */
 static inline size_t ss_statistic_at(const ss_trace *trace, int head, int i) {
     return (size_t)head * (size_t)trace->capacity + (size_t)i;
 }

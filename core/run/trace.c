@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASKED 0 /* recorded only by name */
+#define ON_REQUEST 0 /* The value of `when` for fields that are recorded only by name. */
 #define STANDARD SS_FIELD_STANDARD
 #define AVERAGED SS_FIELD_AVERAGED
 
@@ -30,7 +30,7 @@ static const ss_field table[SS_FIELD_N] = {
           "norm of what a head would write if it attended to one key alone: W_O v, before biases, "
           "gates and norms",
           SHAPE("L", "H", "T")),
-    FIELD(SCORES, "scores", ASKED, "",
+    FIELD(SCORES, "scores", ON_REQUEST, "",
           "attention scores, the input of the operation: row query, column key",
           SHAPE("L", "H", "T", "T")),
     FIELD(ATT, "att", STANDARD, "weight", "attention weights: row query, column key",
@@ -40,17 +40,17 @@ static const ss_field table[SS_FIELD_N] = {
           .needs = "bias_key"),
     FIELD(SEEN, "seen", STANDARD | AVERAGED, "keys",
           "number of keys visible to a query, a bias key included", SHAPE("L", "H", "T")),
-    FIELD(EVICTED, "evicted", ASKED, "position",
+    FIELD(EVICTED, "evicted", ON_REQUEST, "position",
           "first query whose cache lacks the key; NaN: the key was never evicted",
           SHAPE("L", "H", "T")),
-    FIELD(ROUNDED, "rounded", ASKED, "",
+    FIELD(ROUNDED, "rounded", ON_REQUEST, "",
           "squared quantization error of a token's stream after each layer, and its squared "
           "norm before; the same of queries, keys and values there",
           SHAPE("L+1", "T", "4")),
-    FIELD(WEIGHT_ROUNDED, "weight_rounded", ASKED, "",
+    FIELD(WEIGHT_ROUNDED, "weight_rounded", ON_REQUEST, "",
           "squared quantization error of the matrices of a layer, and their squared norm before",
           SHAPE("L", "2")),
-    FIELD(HEAD_OUT, "head_out", ASKED, "",
+    FIELD(HEAD_OUT, "head_out", ON_REQUEST, "",
           "output of a head, the weighted sum of values, before biases, gates and W_O",
           SHAPE("L", "H", "T", "U")),
     FIELD(GATE, "gate", STANDARD | AVERAGED, "",
@@ -58,13 +58,13 @@ static const ss_field table[SS_FIELD_N] = {
           .needs = "gate"),
     FIELD(ATT_OUT, "att_out", STANDARD, "", "attention output, added to the residual stream",
           SHAPE("L", "T", "D")),
-    FIELD(FFN_UP, "ffn_up", ASKED, "",
+    FIELD(FFN_UP, "ffn_up", ON_REQUEST, "",
           "inner activations of the feed-forward before the nonlinearity, or those that its gate "
           "multiplies",
           SHAPE("L", "T", "F"), .needs = "dense"),
-    FIELD(FFN_GATE, "ffn_gate", ASKED, "", "gate of the feed-forward before the nonlinearity",
+    FIELD(FFN_GATE, "ffn_gate", ON_REQUEST, "", "gate of the feed-forward before the nonlinearity",
           SHAPE("L", "T", "F"), .needs = "gated"),
-    FIELD(SPIKES, "spikes", ASKED, "",
+    FIELD(SPIKES, "spikes", ON_REQUEST, "",
           "of the down projection of a token: row of its largest output, column of its largest "
           "input, the weight there, that input, that output",
           SHAPE("L", "T", "5"), .needs = "dense"),
@@ -73,7 +73,7 @@ static const ss_field table[SS_FIELD_N] = {
     FIELD(ROUTER, "router", STANDARD, "weight",
           "routing weight of each expert; 0 where it is not selected", SHAPE("L", "T", "E"),
           .needs = "E"),
-    FIELD(LOGITS, "logits", ASKED, "nat", "logits of the next token", SHAPE("T", "V")),
+    FIELD(LOGITS, "logits", ON_REQUEST, "nat", "logits of the next token", SHAPE("T", "V")),
     FIELD(NEXT, "next", STANDARD, "nat", "logits at the last position", SHAPE("V")),
     FIELD(LOSS, "loss", AVERAGED, "nat",
           "-ln of the probability of token t given the tokens before", SHAPE("T")),
@@ -121,12 +121,12 @@ size_t ss_trace_size_of(const ss_trace *trace, const char *letter) {
     return size_of(trace, letter) + (more ? ss_trace_size_of(trace, more + 1) : 0);
 }
 
-/* The buffer's extent along a dimension; for T it is the capacity. */
+/* Returns the buffer's extent along a dimension; for T it is the capacity. */
 static size_t extent(const ss_trace *trace, const char *letter) {
     return *letter == 'T' ? (size_t)trace->capacity : ss_trace_size_of(trace, letter);
 }
 
-/* Product of the remaining dimensions; SIZE_MAX if it overflows. */
+/* Returns the product of the remaining dimensions; SIZE_MAX if it overflows. */
 static size_t count_from(const ss_trace *trace, const char *const *shape) {
     size_t count = 1;
     for (; *shape; shape++)
@@ -141,7 +141,7 @@ static void *take_heads(const ss_trace *trace, ss_arena *arena, size_t size) {
     return ss_arena_take(arena, numbers, size);
 }
 
-/* Takes a number for each vector of a field [L][..][T][width]. */
+/* Takes one number for each vector of a field [L][..][T][width]. */
 static float *take_norms(const ss_trace *trace, ss_arena *arena, ss_field_id field) {
     const char *const *shape = table[field].shape;
     size_t rows = 1, numbers;
@@ -186,10 +186,10 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     if (trace->summed || trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q)))
         take_statistics(trace, arena);
     /*
-     * Working memory is the larger of two. A spectrum: half a square matrix and four vectors, side
-     * (side + 1) / 2 + 4 side, and for more rows than columns floats for a tile of products.
-     * Contributions of heads: a vector per head, a number per pair of heads and per head, and two
-     * rows of a matrix.
+     * Working memory is the larger of two amounts. A spectrum needs half a square matrix and four
+     * vectors, side (side + 1) / 2 + 4 side, and for more rows than columns floats for a tile of
+     * products. Contributions of heads need a vector per head, a number per pair of heads and per
+     * head, and two rows of a matrix.
      */
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
         const ss_arch *arch = &trace->model->arch;
@@ -217,7 +217,7 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         sized.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
         trace->rooms[field] = (size_t)sized.capacity;
         trace->widths[field] = count_from(&sized, *own ? own + 1 : shape);
-        /* The pass reads keys and values of its layer from the trace. */
+        /* The pass reads keys and values of the current layer from the trace. */
         bool one_layer = trace->summed & SS_FIELDS_LAYER & SS_BIT(field);
         if (one_layer || there & ~(trace->computed | trace->summed) & SS_BIT(field))
             trace->buffers[field] =
@@ -234,8 +234,8 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
     for (int i = 0; i < n; i++, out += width, rows += stride) ss_copy(out, rows, width);
 }
 
-/* Number of rows [index][T] of a field below layer `layer`; 0 for a field without layers or
- * tokens. */
+/* Returns the number of rows [index][T] of a field in the layers below `layer`; 0 for a field
+ * without layers or tokens. */
 static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
     const char *const *shape = table[field].shape;
     if (**shape != 'L') return 0;
@@ -249,7 +249,7 @@ static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
 void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n) {
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!trace->buffers[field] || !from->buffers[field]) continue;
-        /* Rows of keys have the width of the capacity, with zeros after the text. */
+        /* Rows of scores have as many numbers as the capacity, with zeros after the text. */
         size_t width = trace->widths[field], there = from->widths[field],
                both = width < there ? width : there;
         size_t rows = rows_below(trace, (ss_field_id)field, layer);
@@ -268,8 +268,8 @@ void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int 
         memset(rows + 4 * i + first, 0, (size_t)(4 - first) * sizeof *rows);
 }
 
-/* The argument of the view, layer or head, that selects along this dimension, or -1. */
-static int selected(const char *letter, int layer, int head) {
+/* Returns the argument, layer or head, that selects along this dimension; -1 if there is none. */
+static int selecting_argument(const char *letter, int layer, int head) {
     if (*letter == 'L') return layer;
     return *letter == 'H' || *letter == 'G' ? head : -1;
 }
@@ -302,7 +302,7 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
     for (int i = rank; i-- > 0; stride *= extent(trace, row->shape[i])) strides[i] = stride;
     for (int i = 0; i < rank; i++) {
         size_t size = ss_trace_size_of(trace, row->shape[i]);
-        int index = selected(row->shape[i], layer, head);
+        int index = selecting_argument(row->shape[i], layer, head);
         if (index < -1 || (index >= 0 && (size_t)index >= size))
             return ss_fail(err, SS_BAD_REQUEST, row->name, "expected an index below %lu, found %d",
                            (unsigned long)size, index);
@@ -332,7 +332,7 @@ ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, 
     if (status != SS_OK) return status;
     int axis = 0;
     const char *const *shape = table[field].shape;
-    for (; *shape && **shape != 'T'; shape++) axis += selected(*shape, layer, head) < 0;
+    for (; *shape && **shape != 'T'; shape++) axis += selecting_argument(*shape, layer, head) < 0;
     if (n >= 0 && !*shape)
         return ss_fail(err, SS_BAD_REQUEST, table[field].name,
                        "expected a field with a row for each token");

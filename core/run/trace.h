@@ -43,27 +43,30 @@ typedef enum ss_field_id {
 } ss_field_id;
 
 #define SS_BIT(field) (1u << (field))
-/* Recorded even if not asked for. */
+/* Fields that every run records. */
 #define SS_FIELDS_ALWAYS (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
 #define SS_FIELDS_ALL ((1u << SS_FIELD_N) - 1)
-/* Fields that need the logits before every token. */
+/* Fields that need the logits of the position before each token. */
 #define SS_FIELDS_PREDICTED (SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK))
 /*
- * A bit besides those of fields: the run streams. It holds only the keys and values that an
- * eviction keeps, in slots that it reuses, so its memory grows with the budget and not with the
- * text. It can record SS_FIELDS_STREAMED only.
+ * A bit of the fields' mask that is no field: the run streams. A streaming run holds only the keys
+ * and values that an eviction keeps, in slots that it reuses, so its memory grows with the budget
+ * and not with the text. It can record SS_FIELDS_STREAMED only.
  */
 #define SS_STREAMS (1u << 31)
 /*
- * Another such bit: the run measures. Of maps, queries, keys, values and hidden states it keeps
- * only the statistics that metrics read (statistics.h), over all of its tokens, and no rows: 4 L (H
- * + 2 G) K + 4 L D bytes per token are saved. The whole text goes through a layer before the next
- * one, so that keys, values and states of one layer suffice, and tokens cannot be appended.
+ * A bit of the fields' mask that is no field: the run measures. Of maps, queries, keys, values and
+ * hidden states a measuring run keeps only the statistics that metrics read (statistics.h), over
+ * all of its tokens, and no rows: 4 L (H
+ * + 2 G) K + 4 L D bytes per token are not stored. The whole text goes through a layer before the
+ * next one, so that keys, values and states of one layer suffice, and tokens cannot be appended.
  */
 #define SS_MEASURES (1u << 30)
-/* With it: the run accumulates spectra of hidden states, too, which take O(min(T, D)^3) a layer. */
+/* A bit that a measuring run may have as well: it also accumulates spectra of hidden states, which
+ * take O(min(T, D)^3) per layer. */
 #define SS_SPECTRA (1u << 29)
-/* Fields that such a run holds for one layer at a time, and fields whose norms it keeps. */
+/* Fields that a measuring run holds for one layer at a time (SS_FIELDS_LAYER), and fields whose
+ * norms it keeps (SS_FIELDS_NORMS). */
 #define SS_FIELDS_LAYER (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V))
 #define SS_FIELDS_NORMS (SS_FIELDS_LAYER | SS_BIT(SS_FIELD_HIDDEN))
 #define SS_FIELDS_STREAMED (SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) | SS_FIELDS_PREDICTED)
@@ -71,9 +74,10 @@ typedef enum ss_field_id {
 #define SS_FIELDS_SLOTS (SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V) | SS_BIT(SS_FIELD_EVICTED))
 
 enum {
-    SS_FIELD_STANDARD = 1, /* recorded if no fields are named; the others are too large for that */
+    SS_FIELD_STANDARD =
+        1, /* recorded if no fields are named; other fields are too large for that */
     SS_FIELD_AVERAGED =
-        2 /* a mean over sequences is meaningful; the others belong to one sequence */
+        2 /* a mean over sequences is meaningful; other fields describe one sequence */
 };
 
 typedef struct ss_field {
@@ -85,52 +89,54 @@ typedef struct ss_field {
                           only; or NULL */
 } ss_field;
 
-/* The table; SS_FIELD_N rows, in the order of ss_field_id. */
+/* Returns the table: SS_FIELD_N rows in the order of ss_field_id. */
 const ss_field *ss_fields(void);
 
-/* Groups of row statistics; a column of the metric table names the groups that each metric
- * reads. */
+/* Groups of row statistics; a row of the metric table names the groups that its metric reads. */
 enum {
     SS_OF_SHARES = 1,
     SS_OF_ENTROPY = 2,
     SS_OF_VALUES = 4,
     SS_OF_OUTPUTS = 8,
-    SS_OF_COSINES = 16, /* of queries and keys; those before are of maps */
-    SS_OF_NORMS = 32,   /* of vectors, */
-    SS_OF_SPECTRA = 64 /* of hidden states; a run that keeps the vectors computes both when asked */
+    SS_OF_COSINES = 16, /* statistics of queries and keys; the groups above are of maps */
+    SS_OF_NORMS = 32,   /* norms of vectors */
+    SS_OF_SPECTRA = 64 /* spectra of hidden states; like norms, computed on request if the run keeps
+                          the vectors */
 };
-#define SS_STATISTICS 5 /* groups that have a number of first queries */
+#define SS_STATISTICS 5 /* groups that count the first queries they have read */
 
 /*
  * Statistics gathered in one reading of the maps, or of the queries (statistics.h),
  * [L][H][capacity] unless stated otherwise. A row has its mass and the factor that turns a weight,
- * or the bias key's, into a share of attention, P = weight * factor (|weight| * factor if the
- * operation has signs): the proxy of Gu et al.'s evaluation code. A key has sums over its column.
+ * or the bias key's weight, into a share of attention, P = weight * factor (|weight| * factor if
+ * the operation has signs): the proxy of Gu et al.'s evaluation code. A key has sums over its
+ * column.
  */
 typedef struct ss_row_statistics {
-    int *queries;   /* [SS_STATISTICS][L][H] number of first queries that were added; NULL: no maps,
-                       no q */
+    int *queries;   /* [SS_STATISTICS][L][H] number of first queries that were added; NULL: neither
+                       maps nor queries are recorded */
     int *lengths_n; /* [L][H] number of keys with computed lengths */
     float *mass, *factor, *first; /* per query; first: |weight| of the first token */
     float *entropy;
-    float *lengths;            /* per key: |v| */
-    float *norms[SS_FIELD_N];  /* of a field that a measuring run sums: norms of its vectors,
-                                  [rows][capacity]; valid once the extension is complete */
-    float *spectra;            /* [L+1] matrix entropy of hidden states, if a measuring run has
-                                  SS_SPECTRA, */
-    int spectra_n;             /*     over as many tokens; 0 until the last layer is complete */
+    float *lengths;           /* per key: |v| */
+    float *norms[SS_FIELD_N]; /* for a field that a measuring run does not store: norms of its
+                                 vectors, [rows][capacity]; valid once the extension is complete */
+    float *spectra; /* [L+1] matrix entropy of hidden states, if a measuring run has SS_SPECTRA */
+    int spectra_n;  /* number of tokens of these states; 0 until the last layer is complete */
     double *alpha, *alpha_raw; /* per key: sum of shares, and of weights */
-    double *values, *outputs;  /* per key: sum of |weight| over the sum of |weight| |v| in its row,
-                                  and over that of |weight| |W_O v| */
-    int *directions_n; /* [L][H] number of keys in the sum below: those that the last query sees */
-    float *directions; /* [L][H][K] sum of the unit vectors of keys, without the first token's */
+    double *values,
+        *outputs;      /* per key: sum over queries of |weight| / sum of |weight| |v| in the row
+                          (values), and of |weight| / sum of |weight| |W_O v| (outputs) */
+    int *directions_n; /* [L][H] number of keys that are in `directions`: those that the last query
+                          sees */
+    float *directions; /* [L][H][K] sum of the unit vectors of keys, without the first key */
     double *cosines;   /* [L][H][2] sum over queries of the cosine with the first key, and of those
                           with the other visible keys */
 } ss_row_statistics;
 
 /*
- * Summaries that a recording stores in place of maps and vectors, over all T tokens of the trace,
- * or beside rounded ones. NULL: not stored. A run has none of them.
+ * Summaries that a recording stores over all T tokens of the trace, in place of maps and vectors or
+ * in addition to rounded ones. NULL: not stored. A run has no summaries.
  */
 typedef struct ss_kept {
     const float *alpha, *alpha_raw, *row_mass, *factors; /* [L][H][T] */
@@ -142,32 +148,33 @@ typedef struct ss_kept {
 
 typedef struct ss_trace {
     const ss_model *model;
-    uint32_t fields;      /* recorded fields; SS_STREAMS for a streaming run */
-    int capacity;         /* in tokens */
-    int slots;            /* capacity of SS_FIELDS_SLOTS; smaller if the run streams */
-    int T;                /* tokens so far */
-    int first;            /* token that counts as the first; 0 except in a recording */
-    ss_choice *choices;   /* [L][H] operation and mask of each head */
-    bool edited;          /* the run has edits */
-    uint32_t computed;    /* recorded maps whose rows are computed on demand */
-    bool spectral;        /* a measuring run accumulates spectra */
-    uint32_t summed;      /* recorded fields that a measuring run keeps as statistics only */
-    struct ss_pass *pass; /* of a run: computes these maps */
-    ss_row_statistics statistics; /* of att and q, if they are recorded */
+    uint32_t fields;    /* recorded fields; SS_STREAMS for a streaming run */
+    int capacity;       /* in tokens */
+    int slots;          /* capacity of SS_FIELDS_SLOTS; smaller if the run streams */
+    int T;              /* tokens so far */
+    int first;          /* token that counts as the first; 0 except in a recording */
+    ss_choice *choices; /* [L][H] operation and mask of each head */
+    bool edited;        /* the run has edits */
+    uint32_t computed;  /* recorded maps whose rows are computed on demand */
+    bool spectral;      /* a measuring run accumulates spectra */
+    uint32_t summed;    /* recorded fields that a measuring run keeps as statistics only */
+    struct ss_pass
+        *pass; /* the pass of a run, which computes maps on demand; NULL in a recording */
+    ss_row_statistics statistics; /* statistics of att and q, if these are recorded */
     ss_pool *pool;                /* shared by metrics; or NULL */
-    double *spectrum;             /* if hidden is recorded: working memory of its metrics, */
-    size_t spectrum_n;            /*     this many numbers per worker of the pool */
+    double *spectrum;  /* if hidden is recorded: working memory of the metrics of hidden states */
+    size_t spectrum_n; /* numbers in `spectrum` for each worker of the pool */
     void *buffers[SS_FIELD_N]; /* in the fields' shapes, with the capacity for T; NULL: not recorded
                                 */
     size_t rooms[SS_FIELD_N];  /* tokens, or slots, that a field's buffer holds */
-    int bases[SS_FIELD_N];     /* index of the first row that it holds; 0 except for k and v of a
-                                  measuring run, which holds those of one layer at a time */
-    size_t widths[SS_FIELD_N]; /* numbers per token; for a field without tokens, all */
-    ss_kept kept;              /* of a recording: replaces what it lacks */
+    int bases[SS_FIELD_N]; /* index of the first row that the buffer holds; 0 except for k and v of
+                              a measuring run, which holds one layer at a time */
+    size_t widths[SS_FIELD_N]; /* numbers per token; for a field without tokens, all numbers */
+    ss_kept kept;              /* summaries of a recording, which replace fields that it lacks */
 } ss_trace;
 
-/* The buffer of a field of SS_F32, with the capacity for T in its shape; NULL if it is not
- * recorded. */
+/* Returns the buffer of a field of type SS_F32, in the field's shape with the capacity for T; NULL
+ * if the field is not recorded. */
 static inline float *ss_floats(const ss_trace *trace, ss_field_id field) {
     return (float *)trace->buffers[field];
 }
@@ -177,7 +184,7 @@ static inline int32_t *ss_tokens(const ss_trace *trace) {
 }
 
 /*
- * The numbers after T in the shape of a field [index][T][...], for token t. `index` counts through
+ * Returns the numbers of token t in a field [index][T][...]. `index` counts through
  * all dimensions before T. NULL if the field is not recorded.
  */
 static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t) {
@@ -186,54 +193,58 @@ static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index,
     return floats ? floats + row * trace->widths[field] : NULL;
 }
 
-/* The same for a recorded field; else `spare`, for rows that the pass needs in any case. */
+/* Returns ss_row of a recorded field, else `spare`: memory for rows that the pass needs in any
+ * case. */
 static inline float *ss_row_or(const ss_trace *trace, ss_field_id field, int index, int t,
                                float *spare) {
     float *row = ss_row(trace, field, index, t);
     return row ? row : spare;
 }
 
-/* Records rows[n], `stride` numbers apart, as those of tokens t0.., if the field is recorded. */
+/* Records rows[n], `stride` numbers apart, as the field's rows of tokens [t0, t0+n), if the field
+ * is recorded. */
 void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int n,
                const float *rows, size_t stride);
 
 /* Takes the working memory of metrics for the recorded fields. */
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena);
 
-/* Takes the choices and every buffer of trace->fields; their contents are undefined. */
+/* Takes memory for the choices and for every buffer of trace->fields; the contents are undefined.
+ */
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena);
 
 /*
- * Copies what another trace of the same model recorded for the first n tokens in the layers below
- * `layer`, and of the residual stream up to it, if both record the field.
+ * Copies rows from another trace of the same model: those of the first n tokens in the layers below
+ * `layer`, and of the residual stream up to `layer`, for every field that both traces record.
  */
 void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n);
 
-/* Clears the quantization errors of tokens [t, t+n) after `layer` layers, columns `first`..3, if
+/* Clears the quantization errors of tokens [t, t+n) after `layer` layers, in columns `first`..3, if
  * the field is recorded. */
 void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int first);
 
-/* Fields that this architecture can record; asking for another is an error. */
+/* Returns the fields that a model of this architecture can record; asking for another field is an
+ * error. */
 uint32_t ss_fields_of(const ss_arch *arch);
 
-/* The size that a letter of a shape has in this trace, including numbers and sums ("L+1"); T is
- * trace->T. */
+/* Returns the size of a letter of a shape in this trace; the letter may be a number or a sum
+ * ("L+1"), and T is trace->T. */
 size_t ss_trace_size_of(const ss_trace *trace, const char *letter);
 
 /*
- * A view of a recorded field, [.., T, ..]. layer or head >= 0 selects and drops that dimension, -1
- * keeps it. SS_BAD_REQUEST if the field was not recorded, the model has no such field (router
- * without experts), or an index is out of range.
+ * Makes a view of a recorded field, [.., T, ..]. layer or head >= 0 selects and drops that
+ * dimension, -1 keeps it. Returns SS_BAD_REQUEST if the field was not recorded, the model has no
+ * such field (router without experts), or an index is out of range.
  */
 ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                         ss_error *err);
 
-/* The same for rows [t, t+n) of its first dimension T; n < 0 means all. SS_BAD_REQUEST for rows
- * out of range, and for fields without a dimension T. */
+/* Makes a view of rows [t, t+n) of the field's first dimension T; n < 0 means all. Returns
+ * SS_BAD_REQUEST for rows out of range, for fields without a dimension T, and as ss_trace_view. */
 ss_status ss_trace_view_rows(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                              int t, int n, ss_error *err);
 
-/* Fails: a measuring run has no rows of the field. */
+/* Returns the error that a measuring run has no rows of the field. */
 ss_status ss_trace_refuse_summed(int field, ss_error *err);
 
 /* Checks that rows [t, t+n) of a field exist. */

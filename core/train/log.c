@@ -62,7 +62,7 @@ void ss_tally_begin(ss_tally *tally, double *sums) {
 }
 
 /* Measures the metric of that name and returns how many numbers it has. */
-static int measure(ss_tally *tally, const ss_trace *trace, const char *name) {
+static int measure_metric(ss_tally *tally, const ss_trace *trace, const char *name) {
     int rows, count = 1;
     const ss_metric *table = ss_metrics(&rows);
     for (int i = 0; i < rows; i++) {
@@ -77,9 +77,9 @@ static int measure(ss_tally *tally, const ss_trace *trace, const char *name) {
 }
 
 static void add_ratios(ss_tally *tally, const ss_trace *trace) {
-    int n = measure(tally, trace, "value_ratio");
+    int n = measure_metric(tally, trace, "value_ratio");
     for (int i = 0; i < n; i++) tally->sums->value_ratio += (double)tally->measured[i] / n;
-    n = measure(tally, trace, "hidden_ratio");
+    n = measure_metric(tally, trace, "hidden_ratio");
     double most = (double)tally->measured[1]; /* row 0 is the embedding */
     for (int i = 2; i < n; i++) most = fmax(most, (double)tally->measured[i]);
     tally->sums->hidden_ratio += most;
@@ -91,7 +91,8 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
     size_t C = (size_t)trace->capacity;
     tally->sums->sequences += 1.0;
     for (int t = 0; t < trace->T; t++) {
-        /* Position 0 has no attention to measure, but its loss counts as one without a trigger. */
+        /* Position 0 has no attention to measure, but its loss counts as one of a position without
+         * a trigger. */
         int kind = sequence->kinds[t], of_loss = kind ? kind : SS_KIND_ELSEWHERE;
         double weight = (double)sequence->weights[t];
         tally->sums->loss += weight * (double)losses[t];
@@ -123,7 +124,7 @@ void ss_tally_add_gradients(ss_tally *tally, const float *squares, const float *
     }
 }
 
-/* Returns the root mean square at the first token over that at the others. */
+/* Returns the root mean square at the first token over the root mean square at the others. */
 static double ratio_of(const double squares[2], int T) {
     return sqrt(squares[0] * (T - 1) / squares[1]);
 }

@@ -5,7 +5,7 @@
 #include "../metrics/metrics.h"
 #include "task.h"
 
-/* Measurements of a step's weights on its batch; NaN where one is undefined. */
+/* Measurements of a step's weights on its batch; a measurement that is undefined is NaN. */
 typedef struct ss_log_entry {
     double step;
     double loss, loss_triggers, loss_elsewhere;
@@ -29,21 +29,24 @@ static inline const double *ss_log_number(const ss_log_entry *entry, const ss_lo
     return (const double *)(const void *)((const char *)entry + column->offset);
 }
 
-/* Sums over the sequences of a batch. All members are doubles, so that parts add up as arrays. */
+/* Sums over the sequences of a batch. All members are doubles, so that the sums of two parts can be
+ * added as arrays. */
 typedef struct ss_sums {
-    double loss, losses[3], optima[3], positions[3]; /* by ss_kind */
-    double first[3];                                 /* attention on the first token */
+    double loss, losses[3], optima[3], positions[3]; /* indexed by ss_kind */
+    double first[3];                                 /* [ss_kind] attention on the first token */
     double value_ratio, hidden_ratio, sequences;
-    double key_squares[2], value_squares[2]; /* gradients at the first token, at the others */
-    double input_gradient, stream_gradient, gradients; /* gradients: number of sequences */
+    double key_squares[2], value_squares[2]; /* squared gradients with respect to keys and to
+                                                values: at the first token, at the others */
+    double input_gradient, stream_gradient,
+        gradients; /* gradients: number of sequences in the two sums before */
 } ss_sums;
 
 /* The sums of a batch while its sequences are added. */
 typedef struct ss_tally {
     ss_sums *sums;
-    double *of_heads; /* [L*H] after them: attention of positions without a trigger on the first
-                         token */
-    float *measured;  /* numbers of one metric */
+    double *of_heads; /* [L*H] after the sums: attention on the first token, from positions without
+                         a trigger */
+    float *measured;  /* values of one metric */
     int heads, L, T;
 } ss_tally;
 
@@ -62,12 +65,12 @@ void ss_tally_on(ss_tally *tally, double *sums);
 void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *sequence,
                   const float *losses);
 
-/* Adds gradients of `sequences` sequences: squares[2][T] by keys and values, ratios[2][L] by the
- * input of attention after and before its norm. */
+/* Adds the gradients of `sequences` sequences: squares[2][T] with respect to keys and values,
+ * ratios[2][L] with respect to the input of attention after and before its norm. */
 void ss_tally_add_gradients(ss_tally *tally, const float *squares, const float *ratios,
                             int sequences);
 
-/* Returns the log entry; `targets` is the number of losses that the mean is over. */
+/* Returns the log entry; `targets` is the number of losses in the mean. */
 ss_log_entry ss_tally_end(const ss_tally *tally, double targets);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include "../math/kernels.h"
 
-/* Returns -ln softmax(x)[target] and turns x into its derivative: the softmax, minus 1 at the
- * target. */
+/* Returns -ln softmax(x)[target] and turns x into the derivative of this loss: the softmax, minus 1
+ * at the target. */
 static float cross_entropy(float *x, int target, size_t V) {
     float logit = x[target], top = ss_max(x, V), sum = ss_exp(x, x, top, V);
     ss_scale(x, 1.0f / sum, V);
@@ -11,7 +11,8 @@ static float cross_entropy(float *x, int target, size_t V) {
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* Returns the squared distance of x from the target and turns x into its derivative. */
+/* Returns the squared distance of x from the target and turns x into the derivative of this
+ * distance. */
 static float squared_error(float *x, const ss_task *task, const ss_sequence *sequence, int t,
                            float *target) {
     size_t V = (size_t)task->arch->V;

@@ -1,4 +1,4 @@
-/* The loss of a sequence, and its derivative by the logits. Private to train/. */
+/* The loss of a sequence, and its derivative with respect to the logits. Private to train/. */
 #ifndef SS_TRAIN_LOSS_H
 #define SS_TRAIN_LOSS_H
 

@@ -20,7 +20,7 @@ double ss_gradient_norm(const ss_parameters *gradients) {
     return sqrt(sum);
 }
 
-/* Factors of an update that all numbers of a tensor share. */
+/* Factors of an update, which all numbers of a tensor share. */
 typedef struct rates {
     float scale, beta1, beta2;
     float step;      /* step size along the mean gradient */
@@ -54,7 +54,7 @@ void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *me
                .beta1 = (float)recipe->beta1,
                .beta2 = (float)recipe->beta2,
                .step = (float)rate};
-    if (adam) { /* bias correction: means begin at 0 */
+    if (adam) { /* corrects the bias of the means, which begin at 0 */
         r.step = (float)(rate / (1.0 - ss_pow(recipe->beta1, times)));
         r.root = (float)(1.0 / sqrt(1.0 - ss_pow(recipe->beta2, times)));
     }

@@ -10,7 +10,7 @@
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-/* A header that is being written, or measured if text is NULL. */
+/* A header that is being written; if text is NULL, it is only measured. */
 typedef struct header {
     char *text;
     size_t capacity, used; /* bytes */
@@ -23,8 +23,8 @@ static bool ends_with(const char *name, const char *end) {
     return n >= m && !strcmp(name + n - m, end);
 }
 
-/* Says which optional tensors the file has: those that the operation reads, and GPT-2's names with
- * "transformer." in front. */
+/* Tells the loader which optional tensors the file has: those that the operation reads, and GPT-2's
+ * names, which have the prefix "transformer.". */
 static bool has_tensor(void *context, const char *name) {
     const header *draft = context;
     if (ends_with(name, ".sinks")) return draft->operation->parameters[0].per_head;
@@ -32,7 +32,7 @@ static bool has_tensor(void *context, const char *name) {
     return true;
 }
 
-static void put(header *draft, const char *piece) {
+static void append_text(header *draft, const char *piece) {
     size_t n = strlen(piece);
     if (draft->text && draft->used + n <= draft->capacity)
         memcpy(draft->text + draft->used, piece, n);
@@ -52,17 +52,17 @@ static void put_tensor(void *context, const char *name, const ss_tensor *shape) 
     }
     snprintf(piece, sizeof piece, "%s%s{\"dtype\":\"F32\",\"shape\":[", draft->floats ? "," : "",
              quoted);
-    put(draft, piece);
+    append_text(draft, piece);
     for (int i = 0; i < shape->rank; i++) {
         snprintf(piece, sizeof piece, "%s%lu", i ? "," : "", (unsigned long)shape->dims[i]);
-        put(draft, piece);
+        append_text(draft, piece);
     }
     snprintf(piece, sizeof piece, "],\"data_offsets\":[%lu,%lu]}", (unsigned long)draft->floats * 4,
              (unsigned long)(draft->floats + count) * 4);
-    put(draft, piece);
+    append_text(draft, piece);
     draft->floats += count;
-    /* A matrix is packed either way round and in at most three parts, each with a partly filled
-     * panel and the arena's gap after it. */
+    /* A matrix is packed as [in][out] or [out][in] and in at most three parts, each with a partly
+     * filled panel and the arena's gap after it. */
     size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
     if (b) draft->panels += count + 3 * (SS_PANEL * (a > b ? a : b) + SS_ARENA_MORE / 4);
 }
@@ -77,14 +77,15 @@ static ss_status write_header(header *draft, const ss_arch *arch, ss_error *err)
                        arch->attention.operation);
     draft->operation = &ss_operations(&n)[index];
     ss_lister lister = {draft, put_tensor, has_tensor};
-    put(draft, "{");
+    append_text(draft, "{");
     ss_status status = ss_model_list(&draft->model_bytes, arch, &lister, err);
-    put(draft, "," METADATA "}");
+    append_text(draft, "," METADATA "}");
     return status;
 }
 
-/* Pads the header so that the numbers are aligned like a piece of an arena. */
-static size_t padded(size_t header_bytes) {
+/* Returns the length of the header with padding, so that the numbers are aligned like a piece of an
+ * arena. */
+static size_t padded_length(size_t header_bytes) {
     return (8 + header_bytes + SS_ARENA_ALIGN - 1) / SS_ARENA_ALIGN * SS_ARENA_ALIGN - 8;
 }
 
@@ -98,7 +99,7 @@ ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, con
     ss_status status = write_header(&draft, arch, err);
     if (status != SS_OK) return status;
     unsigned char length[8];
-    size_t capacity = padded(draft.used);
+    size_t capacity = padded_length(draft.used);
     write_length(length, capacity);
     ss_arena arena = ss_arena_measure();
     ss_arena_take(&arena, 8 + capacity, 1);
@@ -119,7 +120,7 @@ ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_
     header draft = {0};
     ss_status status = write_header(&draft, arch, err);
     if (status != SS_OK) return status;
-    size_t capacity = padded(draft.used), most = draft.floats;
+    size_t capacity = padded_length(draft.used), most = draft.floats;
     unsigned char *file = ss_arena_take(arena, 8 + capacity + most * sizeof(float), 1);
     if (!file)
         return ss_fail(err, SS_NO_MEMORY, "parameters", "no room for %lu numbers",
@@ -148,7 +149,7 @@ static float *numbers_of(const ss_entry *entry) {
     return (float *)(uintptr_t)entry->tensor.data;
 }
 
-/* True for tensors that only a variant of attention has, by their names in a file. */
+/* Returns true for tensors that only a variant of attention has, by their names in a file. */
 static bool is_addition(const char *name) {
     static const char *const names[] = {".sinks",
                                         ".bias_key",
@@ -174,7 +175,8 @@ static const ss_tensor *scales_of(const ss_container *from, const ss_entry *matr
     return fits ? &scales->tensor : NULL;
 }
 
-/* Converts a tensor of any type to floats; false for a type that stores no plain numbers. */
+/* Converts a tensor of any type to floats; returns false for a type that stores no plain numbers.
+ */
 static bool unpack(float *numbers, const ss_container *from, const ss_entry *entry) {
     const ss_tensor *tensor = &entry->tensor;
     if (!entry->readable || !ss_dtype_is_weight(tensor->type) || ss_dtype_block(tensor->type) != 1)
@@ -219,8 +221,8 @@ static double deviation_of(const ss_entry *entry, const ss_recipe *recipe) {
     if (is_token_embedding(entry->name)) return recipe->embedding_deviation;
     if (is_position_embedding(entry->name)) return recipe->position_deviation;
     if (recipe->deviation > 0.0) return recipe->deviation;
-    /* The deviation follows from the number of inputs: the last dimension of [out][in], the first
-     * of GPT-2's Conv1D. */
+    /* The deviation depends on the number of inputs: the last dimension of [out][in], but the first
+     * one in GPT-2's Conv1D. */
     bool in_out = strstr(entry->name, "c_attn") || strstr(entry->name, "c_proj") ||
                   strstr(entry->name, "c_fc");
     return 1.0 / sqrt(3.0 * (double)entry->tensor.dims[in_out ? 0 : 1]);

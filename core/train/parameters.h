@@ -1,6 +1,7 @@
 /*
- * Parameters: the weights of a model in training, stored as a safetensors file. The model reads
- * them in place, so that the next run sees an update and the file is written out without a copy.
+ * Parameters: the weights of a model in training, stored as a safetensors file. The model reads its
+ * weights from the bytes of the file, so that the next run sees an update and the file is written
+ * out without a copy.
  */
 #ifndef SS_TRAIN_PARAMETERS_H
 #define SS_TRAIN_PARAMETERS_H
@@ -11,10 +12,10 @@
 typedef struct ss_parameters {
     ss_bytes file;
     ss_container container; /* the entries of the file */
-    ss_model model;         /* its weights point into the file */
+    ss_model model;         /* the weights of the model point into the file */
     float *numbers;         /* [n] all weights, in the order of the file */
     size_t n;
-    size_t panels; /* upper bound of the floats of its packed matrices */
+    size_t panels; /* upper bound of the floats in the packed matrices of the model */
 } ss_parameters;
 
 /* Makes the file and the model in the arena; all weights are 0. */
@@ -26,17 +27,17 @@ ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, con
                              ss_error *err);
 
 /*
- * Copies the weights of a file with the same tensors, of any type. Tensors that only a variant has
- * (sink logits, a bias key, a gate) keep their values if the file lacks them, so that a variant can
- * be fine-tuned from the base model. Returns SS_BAD_TENSOR with the name of any other tensor that
- * is missing or has another shape.
+ * Copies the weights from a file that has tensors of the same names and shapes, in any type.
+ * Tensors that only a variant has (sink logits, a bias key, a gate) keep their values if the file
+ * lacks them, so that a variant can be fine-tuned from the base model. Returns SS_BAD_TENSOR with
+ * the name of any other tensor that is missing or has another shape.
  */
 ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err);
 
 /*
  * Initializes the weights as models/train does: biases and sink logits 0, gains 1, all others
- * normal with the recipe's deviations. They depend only on seed and tensor name, so that a variant
- * begins with the weights of the base model.
+ * normal with the recipe's deviations. The weights depend only on seed and tensor name, so that a
+ * variant begins with the weights of the base model.
  */
 void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe);
 

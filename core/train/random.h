@@ -1,9 +1,7 @@
 /*
- * Random numbers of our own, the same in every build.
- *
- * The generator is splitmix64 (Steele, Lea, Flood 2014): it hashes a counter that advances by the
- * golden ratio. Each purpose has its own stream, so that a batch depends only on seed and step, and
- * a tensor's initial weights on seed and name.
+ * Random numbers that are the same in every build. The generator is splitmix64 (Steele, Lea, Flood
+ * 2014), which hashes a counter that advances by the golden ratio. Each purpose has its own stream,
+ * so that a batch depends only on seed and step, and a tensor's initial weights on seed and name.
  */
 #ifndef SS_TRAIN_RANDOM_H
 #define SS_TRAIN_RANDOM_H
@@ -20,7 +18,7 @@ static inline uint64_t ss_mix(uint64_t z) {
     return z ^ z >> 31;
 }
 
-/* Returns stream `number` of a purpose and seed. */
+/* Returns stream `number` of a purpose and a seed. */
 static inline ss_random ss_random_stream(uint64_t seed, const char *purpose, uint64_t number) {
     uint64_t at = ss_mix(seed + 0x9e3779b97f4a7c15u);
     for (; *purpose; purpose++) at = ss_mix(at ^ (uint64_t)(unsigned char)*purpose);

@@ -21,15 +21,17 @@ typedef struct ss_recipe {
 typedef struct ss_setting {
     const char *name, *meaning;
     double standard, low, high;
-    bool whole;                     /* integers only */
-    const char *(*word)(int value); /* names of the values 0 .. high, or NULL */
+    bool whole;                     /* true if only integers are allowed */
+    const char *(*word)(int value); /* returns the name of a value 0 .. high; NULL for settings
+                                       whose values have no names */
     size_t offset;                  /* byte offset of the number in ss_recipe */
 } ss_setting;
 
 /* Returns the table and its number of rows. */
 const ss_setting *ss_settings(int *n);
 
-/* Returns SS_BAD_CONFIG, with the key, for an unknown name or a value out of range. */
+/* Reads a recipe. Returns SS_BAD_CONFIG, with the key, for an unknown name or a value out of range.
+ */
 ss_status ss_recipe_read(ss_recipe *recipe, ss_bytes json, ss_error *err);
 
 #endif

@@ -14,7 +14,7 @@
 
 enum { SS_TASK_BACKCOPY, SS_TASK_CONDITIONAL, SS_TASK_TEXT, SS_TASK_N };
 
-/* The kinds of positions. After a planted trigger all are SS_KIND_TRIGGER. */
+/* The kinds of positions. All positions after a planted trigger are SS_KIND_TRIGGER. */
 typedef enum ss_kind { SS_KIND_FIRST, SS_KIND_TRIGGER, SS_KIND_ELSEWHERE } ss_kind;
 
 typedef struct ss_task {
@@ -32,20 +32,20 @@ typedef struct ss_task {
 typedef struct ss_sequence {
     int32_t *tokens;      /* [T] */
     int32_t *targets;     /* [T] the token to predict at t */
-    float *weights;       /* [T] weight of its loss; 0: no target */
+    float *weights;       /* [T] weight of the loss at t; 0: no target */
     float *optimum;       /* [T] smallest possible expected loss; NaN where unknown */
     unsigned char *kinds; /* [T] ss_kind */
 } ss_sequence;
 
 typedef struct ss_task_row {
     const char *name, *meaning, *source;
-    /* Draws sequence `index` of the seed into its arrays. Returns the number of losses that the
-     * mean of a sequence is over. */
+    /* Draws sequence `index` of the seed into the arrays of `sequence`. Returns the number of
+     * losses in the sequence's mean. */
     int (*draw)(const ss_task *task, const ss_sequence *sequence, uint64_t index, int T);
     bool square; /* the loss is the squared error of the logits, see ss_task_target */
 } ss_task_row;
 
-/* Returns the table; SS_TASK_N rows. */
+/* Returns the table, which has SS_TASK_N rows. */
 const ss_task_row *ss_tasks(int *n);
 
 /* Takes the memory of the task from the arena. Returns SS_BAD_CONFIG for a recipe that does not fit
@@ -53,8 +53,8 @@ const ss_task_row *ss_tasks(int *n);
 ss_status ss_task_init(ss_task *task, const ss_recipe *recipe, const ss_arch *arch,
                        const int32_t *text, size_t text_n, ss_arena *arena, ss_error *err);
 
-/* Writes row t [V] of the targets of the task conditional: the mean one-hot vector of the plain
- * tokens before t at a trigger, else 0. */
+/* Writes row t [V] of the targets of task conditional: at a trigger the mean one-hot vector of the
+ * plain tokens before t, elsewhere 0. */
 void ss_task_target(float *target, const ss_task *task, const ss_sequence *sequence, int t);
 
 #endif

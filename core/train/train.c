@@ -12,7 +12,7 @@ static float *take(ss_arena *arena, size_t n) {
     return ss_arena_take(arena, n, sizeof(float));
 }
 
-/* Returns the largest number of sequences in a part; a small batch leaves some parts empty. */
+/* Returns the largest number of sequences in a part. A small batch leaves some parts empty. */
 static int largest_part(const ss_recipe *recipe) {
     return ((int)recipe->batch + SS_PARTS - 1) / SS_PARTS;
 }
@@ -22,8 +22,8 @@ static int first_sequence(const ss_train *train, int part) {
     return (int)train->recipe->batch * part / SS_PARTS;
 }
 
-/* Takes all memory except models and runs. Measuring and taking share this function, so that they
- * agree. */
+/* Takes all memory except that of models and runs. Measuring and taking call this function, so that
+ * they agree. */
 static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panels,
                     ss_arena *arena) {
     size_t T = (size_t)train->recipe->length, most = (size_t)largest_part(train->recipe);
@@ -47,7 +47,7 @@ static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panel
     ss_backward_lay_out(&train->back, arch, train->together, train->T, arena);
 }
 
-static ss_train begun(const ss_train_desc *desc) {
+static ss_train new_train(const ss_train_desc *desc) {
     int T = (int)desc->recipe->length, part = largest_part(desc->recipe);
     int most = T < SS_ROWS_TOGETHER ? SS_ROWS_TOGETHER / T : 1;
     return (ss_train){.recipe = desc->recipe, .T = T, .together = part < most ? part : most};
@@ -65,14 +65,14 @@ static size_t larger(size_t a, size_t b) {
 }
 
 /* Returns a model without weights, from which ss_run_size computes the size of a run. */
-static ss_model shape_of(const ss_arch *arch) {
+static ss_model weightless_model(const ss_arch *arch) {
     size_t widest = larger((size_t)arch->H * (size_t)arch->K, (size_t)arch->F);
     return (ss_model){.arch = *arch, .widest = larger(widest, (size_t)arch->D)};
 }
 
 ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err) {
     const ss_arch *arch = desc->arch;
-    ss_train train = begun(desc);
+    ss_train train = new_train(desc);
     ss_arena arena = ss_arena_measure();
     size_t parameters = 0, run = 0, numbers = 0, panels = 0;
     ss_status status = ss_backward_check(arch, err);
@@ -80,7 +80,7 @@ ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err)
         status =
             ss_task_init(&train.task, desc->recipe, arch, desc->text, desc->text_n, &arena, err);
     if (status == SS_OK) status = ss_parameters_size(&parameters, &numbers, &panels, arch, err);
-    ss_model shape = shape_of(arch);
+    ss_model shape = weightless_model(arch);
     ss_run_desc of_run = run_desc(&train, &shape);
     if (status == SS_OK) status = ss_run_size(&run, &of_run, err);
     if (status != SS_OK) return status;
@@ -117,7 +117,7 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
                         ss_error *err) {
     ss_status status = ss_backward_check(desc->arch, err);
     if (status != SS_OK) return status;
-    *train = begun(desc);
+    *train = new_train(desc);
     status = begin(train, desc, arena, err);
     if (status == SS_OK) ss_parameters_draw(&train->weights, train->recipe);
     if (status == SS_OK && desc->begin)
@@ -135,8 +135,9 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
 
 /* ---- a step ------------------------------------------------------------------------------- */
 
-/* Draws sequences [from, to) of the step's batch. Every sequence has the same number of losses. */
-static void draw(ss_train *train, int from, int to) {
+/* Draws sequences [from, to) of the step's batch, at least one. Sets train->targets, the number of
+ * losses of the whole batch: every sequence has the same number. */
+static void draw_batch(ss_train *train, int from, int to) {
     int n;
     double batch = train->recipe->batch;
     uint64_t first = (uint64_t)train->step * (uint64_t)batch;
@@ -146,7 +147,7 @@ static void draw(ss_train *train, int from, int to) {
                                                        first + (uint64_t)i, train->T);
 }
 
-/* Restarts a run and copies the sink logits again, which an update changes. */
+/* Restarts a run and copies the sink logits of the model again, since an update changes them. */
 static void rewind_run(const ss_train *train, ss_run *run) {
     const ss_model *model = &train->weights.model;
     for (int i = 0; i < model->arch.L * model->arch.H; i++)
@@ -155,7 +156,8 @@ static void rewind_run(const ss_train *train, ss_run *run) {
     run->trace.T = 0;
 }
 
-/* Runs sequence s of a part and writes the derivative by its logits to the working memory. */
+/* Runs sequence s of a part and writes the derivative with respect to its logits to the working
+ * memory. */
 static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequence, ss_error *err) {
     ss_run *run = &train->runs[s];
     size_t count = (size_t)train->T * (size_t)train->weights.model.arch.V;
@@ -171,7 +173,7 @@ static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequenc
     return SS_OK;
 }
 
-static void pack(ss_train *train) {
+static void pack_weights(ss_train *train) {
     ss_arena panels = ss_arena_on(train->panels, train->weights.panels * sizeof(float));
     if (!train->packed) ss_model_keep_panels(&train->weights.model, &panels);
     train->packed = true;
@@ -185,8 +187,8 @@ static float *gradient_of(const ss_train *train, double *part) {
 ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
     int from = first_sequence(train, part), to = first_sequence(train, part + 1);
     size_t bytes = train->gradients.n * sizeof(float);
-    draw(train, from, to);
-    pack(train);
+    draw_batch(train, from, to);
+    pack_weights(train);
     ss_tally_begin(&train->tally, train->part);
     memset(train->gradients.numbers, 0, bytes);
     for (int i = from; i < to; i += train->together) {
@@ -301,7 +303,7 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
 
 const int32_t *ss_train_sample(ss_train *train, uint32_t number) {
     int n;
-    /* Steps count from 0, samples down from the largest number, so that they never meet. */
+    /* Steps count from 0, samples down from the largest number, so that no step draws a sample. */
     ss_tasks(&n)[train->task.row].draw(&train->task, train->batch, UINT64_MAX - number, train->T);
     return train->batch->tokens;
 }

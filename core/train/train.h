@@ -20,10 +20,10 @@
 #include "optimizer.h"
 #include "task.h"
 
-/* A batch is cut into SS_PARTS parts, whose gradients are added in order, so that the sum has the
- * same bits on any number of workers. */
+/* A batch is divided into SS_PARTS parts, whose gradients are added in order, so that the sum has
+ * the same bits on any number of workers. */
 #define SS_PARTS 4
-/* At most this many rows of a part go through the model together. */
+/* Upper bound of the rows of a part that go through the model together. */
 #define SS_ROWS_TOGETHER 1024
 
 typedef struct ss_train_desc {
@@ -31,64 +31,66 @@ typedef struct ss_train_desc {
     const ss_recipe *recipe; /* recipe and text must outlive the training */
     const int32_t *text;     /* [text_n] tokens of the task text, or NULL */
     size_t text_n;
-    const ss_container *begin; /* initial weights; those that it lacks are drawn, all if NULL */
+    const ss_container *
+        begin; /* initial weights; tensors that it lacks are drawn at random; NULL: all are drawn */
 } ss_train_desc;
 
 typedef struct ss_train {
     const ss_recipe *recipe;
     ss_task task;
     ss_parameters weights, gradients;
-    ss_choice choice; /* operation and mask of its heads */
-    float *mean, *square,
-        *previous;      /* [n] the optimizer's state, and the weights before the last step */
-    int step;           /* updates so far */
-    int T, together;    /* tokens of a sequence, sequences that run together */
+    ss_choice choice;                /* operation and mask of the model's heads */
+    float *mean, *square, *previous; /* [n] means and mean squares of the optimizer, and the weights
+                                        before the last step */
+    int step;                        /* updates so far */
+    int T, together;    /* tokens of a sequence; number of sequences that run together */
     ss_sequence *batch; /* sequences of one part */
     float *losses;      /* [T] */
     float *panels;      /* packed weights */
-    bool packed;        /* the panels are those of this step */
+    bool packed;        /* the panels hold the weights of this step */
     double targets;     /* number of losses in the mean of a batch */
     ss_tally tally;
-    double *part, *totals; /* log sums, then the gradient as [n] floats: of a part, of all parts */
+    double *part,
+        *totals; /* log sums, then the gradient as [n] floats: of one part, and of all parts */
     size_t part_bytes;
     ss_run *runs;     /* [together] */
     ss_trace *traces; /* [together] */
     ss_backward back;
 } ss_train;
 
-/* Computes the arena bytes that ss_train_init takes, and makes its checks. */
+/* Computes the arena bytes that ss_train_init takes, and checks the description as it does. */
 ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err);
 
-/* Returns SS_UNSUPPORTED for a model that cannot be trained, SS_BAD_CONFIG or SS_TOO_LONG for a
- * recipe that does not fit it, SS_NO_MEMORY with the number of bytes. */
+/* Begins a training. Returns SS_UNSUPPORTED for a model that cannot be trained, SS_BAD_CONFIG or
+ * SS_TOO_LONG for a recipe that does not fit the model, SS_NO_MEMORY with the number of bytes. */
 ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *arena, ss_error *err);
 
 /*
- * A step in pieces, which several workers share. Each worker computes some of the SS_PARTS parts
- * into train->part, or copies a part of another worker there; each adds all parts in order (`first`
- * clears the sums) and finishes the step. Without `back` and `update` the weights stay unchanged
- * and the entry measures them on the next step's batch. The entry describes the weights before the
- * step. Returns SS_DIVERGED, with the step, if the loss or the gradient is not finite; the weights
- * are then the last ones with a finite loss.
+ * Do a step in pieces, which several workers share. Each worker computes some of the SS_PARTS parts
+ * into train->part, or copies a part of another worker to it. Each worker adds all parts in order
+ * (`first` clears the sums) and finishes the step. Without `back` and `update` the weights stay
+ * unchanged and the entry measures them on the next step's batch. The entry describes the weights
+ * before the step. Returns SS_DIVERGED, with the step, if the loss or the gradient is not finite;
+ * the weights are then the last ones with a finite loss.
  */
 ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err);
 void ss_train_add(ss_train *train, bool first);
 ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err);
 
 /*
- * The state that the next step depends on, besides the recipe and the text: a training resumed from
- * these bytes gives the same bits. Little-endian: "SSTS", the steps so far, the number n of
+ * Write the state on which the next step depends, together with recipe and text: a training that
+ * resumes from it gives the same bits. Little-endian: "SSTS", the steps so far, the number n of
  * weights, then weights[n], the optimizer's means[n] and mean squares[n] as F32.
  */
 size_t ss_train_state_bytes(const ss_train *train);
 void ss_train_state(const ss_train *train, unsigned char *out);
 
-/* Returns SS_BAD_FILE with the byte if the bytes are not a state of this model; the training is
- * then unchanged. */
+/* Resumes a training from a state. Returns SS_BAD_FILE with the byte if the bytes are not a state
+ * of this model; the training is then unchanged. */
 ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err);
 
 /* Returns tokens[T] of the task that no step trains on; a number gives the same tokens at any step.
- * They are valid until the next step. */
+ * The tokens are valid until the next step. */
 const int32_t *ss_train_sample(ss_train *train, uint32_t number);
 
 #endif

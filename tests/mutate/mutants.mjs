@@ -309,7 +309,7 @@ export default [
   [
     'softmax1 is softmax',
     'run/operation.c',
-    'softmax_beside(x, n, 0.0f)',
+    'softmax_with_sink(x, n, 0.0f)',
     'softmax(x, n, parameters)',
     'golden',
   ],
@@ -405,7 +405,7 @@ export default [
     't >= 0',
     'variants',
   ],
-  ['linear scaling is none', 'model/rotary.c', 'keeps = 0.0f;', 'keeps = 1.0f;', 'golden'],
+  ['linear scaling is none', 'model/rotary.c', 'kept_share = 0.0f;', 'kept_share = 1.0f;', 'golden'],
   [
     'YaRN rounds the other way',
     'model/rotary.c',

@@ -2,9 +2,10 @@
  * dump [-8] MODEL_FOLDER OUT_FILE [-e NAME:key=value,key=value]... TOKEN...
  *
  * Runs tokens through a model and writes every recorded field, then every metric, as raw
- * little-endian numbers one after the other. A metric of one head is of the last head of the last
- * layer; one that compares two runs compares with the unedited run. Standard output gets a line for
- * each: kind, name, number of elements. The wasm builds must write the same bytes.
+ * little-endian numbers one after the other. A metric of one head is measured in the last head of
+ * the last layer; a metric that compares two runs compares with the unedited run. Standard output
+ * gets a line for each field and metric: kind, name, number of elements. The wasm builds must write
+ * the same bytes.
  */
 #include "edits.h"
 #include "files.h"

@@ -9,7 +9,8 @@
 
 #include <limits.h>
 
-/* A parameter of an edit that a list sets to a value; for a choice, the index of its word. */
+/* A parameter of an edit and the value to which a list sets it; for a choice, the value is the
+ * index of a word. */
 typedef struct pin {
     int row, parameter; /* parameter -1: no parameter is pinned */
     long value;
@@ -38,7 +39,7 @@ static inline void add_pin(pins *list, pin one) {
     list->all[list->n++] = one;
 }
 
-/* Pins every integer of every row at 0, T-1, T, T+1, its highest value and 2^31-1. */
+/* Returns pins of every integer of every row at 0, T-1, T, T+1, its highest value and 2^31-1. */
 static inline pins border_pins(int T) {
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
@@ -53,8 +54,8 @@ static inline pins border_pins(int T) {
     return list;
 }
 
-/* Pins every word of the first choice of every row, such as the policies of an eviction; a row
- * without a choice gets an empty pin. */
+/* Returns pins of every word of the first choice of every row, such as the policies of an eviction;
+ * a row without a choice gets an empty pin. */
 static inline pins choice_pins(void) {
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
@@ -91,8 +92,8 @@ static inline size_t write_parameter(char *out, size_t room, const ss_edit_param
     return (size_t)snprintf(out, room, "%s=%ld,", parameter->name, pinned ? *pinned : value);
 }
 
-/* Writes an edit of a row with these parameters pinned. Required parameters are drawn at random,
- * optional ones half of the time. */
+/* Writes an edit of a row with the pinned parameters. Other parameters are drawn at random: the
+ * required ones always, the optional ones half of the time. */
 static inline void write_edit(char *out, size_t room, int row, const pin *pinned, int pinned_n,
                               int T, uint32_t *state) {
     int rows;
@@ -110,8 +111,8 @@ static inline void write_edit(char *out, size_t room, int row, const pin *pinned
     out[used - 1] = 0; /* removes the last comma or colon */
 }
 
-/* Draws an edit with this pin whose other parameters are valid in a run of T tokens; false if it
- * found none. */
+/* Draws an edit with this pin whose other parameters are valid in a run of T tokens; returns false
+ * if a hundred draws give none. */
 static inline bool draw_edit(ss_edit *edit, char text[256], const ss_model *model, int T,
                              const pin *pinned, uint32_t *state) {
     ss_error err;
@@ -131,7 +132,7 @@ static inline edit_list list_of_two(pin a, pin b, int T, uint32_t *state) {
     return list;
 }
 
-/* Number of draws for a single pin, and number of lists of border_list. */
+/* Number of draws for a single pin. */
 #define DRAWS_ALONE 12
 
 static inline int border_lists(const pins *borders) {
@@ -159,7 +160,7 @@ static inline edit_list border_list(const pins *borders, int i, int T) {
     return list;
 }
 
-/* The result of a list: an error, or the bits of the run. */
+/* The result of a run under a list of edits: an error, or a hash of the run's bits. */
 typedef struct outcome {
     ss_status status;
     ss_error err;

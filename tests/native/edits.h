@@ -20,7 +20,7 @@ static inline float read_value(const ss_edit_parameter *parameter, const char *t
     return strtof(text, NULL);
 }
 
-/* Sets the parameter of that name; those of the operation follow those of the edit. */
+/* Sets the parameter of that name; the parameters of an operation follow those of the edit. */
 static inline void set_value(ss_edit *edit, const char *name, const char *text) {
     int n, count = 0;
     const ss_edit_kind *row = &ss_edits(&n)[edit->kind];

@@ -36,7 +36,7 @@ static inline ss_arena arena_of(size_t bytes) {
     return ss_arena_on(block, bytes);
 }
 
-/* A container and the file that it reads. */
+/* A container, and the file from which it is read. */
 typedef struct opened_file {
     ss_bytes bytes;
     ss_arena arena;
@@ -68,7 +68,7 @@ static inline opened_file open_file(const char *folder, const char *name) {
 }
 
 typedef struct opened_model {
-    opened_file weights; /* the model reads from it */
+    opened_file weights; /* the file from which the model reads its weights */
     ss_arena arena;
     ss_model model;
 } opened_model;
@@ -102,7 +102,7 @@ static inline ss_arch arch_of(const char *folder, const opened_file *weights) {
     return arch;
 }
 
-/* Opens weights.bytes under an architecture; close_model frees the memory, also after an error. */
+/* Opens weights.bytes under an architecture; close_model frees the memory, even after an error. */
 static inline ss_status try_model(opened_model *opened, const ss_arch *arch, ss_error *err) {
     size_t bytes;
     opened_file *weights = &opened->weights;
@@ -143,7 +143,7 @@ static inline opened_model open_model(const char *folder) {
     return opened;
 }
 
-/* Converts the large matrices to 8 bits; returns a block to free after the model. */
+/* Converts the large matrices to 8 bits; returns a block that the caller frees after the model. */
 static inline void *keep_int8(ss_model *model) {
     ss_arena measured = ss_arena_measure();
     ss_model_keep_int8(model, &measured, NULL);
@@ -175,7 +175,7 @@ static inline opened_run open_run(const ss_run_desc *desc) {
     return opened;
 }
 
-/* Tries to begin a run. */
+/* Tries to start a run, and frees it. */
 static inline ss_status try_run(const ss_run_desc *desc, ss_error *err) {
     size_t bytes;
     ss_run run;
@@ -211,7 +211,7 @@ static inline int metric_index(const char *name) {
     exit(2);
 }
 
-/* Measures a metric with these arguments; the caller frees the numbers. */
+/* Measures a metric with the given arguments; the caller frees the numbers. */
 static inline float *measure_args(const ss_trace *trace, const char *name, ss_metric_args args,
                                   size_t *count) {
     size_t dims[SS_RANK_MAX], total = 1;

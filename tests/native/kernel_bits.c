@@ -16,7 +16,7 @@
 
 enum { SIZE_MAX_TESTED = 67, ROOM = 4096 };
 
-/* Implementations of the contracts of kernels.h. */
+/* The functions that implement the contracts of kernels.h. */
 typedef struct kernel_set {
     void (*matmul)(SS_MATMUL_ARGS);
     void (*tile)(SS_TILE_ARGS);
@@ -116,7 +116,8 @@ static void fold_result(const float *x, size_t n, float scalar) {
     fold(&scalar, 1);
 }
 
-/* `start` shifts every array, so that all alignments below 16 bytes occur. */
+/* Hashes products whose arrays are shifted by `start` numbers, so that all alignments below 16
+ * bytes occur. */
 static void fold_matmul(const kernel_set *set, size_t n, size_t start) {
     const float *bias = start & 1 ? in_c + start : NULL;
     size_t Kin = (n * 5 + start) % 47, a_stride = Kin + start, out_stride = n + 3 * start;
@@ -132,7 +133,7 @@ static void fold_tile(const kernel_set *set, size_t n, size_t start) {
     fold(out, (start + 7) * n);
 }
 
-/* Rows of a file may begin at any byte. */
+/* Hashes products with rows of a file, which may begin at any byte. */
 static void fold_times_rows(const kernel_set *set, size_t n, size_t start) {
     const void *rows[SS_PANEL];
     memcpy((char *)tiles + start, in_b, SS_PANEL * n * sizeof *in_b);
@@ -254,7 +255,8 @@ static void fold_add(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, n + start, 0.0f);
 }
 
-/* The contract leaves the sign of a zero maximum open; adding 0 makes it positive. */
+/* Hashes maxima. The contract leaves the sign of a zero maximum open, so 0 is added, which makes it
+ * positive. */
 static void fold_max(const kernel_set *set, size_t n, size_t start) {
     float most = n > 0 ? set->max(in_a + start, n) + 0.0f : 0.0f;
     fold(&most, 1);
@@ -264,7 +266,7 @@ static void fold_peak(const kernel_set *set, size_t n, size_t start) {
     if (n > 0) hash = (hash ^ set->peak(in_a + start, n)) * 0x100000001b3u;
 }
 
-/* The limit of some numbers is one of them. */
+/* Hashes counts; some limits are numbers of the row. */
 static void fold_count(const kernel_set *set, size_t n, size_t start) {
     for (size_t i = 0; i < n; i += 3)
         hash = (hash ^ set->count(in_a + start, in_a[start + i], start % 2, n)) * 0x100000001b3u;
@@ -333,7 +335,7 @@ static void fold_rotate(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, 2 * n + start, 0.0f);
 }
 
-/* Also folds its panels and rows, whose functions have one implementation. */
+/* Hashes products in eight bits, with panels and rows, whose functions have one implementation. */
 static void fold_times8(const kernel_set *set, size_t n, size_t start) {
     static int8_t panels[9 * 12 * SS_PANEL * SS_QUAD];
     static float scales[9 * SS_PANEL], row_scales[12];
@@ -400,7 +402,8 @@ uint32_t ss_bits_count(void) {
     return sizeof kernels / sizeof *kernels;
 }
 
-/* Returns the low (0) or high (1) half of a kernel's hash; 2 and 3: those of the reference. */
+/* Returns the low (half 0) or high (half 1) half of a kernel's hash; halves 2 and 3 are those of
+ * the reference's hash. */
 uint32_t ss_bits(uint32_t kernel, uint32_t half) {
     seed = 1;
     hash = 0xcbf29ce484222325u;

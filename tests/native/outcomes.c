@@ -2,8 +2,8 @@
  * outcomes MODEL_FOLDER STEP
  *
  * Runs every STEP-th list of edits of edit_lists.h and prints a line for each, which the wasm
- * builds must print, too. Its columns, separated by tabs, are the edits, the status, and the bits
- * of the run or the place and sentence of the error.
+ * builds must print, too. The columns of a line, separated by tabs, are the edits, the status, and
+ * the bits of the run or the place and sentence of the error.
  */
 #include "edit_lists.h"
 

@@ -45,7 +45,8 @@ static inline recording_writer begin_recording(const char *version, const char *
     return w;
 }
 
-/* Adds a tensor with `bytes` bytes of data, whose header claims this shape, "[2,3]". */
+/* Adds a tensor with `bytes` bytes of data, whose header claims the given shape, such as "[2,3]".
+ */
 static inline void add_claimed(recording_writer *w, const char *name, const char *dtype,
                                const char *shape, const void *data, size_t bytes) {
     char offsets[64];
@@ -61,7 +62,7 @@ static inline void add_claimed(recording_writer *w, const char *name, const char
     w->data = grown(w->data, &w->data_n, data, bytes);
 }
 
-/* Adds a tensor with its own shape. */
+/* Adds a tensor whose header has the tensor's own shape. */
 static inline void add_tensor(recording_writer *w, const char *name, const ss_tensor *tensor) {
     char shape[96] = "[";
     for (int i = 0; i < tensor->rank; i++)

@@ -6,8 +6,8 @@
 #define LLAMA "tests/golden/hf-llama-gqa"
 #define GPT2 "tests/golden/hf-gpt2-plain"
 #define T_BORDERS 4
-/* Draws of each pair of edits, four times as many where an edit has state. The sanitizers take five
- * times as long. */
+/* Number of draws of each pair of edits; pairs with an edit that has state get four times as many.
+ * The sanitizers take five times as long. */
 #ifdef __SANITIZE_ADDRESS__
 #define DRAWS 1
 #else
@@ -89,7 +89,8 @@ static void update(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
     check_updated(run, ss_run_update(&run->run, text, n, &err), desc, text, n);
 }
 
-/* Updates a run several times under edits with these pins; false where the model refuses them. */
+/* Updates a run several times under edits with these pins; returns false if the model refuses the
+ * edits. */
 static bool follow(const ss_model *model, const pin *a, const pin *b, uint32_t state) {
     ss_edit edits[2];
     char texts[2][256];

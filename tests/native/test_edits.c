@@ -17,16 +17,17 @@
 #define GPT_NEOX "tests/golden/hf-gpt_neox"
 #define T_MAX 13
 
-/* Values narrower than keys, and wider; keys whose rotated part all heads share. */
+/* Models whose values are narrower than keys, and wider. All heads share the rotated part of keys.
+ */
 #define DEEPSEEK "tests/golden/hf-deepseek_v2"
 #define GREEDY "tests/golden/hf-deepseek_v2-greedy"
-/* Layers with more key/value heads than the others. */
+/* A model in which some layers have more key/value heads than others. */
 #define MIMO "tests/golden/hf-mimo_v2_flash-types"
 static const char *const folders[] = {LLAMA, GPT2, GPT_NEO, GPT_NEOX, DEEPSEEK, GREEDY, MIMO};
 #define FOLDERS ((int)(sizeof folders / sizeof *folders))
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
-/* Each row has an edit without effect and one with an effect. */
+/* For each row of the table, an edit without effect and one with an effect. */
 static const struct {
     const char *nothing, *something;
 } pairs[] = {
@@ -35,7 +36,7 @@ static const struct {
     {"hide_key:key=5,query=4", "hide_key:key=0,layer=1"},
     {"self_only:token=0", "self_only:token=6"},
     {"scale_value:key=3,factor=1", "scale_value:key=0,layer=0,group=1"},
-    {NULL, "silence:layer=0,head=1"}, /* it always has an effect */
+    {NULL, "silence:layer=0,head=1"}, /* silencing a head always has an effect */
     {"park:layer=0,head=0,key=12", "park:layer=1,head=0"},
     {"clamp_channel:channel=2,layer=0,token=12,to=value", "clamp_channel:channel=3,to=mean"},
     {"project:key=12,from=heads", "project:direction=random"},
@@ -64,7 +65,7 @@ static void all_rows(void) {
     }
 }
 
-/* True for edits without effect before the last token only. */
+/* Returns true for edits without effect that change the last token nevertheless. */
 static bool is_of_last(const char *text) {
     return strstr(text, "=12") != NULL;
 }
@@ -79,7 +80,8 @@ static void without_effect(void) {
             CHECK(!same_rows(&plain.run.trace, &other.run.trace, SS_FIELD_HIDDEN, T_MAX));
             CHECK(other.run.trace.edited);
             close_run(&other);
-            /* Softmax everywhere, and a wider window, are others than this model's own. */
+            /* Two edits have an effect in some models: softmax in every layer, and a wider window
+             * than the model's. */
             if (!pairs[i].nothing || (i < 2 && model.model.arch.window_sinks)) continue;
             opened_run same = run_edit(&model, pairs[i].nothing);
             check_same(&plain.run.trace, &same.run.trace,
@@ -91,8 +93,8 @@ static void without_effect(void) {
     }
 }
 
-/* Edits without effect: a budget that no text reaches, only exact tokens, a head that is already
- * silent. */
+/* Tests more edits without effect: a budget that no text reaches, a quantization that leaves all
+ * tokens exact, a head that is already silent. */
 static void without_effect_of_any_kind(void) {
     CASE("an edit with nothing to evict or to quantize gives the bits of no edit");
     static const char *const evictions[] = {
@@ -239,7 +241,7 @@ static void window_is_a_mask(void) {
     close_model(&model);
 }
 
-/* Recomputes a sliding window: each query is the last of a text that begins at its first key. */
+/* Recomputes each query as the last row of a run over the tokens whose keys its cache keeps. */
 static void cache_positions(const char *folder) {
     CASE("7. positions in the cache: a query is the last row of a text of the kept keys");
     opened_model model = open_model(folder);
@@ -309,11 +311,11 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     snprintf(text, sizeof text, "evict:policy=%s", policy);
     ss_edit edits[] = {read_edit(text), read_edit(with)};
     opened_run reference = stream(model, tokens, T, T, edits, 2, false);
-    int share = 1; /* query heads that keep keys of their own in one cache */
+    int share = 1; /* query heads that share a cache but keep keys of their own */
     for (int a = 0; a < model->arch.L; a++)
         share = (int)fmaxf((float)share, (float)(model->arch.H / ss_arch_sizes(&model->arch, a).G));
-    /* A run of all T tokens works in pieces of SS_LOGIT_ROWS, which fill the cache to its last
-     * slot. */
+    /* In a run over all T tokens, pieces of SS_LOGIT_ROWS tokens fill the cache to its last slot.
+     */
     const int pieces[] = {1, 7, 49, T};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int piece = pieces[i];
@@ -341,7 +343,7 @@ static void streams(void) {
             char text[96];
             snprintf(text, sizeof text, "%s,budget=6", policies[p]);
             check_stream(&model.model, model.model.arch.context, text, with[p % 6]);
-            if (f == 1 || f == 2) continue; /* learned positions */
+            if (f == 1 || f == 2) continue; /* these models have learned positions */
             snprintf(text, sizeof text, "%s,budget=6,positions=cache", policies[p]);
             check_stream(&model.model, LONG, text, with[(p + 1) % 6]);
         }
@@ -585,7 +587,7 @@ static void updates_of_streams(void) {
     close_model(&model);
 }
 
-/* Runs six tokens, then stops after `steps` steps of pieces of two more. */
+/* Starts an update by two more tokens and abandons it after `steps` steps. */
 static void update_stopped(const ss_run_desc *desc, int steps) {
     opened_run run = open_run(desc);
     ss_error err;
@@ -641,7 +643,7 @@ static void updates_after_all(void) {
     close_model(&model);
 }
 
-/* Extends a run that begins from n tokens of another to the whole text. */
+/* Extends a run that began from the first n tokens of another run to the whole text. */
 static void check_longer(const ss_trace *base, int n, const ss_trace *reference,
                          const ss_edit *edit) {
     ss_error err;
@@ -723,7 +725,7 @@ static void only_above(void) {
     close_model(&model);
 }
 
-/* The effect of every head: how much worse the model predicts without it. */
+/* Tests the effect of every head: how much higher the loss is without the head. */
 static void effects(void) {
     CASE("the effect of each head equals that of the reference");
     opened_model model = open_model("tests/golden/var-unequal");
@@ -792,7 +794,7 @@ static void rejected_bases(void) {
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-/* Whether T_MAX tokens can be run with the edit of the folder's model. */
+/* Returns whether the folder's model can run T_MAX tokens under the edit. */
 static bool is_possible(const char *folder, const char *text) {
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(text);
@@ -834,7 +836,7 @@ static void refusals(void) {
     const struct {
         const char *folder, *edit, *where;
         ss_status status;
-        const char *text; /* text of an edit whose numbers are known by hand */
+        const char *text; /* parameters of an edit */
     } wrong[] = {
         {LLAMA, "operation:layer=0", "edits[0].operation", SS_BAD_REQUEST, NULL},
         {LLAMA, "operation:operation=softmax,layer=2", "edits[0].layer", SS_BAD_REQUEST, NULL},
@@ -944,12 +946,13 @@ static void heads_of_a_group(void) {
     close_model(&model);
 }
 
-/* The row of scores of query t of a head in layer 0. */
+/* Returns the row of scores of query t of a head in layer 0. */
 static const float *scores_of(const opened_run *run, int head, int t) {
     return ss_row(&run->run.trace, SS_FIELD_SCORES, head, t);
 }
 
-/* A score depends on its query, its key and their positions, not on other visible keys. */
+/* Tests that a score depends on its query, its key and their positions, but not on other visible
+ * keys. */
 static void positions_beside_a_mask(const char *folder) {
     CASE("swapped positions reach the distances under a mask, an eviction and a hidden key alike");
     static const char *const others[] = {"mask:first=1,recent=3", "hide_key:key=2",
@@ -989,8 +992,8 @@ static void first_key_kept_so_far(void) {
     close_model(&model);
 }
 
-/* The attention output of layer a for token t, from recorded head outputs without their component
- * along the first value of the head, number d. */
+/* Returns number d of the attention output of layer a for token t, computed from recorded head
+ * outputs without their component along the first value of each head. */
 static double without_tag(const ss_trace *trace, int a, int t, size_t d) {
     const ss_arch *arch = &trace->model->arch;
     size_t U = (size_t)ss_arch_sizes(arch, a).U;

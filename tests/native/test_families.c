@@ -11,7 +11,8 @@
 
 static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
     size_t n = strlen(text);
-    unsigned char *copy = malloc(n + 1); /* exact size plus a NUL, for the sanitizers */
+    unsigned char *copy = malloc(n + 1); /* a block of exact size with a final NUL, so that the
+                                            sanitizers detect reads beyond it */
     if (!copy) exit(2);
     memcpy(copy, text, n);
     ss_status status = ss_arch_read(arch, (ss_bytes){copy, n}, err);
@@ -103,7 +104,7 @@ static void check_config(const char *text, ss_status status, const char *where) 
     if (status == SS_UNSUPPORTED) CHECK(strstr(err.text, "this build computes") != NULL);
 }
 
-/* Writes the config with another value of a key. */
+/* Writes the config with another value for a key. */
 static void with_number(char *text, size_t size, const char *config, const char *key,
                         double value) {
     char name[64];
@@ -116,7 +117,7 @@ static void with_number(char *text, size_t size, const char *config, const char 
              after);
 }
 
-/* Tests the limits of a key: they are accepted, the numbers next to them are refused. */
+/* Tests that the limits of each key are accepted, and that the numbers next to them are refused. */
 static void ranges(void) {
     CASE("a number out of range is refused with its limits");
     static const struct {
@@ -223,7 +224,7 @@ static void ranges(void) {
     }
 }
 
-/* Tests the same keys for all families. */
+/* Tests keys that every family refuses. */
 static void refused_by_all(void) {
     CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
     static const char gemma2[] = GEMMA2;
@@ -251,7 +252,7 @@ static void refused_by_all(void) {
     };
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         check_config(families[f], SS_OK, "");
-        /* Gemma 2 computes soft caps, which are the first two. */
+        /* Gemma 2 computes soft caps, which are the first two of `keys`. */
         for (size_t k = families[f] == gemma2 ? 2 : 0; k < sizeof keys / sizeof *keys; k++) {
             char text[768];
             snprintf(text, sizeof text, "%s,\"%s\":%s", families[f], keys[k].key, keys[k].on);
@@ -270,7 +271,7 @@ static void quantized(void) {
 #define METHOD "\"quant_method\":\"compressed-tensors\","
 #define FORMAT "\"format\":\"int-quantized\","
     static const char *const table[] = {
-        METHOD FORMAT GROUP(BY_ROWS, ""), /* the one that is read */
+        METHOD FORMAT GROUP(BY_ROWS, ""), /* the only accepted quantization */
         METHOD FORMAT GROUP(BY_ROWS, ",\"input_activations\":{\"num_bits\":8}"),
         METHOD FORMAT GROUP("\"num_bits\":4,\"type\":\"int\",\"symmetric\":true,"
                             "\"strategy\":\"channel\"",
@@ -592,7 +593,8 @@ static void rotary_configs(void) {
     }
 }
 
-/* Checks windows: "512." is a layer with a window of 512, then one without. */
+/* Checks the windows of layers: "512." means a window of 512 in the first layer and none in the
+ * second. */
 static void check_windows(const char *text, const char *expected) {
     char whole[1024], actual[64];
     ss_arch arch;
@@ -658,7 +660,8 @@ static void windows_of_layers(void) {
     check_windows(COHERE2 ",\"sliding_window\":7,\"sliding_window_pattern\":2", "7.7.");
 }
 
-/* Checks which layers rotate queries and keys: "r.": the first does, the second does not. */
+/* Checks which layers rotate queries and keys: "r." means that the first does and the second does
+ * not. */
 static void check_rotations(const char *text, const char *expected) {
     char whole[1024], actual[8] = "";
     ss_arch arch;
@@ -766,7 +769,7 @@ static const char *const folders[] = {
     "hf-bert",
     "hf-bert-bare",
     "hf-bert-old",
-    "hf-bert-untied", /* the encoders, after all others */
+    "hf-bert-untied", /* the encoders come after all decoders */
 };
 #define FOLDERS (sizeof folders / sizeof *folders)
 #define ENCODERS 4
@@ -778,14 +781,15 @@ static const char *path_of(const char *folder) {
     return path;
 }
 
-/* A model of the goldens and its run over the prompt of the case. */
+/* A model of the goldens, and a run of it over the case's prompt. */
 typedef struct opened_folder {
     opened_model model;
     opened_run run;
 } opened_folder;
 
 static opened_folder *open_folder(const char *folder) {
-    opened_folder *opened = malloc(sizeof *opened); /* the run keeps the model's address */
+    opened_folder *opened =
+        malloc(sizeof *opened); /* allocated, since the run keeps the model's address */
     if (!opened) exit(2);
     opened->model = open_model(path_of(folder));
     opened->run = run_tokens(&opened->model.model, prompt, T_MAX, NULL, 0);
@@ -890,8 +894,8 @@ static void windows_hide(void) {
     CHECK(windowed > 100);
 }
 
-/* Rows of key/value heads that a layer lacks, in the field, are NaN; numbers after the layer's own
- * width are 0, the others neither. */
+/* Checks a field in layers of different sizes: rows of key/value heads that a layer does not have
+ * are NaN, and numbers beyond the layer's own width are 0. */
 static void check_field_sizes(const ss_trace *trace, ss_field_id field, int a, int width) {
     const ss_arch *arch = &trace->model->arch;
     for (int g = 0; g < arch->G; g++)
@@ -905,7 +909,8 @@ static void check_field_sizes(const ss_trace *trace, ss_field_id field, int a, i
         }
 }
 
-/* Checks the fields of a run in memory of zeros: arena_of fills it with NaN. */
+/* Checks the fields of a run whose memory was zero before; the arenas of other tests are filled
+ * with NaN. */
 static void check_sizes_in_zeros(const ss_model *model) {
     ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     ss_error err;
@@ -1039,7 +1044,7 @@ static void encoders(void) {
 
 /* ---- every config key changes the numbers ------------------------------------------------- */
 
-/* Returns a copy of the bytes with the first `from` replaced. */
+/* Returns a copy of the bytes in which the first `from` is replaced by `to`. */
 static ss_bytes replaced(ss_bytes bytes, const char *from, const char *to) {
     size_t n = strlen(from), m = strlen(to), at = 0;
     while (at + n <= bytes.n && memcmp(bytes.data + at, from, n)) at++;
@@ -1055,8 +1060,8 @@ static ss_bytes replaced(ss_bytes bytes, const char *from, const char *to) {
     return (ss_bytes){copy, bytes.n - n + m};
 }
 
-/* Computes the logits of the prompt's last token under a config, [V], V at most 64; returns
-   false if the file has biases that the config excludes. */
+/* Computes the logits [V] of the prompt's last token under a config, with V at most 64; returns
+ * false if the file has biases that the config excludes. */
 static bool logits_of(float *out, const char *folder, ss_bytes config) {
     ss_arch arch;
     ss_error err;
@@ -1083,7 +1088,7 @@ static ss_status read_object(ss_arch *arch, const cJSON *config, ss_error *err) 
     return status;
 }
 
-/* YaRN scales from max_position_embeddings if the config has no original context. */
+/* Checks that YaRN scales from max_position_embeddings if the config has no original context. */
 static void check_stretched(const cJSON *original, const cJSON *context, const char *family) {
     cJSON *with = cJSON_Duplicate(original, true), *rope = cJSON_CreateObject();
     cJSON_AddStringToObject(rope, "rope_type", "yarn");
@@ -1108,7 +1113,8 @@ static void defaults(void) {
     ss_family_names(names, sizeof names);
     int commas = 0;
     for (const char *at = names; (at = strchr(at, ',')); at++) commas++;
-    /* All but gemma3 and qwen3_5, whose text_config is gemma3_text's and qwen3_5_text's. */
+    /* The reference has two families less: the text_config of gemma3 and qwen3_5 is that of
+     * gemma3_text and qwen3_5_text. */
     CHECK_INT(cJSON_GetArraySize(families), commas - 1);
     cJSON_ArrayForEach(family, families) {
         const cJSON *original = cJSON_GetObjectItem(family, "given");
@@ -1369,7 +1375,8 @@ static void every_key_counts(void) {
         CHECK(runs == (strstr(table[i].to, "bias\": false") == NULL));
         for (int v = 0; v < 61 && runs; v++) most = fmaxf(most, fabsf(a[v] - b[v]));
         if (!runs) most = INFINITY;
-        /* The change exceeds the tolerance of the goldens, so that they also fail. */
+        /* The change must exceed the tolerance of the goldens, so that they would fail without the
+         * key, too. */
         if (!(most > 3e-4f)) printf("  %s %s: %g\n", folder, table[i].to, (double)most);
         CHECK(most > 3e-4f);
         free((void *)(size_t)config.data);
@@ -1501,7 +1508,7 @@ static void missing_tensors(void) {
         check_broken(path_of(table[i].folder), table[i].name, table[i].other);
 }
 
-/* Opens the model again with one more tensor of that name. */
+/* Opens the model again from a file with one more tensor, of that name. */
 static ss_status open_beside(const opened_model *opened, const char *name, ss_error *err) {
     const ss_container *container = &opened->weights.container;
     ss_entry *entries = malloc((container->n + 1) * sizeof *entries);
@@ -1571,12 +1578,12 @@ static void unread_tensors(void) {
     }
 }
 
-/* True for tensors of Gemma 3 that its text model lacks. */
+/* Returns true for tensors of Gemma 3 that its text model does not have. */
 static bool is_of_pictures(const char *name) {
     return !strncmp(name, "vision_tower.", 13) || !strncmp(name, "multi_modal_projector.", 22);
 }
 
-/* Every weight is checked: a NaN in any tensor is refused. */
+/* Tests that every weight is checked: a NaN in any tensor is refused. */
 static void not_finite(void) {
     CASE("a NaN in any tensor of any family is refused, and what sees pictures is not read");
     int skipped = 0;
@@ -1608,10 +1615,11 @@ static void not_finite(void) {
         }
         close_model(&opened);
     }
-    CHECK_INT(skipped, 34); /* of hf-gemma3-whole */
+    CHECK_INT(skipped, 34); /* tensors of pictures in hf-gemma3-whole */
 }
 
-/* The text model of Gemma 3 has another prefix in files of some versions of transformers. */
+/* Tests the other prefix that the text model of Gemma 3 has in files of some versions of
+ * transformers. */
 static void other_prefix(void) {
     CASE("the tensors of Gemma 3's text model are found under both of their prefixes");
     const char *folder = path_of("hf-gemma3-whole");
@@ -1658,8 +1666,8 @@ static void flipped_bits(void) {
     CHECK(refused > 500 * (int)FOLDERS);
 }
 
-/* In every family, with norms of keys, biases and rotary positions of another size, the parts of
-   the first key's logit add up to the mean of the recorded products. */
+/* Tests that the parts of the first key's logit add up to the mean of the recorded products, in
+ * every family, with norms of keys, biases and scaled rotary positions. */
 static void parts_add_up(void) {
     CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them or a "
          "limit or latent attention makes keys otherwise");
@@ -1688,7 +1696,8 @@ static void parts_add_up(void) {
             if (is_linear &&
                 check_failed(fabs(sum - logit) <= 1e-5 * size, __FILE__, __LINE__, "adds up"))
                 printf("    %s layer %d head %d: %g of %g\n", folders[f], l, h, sum, logit);
-            /* The part of a layer's attention equals the sum over its heads, plus its bias. */
+            /* The part of a layer's attention equals the sum over the layer's heads, plus the part
+             * of the output's bias. */
             for (int below = 0; below < arch->L; below++) {
                 const float *own = heads + ((size_t)head * (size_t)arch->L + (size_t)below) * H;
                 double whole = (double)parts[(size_t)head * count + 2 * (size_t)below + 1];

@@ -59,7 +59,7 @@ static ss_bytes write_file(const char *words) {
 
 static int runs_of_opened;
 
-/* Opens the architecture and the tensors of a file and, with_model, runs a token. */
+/* Opens the architecture and the tensors of a file and, if with_model, runs a token. */
 static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
     ss_arch arch;
     opened_model opened = {.weights.bytes = bytes};
@@ -95,13 +95,13 @@ static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
 #define EMBEDDING " t:token_embd.weight 4:2 8:4 8:8 4:0 8:0"
 #define DATA " p:32 z:128"
 
-/* The factor of these two pairs is given as the bits of a float. */
+/* Two pairs that describe YaRN; the factor is given as the bits of a float. */
 #define YARN(factor)                                                                               \
     KEY("rope.scaling.type", "8", "t:yarn")                                                        \
     KEY("rope.scaling.factor", "6", "4:" factor)
 
-/* The file with one more pair, at byte 313, and with one more tensor, at byte 370, whose data
-   are at 128. */
+/* Variants of one file: with one more pair, at byte 313, or with one more tensor, at byte 370,
+ * whose data are at byte 128. */
 #define WITH_PAIR(pair) COUNTS("1", "8") PAIRS pair EMBEDDING DATA
 #define WITH_TENSOR(tensor) COUNTS("2", "7") PAIRS EMBEDDING tensor DATA " z:32"
 #define WITHOUT_CONTEXT(pair) COUNTS("1", "7") LLAMA SIZES pair EMBEDDING DATA
@@ -266,7 +266,7 @@ static const broken meanings[] = {
     {"an adapter", WITH_PAIR(" t:general.type 4:8 t:adapter"), SS_UNSUPPORTED, "general.type"},
 };
 
-/* A file of another architecture, with seven pairs and more. */
+/* A file of another architecture, with seven pairs of its own and `more` pairs. */
 #define OTHER(architecture, norm, F, count, more)                                                  \
     COUNTS("1", count)                                                                             \
     " t:general.architecture 4:8 t:" architecture KEY_OF(architecture, "block_count", "4", "4:1")  \
@@ -289,7 +289,7 @@ static const broken meanings[] = {
 #define SOME_EXPERTS(architecture)                                                                 \
     KEY_OF(architecture, "expert_count", "4", "4:4")                                               \
     KEY_OF(architecture, "expert_used_count", "4", "4:2")
-/* All factors are 1. */
+/* Granite's factors, all 1. */
 #define FACTORS                                                                                    \
     KEY_OF("granitemoe", "embedding_scale", "6", "4:1065353216")                                   \
     KEY_OF("granitemoe", "residual_scale", "6", "4:1065353216")                                    \
@@ -417,7 +417,7 @@ static const broken families[] = {
      SS_UNSUPPORTED, "hunyuan-moe.expert_shared_count"},
 };
 
-/* The sentences of some refusals, with expected and actual values. */
+/* The sentences of some refusals, which must name the expected and the actual value. */
 static const struct {
     const char *name, *text;
 } sentences[] = {
@@ -609,7 +609,7 @@ static void check_shards(void) {
 
 /* ---- values of metadata --------------------------------------------------------------------- */
 
-/* Finds a pair by its key, as wasm/abi does; SS_BAD_REQUEST if the file has none. */
+/* Finds a pair by its key, as wasm/abi does; returns SS_BAD_REQUEST if the file has none. */
 static ss_status find_pair(ss_gguf_pair *pair, ss_bytes file, const char *key, ss_error *err) {
     ss_gguf gguf;
     ss_status status = ss_gguf_begin(&gguf, file, err);
@@ -676,7 +676,7 @@ static void check_counts(void) {
     }
 }
 
-/* Checks the names of unsupported types against the numbers of ggml's header. */
+/* Checks the names of unsupported types against the numbers in ggml's header. */
 static void check_type_names(void) {
     CASE("a type that is not read is refused by the name that ggml gives to its number");
     static const struct {

@@ -1,10 +1,10 @@
 /*
  * Goldens: the core must reproduce the numbers of Hugging Face transformers and of the independent
- * PyTorch reference. A case is a folder of tests/golden with tokens and a model, its own or the one
- * that its golden.json names. Every tensor of its golden.safetensors is a trace field, or "metric."
- * and the name of a metric, and is compared element by element: logits and losses within 1e-4, the
- * others within 1e-5 of 1 or the tensor's largest magnitude. A metric of two runs compares with the
- * unedited run.
+ * PyTorch reference. A case is a folder of tests/golden with tokens and a model: its own model, or
+ * that of another folder, which golden.json names. Every tensor of its golden.safetensors is a
+ * trace field, or "metric." and the name of a metric, and is compared element by element: logits
+ * and losses within 1e-4, the others within 1e-5 of 1 or the tensor's largest magnitude. A metric
+ * of two runs compares with the unedited run.
  *
  * Every field and every metric needs a case whose sizes all differ, so that swapped dimensions are
  * detected.
@@ -22,7 +22,7 @@
 
 #define GOLDEN "tests/golden"
 #define METRIC "metric."
-/* Bytes of the longest path of a folder. */
+/* Upper bound of the bytes of a folder's path. */
 #define PATH_BYTES 272
 #define METRICS_MAX 256
 #define EDITS_MAX 64
@@ -63,7 +63,7 @@ static float difference(const ss_tensor *view, const ss_tensor *expected) {
     return worst;
 }
 
-/* Returns a view that lacks token 0 for loss and rank, since the goldens begin with token 1. */
+/* Returns a view without token 0 for loss and rank, since the goldens begin with token 1. */
 static ss_tensor field_like(const ss_trace *trace, int field) {
     ss_tensor view;
     ss_error err;
@@ -87,7 +87,8 @@ static bool compare_field(const ss_trace *trace, int field, const ss_tensor *exp
     return true;
 }
 
-/* Returns the largest difference of a metric of one layer and head from the numbers at `first`. */
+/* Returns the largest difference between a metric of one layer and head and the numbers from *first
+ * on, and advances *first. */
 static float metric_gap(const ss_trace *trace, const ss_trace *plain, const char *name, int l,
                         int h, const ss_tensor *expected, size_t *first) {
     size_t count;
@@ -122,7 +123,8 @@ static void compare_metric(const ss_trace *trace, const ss_trace *plain, const s
     CHECK(worst <= tolerance_of(row->name, expected));
 }
 
-/* Compares a tensor of the golden with the field or metric of its name; false if neither exists. */
+/* Compares a tensor of the golden with the field or metric of the same name; returns false if there
+ * is none. */
 static bool compare(coverage *met, const ss_trace *trace, const ss_trace *plain, const char *name,
                     const ss_tensor *expected) {
     int n;
@@ -139,7 +141,7 @@ static bool compare(coverage *met, const ss_trace *trace, const ss_trace *plain,
     return !strcmp(name, "tokens");
 }
 
-/* True if all sizes differ and query heads share keys. */
+/* Returns true if all sizes differ and query heads share keys. */
 static bool all_differ(const ss_trace *trace) {
     const ss_arch *arch = &trace->model->arch;
     int sizes[] = {1, arch->L, arch->G, arch->H, arch->K, trace->T, arch->F, arch->D, arch->V};
@@ -150,8 +152,8 @@ static bool all_differ(const ss_trace *trace) {
     return true;
 }
 
-/* A case: the folder of its model (its own, or "model" of golden.json), whether products have 8
- * bits, and its edits. */
+/* The description of a case: the folder of its model (its own, or "model" of golden.json), whether
+ * products have 8 bits, and its edits. */
 typedef struct about {
     char model[PATH_BYTES];
     bool int8;
@@ -159,7 +161,7 @@ typedef struct about {
     int edits_n;
 } about;
 
-/* Reads the description of a case; false if the folder has no model. */
+/* Reads the description of a case; returns false if the folder has no model. */
 static bool read_about(about *a, const char *folder) {
     cJSON *json;
     ss_error err;
@@ -178,7 +180,7 @@ static bool read_about(about *a, const char *folder) {
     return model != NULL;
 }
 
-/* True if the list of names, separated by spaces, contains the name. */
+/* Returns true if the list of names, separated by spaces, contains the name. */
 static bool has_family(const char *families, const char *name) {
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
@@ -199,8 +201,8 @@ static void meet_model(coverage *met, const opened_model *model) {
     if (format == SS_GGUF) add_family(met->of_gguf, arch->family);
 }
 
-/* Checks that reuse changes no bit for any model and edit: a run that begins from the unedited one,
- * and the edited run, are updated while a text is typed. */
+/* Checks that reuse changes no bit: updates a run that began from the unedited one, and the edited
+ * run, while a text is typed. */
 static void check_kept(opened_run *run, const opened_run *plain, const about *of,
                        const int32_t *tokens, int T) {
     ss_run_desc desc = {plain->run.trace.model, T,           SS_FIELDS_ALL, of->edits, of->edits_n,
@@ -264,7 +266,7 @@ static void check_coverage(const coverage *met) {
     for (int i = 0; i < n; i++)
         if (check_failed(met->metrics[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", metrics[i].name);
-    /* The derivatives read the last four fields, and their tests detect a wrong number. */
+    /* The last four fields are read by the derivatives, whose tests detect wrong numbers. */
     CASE("so has every field, but tokens, which are given, next, the last row of logits, and what "
          "test_train compares derivatives of");
     const uint32_t elsewhere = SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) |

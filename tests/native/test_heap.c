@@ -8,8 +8,8 @@
 
 #define ROOM ((size_t)1 << 29)
 static unsigned char *memory;
-static uint64_t memory_bytes; /* bytes requested so far; more is refused */
-static long looked;           /* blocks that searches have visited */
+static uint64_t memory_bytes; /* bytes requested so far; a request for more memory is refused */
+static long visited;          /* blocks that searches have visited */
 
 static bool grows(uint64_t pages) {
     if (memory_bytes + pages * 65536 > ROOM) return false;
@@ -21,7 +21,7 @@ static bool grows(uint64_t pages) {
 #define HEAP_MAX UINTPTR_MAX
 #define HEAP_BYTES ((uint64_t)(uintptr_t)memory + memory_bytes)
 #define HEAP_GROWS(pages) grows(pages)
-#define HEAP_LOOK() (looked++)
+#define HEAP_VISIT() (visited++)
 #define malloc heap_malloc
 #define free heap_free
 #define realloc heap_realloc
@@ -41,8 +41,8 @@ static uint32_t drawn(uint32_t below) {
     return (uint32_t)(((uint64_t)(state >> 8) * below) >> 24);
 }
 
-/* Checks that blocks tile the heap, no two free ones are neighbors, and the bins hold all free
- * ones. */
+/* Checks that blocks tile the heap, that no two free blocks are neighbors, and that the bins hold
+ * all free blocks. */
 static bool is_sound(void) {
     long free_blocks = 0, hung = 0;
     bool sound = true;
@@ -127,7 +127,8 @@ static char *text_of(const char *open, const char *item, const char *close, size
     return text;
 }
 
-/* Six of these need a block from the bin of the large holes, and are larger than most of them. */
+/* A text of 450 characters. Six of these need a block from the bin of the large holes, larger than
+ * most of them. */
 #define FIFTY "12345678901234567890123456789012345678901234567890"
 #define LONG FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY
 
@@ -160,7 +161,7 @@ static void json(void) {
     for (int i = 0; i < HOLES; i++) free(hole[i]);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         char *text = text_of(shapes[s][0], shapes[s][1], shapes[s][2], 1000000);
-        looked = 0;
+        visited = 0;
         cJSON *root = cJSON_Parse(text);
         CHECK(root != NULL);
         cJSON *again = cJSON_Parse(text);
@@ -169,8 +170,8 @@ static void json(void) {
         long items = cJSON_GetArraySize(root);
         long most = s == 0 ? 3 * (LOOKS + 1) * items : items;
         CHECK(items > 300);
-        if (check_failed(looked <= most, __FILE__, __LINE__, "few blocks are passed over"))
-            printf("    %ld for %ld items of %.20s\n", looked, items, shapes[s][1]);
+        if (check_failed(visited <= most, __FILE__, __LINE__, "few blocks are passed over"))
+            printf("    %ld for %ld items of %.20s\n", visited, items, shapes[s][1]);
         cJSON_Delete(root);
         cJSON_Delete(again);
         free(text);

@@ -1,7 +1,7 @@
 /*
- * Hybrids: models whose layers have mixers in place of attention, or beside it. The maps, hidden
- * states and logits of such models are those of transformers (test_golden); here their states must
- * follow whatever a run does with its tokens, and layers must keep their own numbers.
+ * Hybrids: models whose layers have mixers in place of attention, or in addition to it. The maps,
+ * hidden states and logits of such models are those of transformers (test_golden); here their
+ * states must follow whatever a run does with its tokens, and layers must keep their own numbers.
  */
 #include "check.h"
 #include "files.h"
@@ -19,7 +19,7 @@ static const char *const folders[] = {
 };
 #define FOLDERS (sizeof folders / sizeof *folders)
 
-/* LFM2 with attention in layers 1 and 3 of four. */
+/* The model of LFM2, with attention in layers 1 and 3 of four. */
 #define LFM2 folders[3]
 
 static int32_t prompt[T_MAX];
@@ -61,7 +61,8 @@ static void steps_and_updates(const char *folder) {
     close_model(&model);
 }
 
-/* Abandons an update after each number of its pieces, then updates the run again. */
+/* Tests an update that is abandoned after each number of its pieces: another update must then give
+ * the bits of a new run. */
 static void abandoned(const char *folder) {
     CASE("an abandoned extension leaves states behind that the next update does not read");
     opened_model model = open_model(folder);
@@ -187,7 +188,7 @@ static void edits_by_number(void) {
          "refused");
     opened_model model = open_model(LFM2);
     const struct {
-        const char *text, *place; /* NULL: it is possible */
+        const char *text, *place; /* place: of the expected error; NULL if the edit is possible */
     } edits[] = {
         {"silence:layer=0,head=1", "edits[0].layer"},
         {"hide_key:key=0,layer=2", "edits[0].layer"},

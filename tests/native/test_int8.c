@@ -25,7 +25,7 @@ static void check_row(const float *x, size_t n) {
     for (size_t k = 0; k < n; k++) {
         float back = scale * (float)(numbers[k] - zero);
         CHECK(numbers[k] <= 127);
-        /* The ends of the range may be rounded twice: once with the zero point. */
+        /* The ends of the range may be rounded twice: once by the zero point. */
         CHECK_NEAR(back, x[k], (double)scale * 1.0001 + 1e-30);
         if (x[k] == 0.0f) CHECK(back == 0.0f);
     }
@@ -200,7 +200,7 @@ static void check_model(const char *folder) {
     }
     printf("  logits off by %.3f of at most %.3f\n", (double)worst, (double)most);
     CHECK(worst > 0.0f && worst < 0.1f * most);
-    /* Token by token gives the bits of the whole prompt. */
+    /* A run token by token has the bits of a run over the whole prompt. */
     must(ss_run_extend(&parts.run, tokens, 5, &err), &err, "run");
     for (int t = 5; t < 16; t++) must(ss_run_extend(&parts.run, tokens + t, 1, &err), &err, "run");
     CHECK_BITS(ss_floats(&parts.run.trace, SS_FIELD_LOGITS), b, 16 * V * sizeof *b);
@@ -211,7 +211,7 @@ static void check_model(const char *folder) {
     close_model(&model);
 }
 
-/* Routers stay in floats, because rounding could select another expert. */
+/* Checks that routers stay in floats, since rounding could select another expert. */
 static void check_kept(void) {
     opened_model model = open_model("tests/golden/hf-qwen2_moe");
     void *panels = keep_int8(&model.model);

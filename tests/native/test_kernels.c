@@ -135,7 +135,7 @@ static bool equal(float a, float b) {
     return ss_bits_of_float(a) == ss_bits_of_float(b);
 }
 
-/* Adds a[k] * w[k * step] in the order of k. */
+/* Adds a[k] * w[k * step] to sum in the order of k. */
 static float in_turn(float sum, const float *a, const float *w, size_t step, size_t n) {
     for (size_t k = 0; k < n; k++) sum += a[k] * w[k * step];
     return sum;
@@ -199,7 +199,7 @@ static void check_groups(void) {
                             .ahead = (const unsigned char *)a,
                             .apart = 1};
         size_t K = groups.n * SS_GROUP;
-        groups.stride = i % 5 || groups.n > 7 ? SS_GROUP : 34; /* as in I8, and in Q8_0 */
+        groups.stride = i % 5 || groups.n > 7 ? SS_GROUP : 34; /* the strides of I8 and of Q8_0 */
         for (size_t k = 0; k < K; k++) a[k] = random_float(2.0f);
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             groups.q[lane] = groups.unpacked[lane];
@@ -238,8 +238,8 @@ static void check_groups(void) {
 
 enum { WHOLE = 5 };
 
-/* Fills groups of all sizes, down to numbers below a unit; zeros; and, in the last group, NaN
-   and infinity. */
+/* Fills groups with numbers of all sizes, including numbers below a unit, zeros, and, in the last
+ * group, NaN and infinity. */
 static void fill_numbers(float *x, size_t n, int kind) {
     static const float sizes[] = {1.0f, 3e38f, 1e-30f, 2e-38f, 3e-41f, 0.0f, 1e20f};
     for (size_t k = 0; k < n; k++) {
@@ -249,7 +249,7 @@ static void fill_numbers(float *x, size_t n, int kind) {
     if (kind > 9) x[(size_t)kind * 5 % n] = kind % 2 ? NAN : -INFINITY;
 }
 
-/* A row's group in doubles. */
+/* A group of a row, converted exactly, in doubles. */
 typedef struct exact_group {
     double X[SS_GROUP], unit, sum;
 } exact_group;
@@ -296,7 +296,7 @@ static void check_whole_row(void) {
     }
 }
 
-/* Groups of integers, and the form in which kernels read them. */
+/* Groups of integers, and the bytes from which kernels read them. */
 typedef struct whole_groups {
     ss_fixed_groups groups;
     int w[SS_GROUPS][SS_GROUP][SS_PANEL];
@@ -324,7 +324,8 @@ static void fill_factors(whole_groups *g, size_t i, size_t lane) {
     }
 }
 
-/* Bytes [k/2][lane][k%2]; nibbles [k/4][lane%4][k%2][k/2%2], of lanes 4 to 7 in the high halves. */
+/* Fills groups in the layout of fixed.h: bytes [k/2][lane][k%2]; nibbles [k/4][lane%4][k%2][k/2%2],
+ * with lanes 4 to 7 in the high halves. */
 static void fill_groups(whole_groups *g, size_t n, ss_fixed_kind kind, size_t gap, bool extreme) {
     bool nibbles = kind != SS_BYTES;
     size_t size = (nibbles ? 16 : 32) * SS_PANEL;
@@ -348,7 +349,7 @@ static void fill_groups(whole_groups *g, size_t n, ss_fixed_kind kind, size_t ga
     }
 }
 
-/* Adds one term in the order of the contract. */
+/* Adds one term to the sum, in the order of operations of the contract. */
 static float add_exactly(float sum, const exact_group *x, const whole_groups *g, size_t i,
                          size_t lane) {
     bool nibbles = g->groups.kind != SS_BYTES;
@@ -436,7 +437,7 @@ static void check_interleave(void) {
 
 /* ---- reductions ---- */
 
-/* Sums in eight lanes and a tree, written lane by lane. */
+/* Returns the sum in the order of a reduction, eight lanes and a tree, written lane by lane. */
 static float in_order(const float *terms, size_t n) {
     float s[8];
     for (size_t lane = 0; lane < 8; lane++) {
@@ -460,7 +461,7 @@ static bool dot_is_ordered(const float *x, const float *y, size_t n) {
     return right;
 }
 
-/* Tests exp or sigmoid: the shift, the outputs and their sum, then the same in place. */
+/* Tests exp or sigmoid: the shift, the outputs and their sum, then the same call in place. */
 static bool map_is_ordered(float (*map)(SS_EXP_ARGS), float (*scalar)(float, float), const float *x,
                            float shift, size_t n) {
     float *terms = numbers(n, 1.0f);
@@ -491,7 +492,7 @@ static bool sigmoid_is_ordered(const float *x, const float *y, size_t n) {
     return map_is_ordered(ss_sigmoid, sigmoid_scalar, x, n ? y[0] : 0.0f, n);
 }
 
-/* Tests the entropy of a row with some weights of 0. */
+/* Tests the entropy of a row in which some weights are 0. */
 static bool entropy_is_ordered(const float *x, const float *y, size_t n) {
     float factor = n ? fabsf(y[0]) : 1.0f, *row = numbers(n, 1.0f);
     double exact = 0.0, size = 0.0, lanes[4] = {0};
@@ -537,7 +538,7 @@ static bool max_is_max(const float *x, const float *y, size_t n) {
     return found;
 }
 
-/* Twice, the second time with magnitudes that are equal, and limits that are in the row. */
+/* Tests the index of the peak twice, the second time with equal magnitudes. */
 static bool peak_is_first(const float *x, const float *y, size_t n) {
     (void)y;
     float *rounded = malloc((n + 1) * sizeof *rounded);
@@ -652,7 +653,7 @@ static bool relu_is_right(const float *x, const float *y, size_t n) {
     return right && guards_stand(&g);
 }
 
-/* Rotates into another array, then in place. */
+/* Tests a rotation into another array, then in place. */
 static bool rotate_is_right(const float *x, const float *y, size_t n) {
     guarded g;
     size_t pairs = n / 2;
@@ -692,7 +693,7 @@ static bool rmsnorm_is_right(const float *x, const float *w, size_t n) {
     return right && guards_stand(&g);
 }
 
-/* Compares with doubles; the tolerance covers the rounded mean. */
+/* Compares a LayerNorm with one in doubles; the tolerance covers the rounded mean. */
 static bool layernorm_is_near(const float *out, const float *x, const float *w, const float *b,
                               size_t n) {
     double mean = 0.0, variance = 0.0;

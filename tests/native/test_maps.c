@@ -1,8 +1,8 @@
 /*
  * Maps on demand have the bits of stored ones for every operation, mask, window, bias key, position
  * scheme, edit and family of the goldens; so do the metrics that the pass accumulates without a
- * map, and those of a run that measures, which keeps no maps, queries, keys or values and takes
- * the text through one layer after the other.
+ * map, and those of a measuring run, which keeps no maps, queries, keys or values and takes the
+ * text through one layer after the other.
  */
 #include "check.h"
 #include "edit_lists.h"
@@ -12,12 +12,12 @@
 #define LLAMA "tests/golden/hf-llama-gqa"
 #define GPT2 "tests/golden/hf-gpt2-plain"
 #define T_MAX 13
-/* Fewer bytes than any map, so that no map is stored. */
+/* A budget with fewer bytes than any map, so that no map is stored. */
 #define NO_MAPS 1
 
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
-/* One model of each kind of mask, position, key, gate and cap; edits test every operation. */
+/* Models with each kind of mask, position, key, gate and cap; edits test every operation. */
 static const char *const folders[] = {LLAMA,
                                       GPT2,
                                       "tests/golden/hf-gpt_neox",
@@ -60,7 +60,7 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/* Compares rows [t, t+n) of both runs. */
+/* Compares rows [t, t+n) of a map in two runs. */
 static bool same_maps(ss_run *stored, ss_run *computed, ss_field_id field, int t, int n) {
     const ss_arch *arch = &stored->trace.model->arch;
     float a[T_MAX * T_MAX], b[T_MAX * T_MAX];
@@ -84,7 +84,7 @@ static void check_maps(ss_run *stored, ss_run *computed) {
     CHECK(same_maps(stored, computed, SS_FIELD_SCORES, 0, T));
 }
 
-/* Compares every metric of both runs, of all tokens and then of fewer. */
+/* Compares every metric of two runs, first of all tokens, then of fewer. */
 static void check_metrics(const ss_trace *stored, const ss_trace *computed, const ss_trace *base) {
     int n;
     const ss_metric *rows = ss_metrics(&n);
@@ -103,8 +103,8 @@ static void check_metrics(const ss_trace *stored, const ss_trace *computed, cons
         }
 }
 
-/* Compares every metric of all tokens of a measuring run; metrics that need more than its sums
-   are refused, and so are fewer tokens, except for norms. */
+/* Compares every metric of all tokens of a measuring run; metrics that need more than the run's
+ * sums are refused, and so are fewer tokens, except for norms. */
 static void check_sums(const ss_trace *stored, const ss_trace *sums, const ss_trace *base) {
     int n;
     uint32_t vectors = SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V);
@@ -148,7 +148,7 @@ static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int
     return run;
 }
 
-/* Starts a measuring run in chunks of a few tokens, unless an edit needs all tokens together. */
+/* Starts a measuring run in chunks of `chunk` tokens, unless an edit needs all tokens together. */
 static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
     ss_run_desc measures = *desc;
     ss_error err;
@@ -164,14 +164,15 @@ static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
     return run;
 }
 
-/* Compares the maps and metrics of a run that stores maps with those of one that does not. */
+/* Compares the maps and metrics of a run that stores maps with those of a run that computes them.
+ */
 static void compare(const ss_model *model, const ss_edit *edits, int n, int T, int piece) {
     ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, edits, n, NULL, 0, NULL, 0};
     opened_run stored = run_with(&desc, 0, T, piece), computed = run_with(&desc, NO_MAPS, T, piece);
     CHECK(computed.run.trace.statistics.queries[0] == T);
     CHECK(computed.arena.used == computed.arena.bytes); /* measuring and taking agree */
-    /* The pass accumulated these metrics; after the statistics are cleared they come from
-     * recomputed rows. */
+    /* The pass accumulated the metrics of this comparison; after the statistics are cleared,
+     * metrics come from recomputed rows. */
     check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
     ss_statistics_clear(&computed.run.trace);
     check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
@@ -245,7 +246,7 @@ static void edits(const char *folder) {
     close_model(&model);
 }
 
-/* Updates runs that compute their maps. */
+/* Tests updates of runs that compute their maps. */
 static void updates(const char *folder, const char *edit_text) {
     CASE("an updated run, with an edit and without");
     opened_model model = open_model(folder);
@@ -275,7 +276,7 @@ static void updates(const char *folder, const char *edit_text) {
     close_model(&model);
 }
 
-/* Reads every map after each token, which must not change the tokens that follow. */
+/* Tests that reading every map after each token does not change later tokens. */
 static void reading(const char *folder, const char *edit_text) {
     CASE("reading the maps of a run changes nothing in the tokens that follow");
     opened_model model = open_model(folder);
@@ -295,7 +296,7 @@ static void reading(const char *folder, const char *edit_text) {
     close_model(&model);
 }
 
-/* Starts a run from another; each stores or computes its maps. */
+/* Tests runs that begin from another; each of the two stores or computes its maps. */
 static void from_another(const char *folder, const char *edit_text) {
     CASE("a run that begins from another one, whichever of them stores its maps");
     opened_model model = open_model(folder);
@@ -348,10 +349,11 @@ static void budget(void) {
     measures.fields |= SS_MEASURES;
     must(ss_run_size(&sums, &measures, &err), &err, "size");
     must(ss_run_size(&whole, &keeps, &err), &err, "size");
-    /* An arena under the address sanitizer keeps a gap after each buffer. */
+    /* An arena in a build with the address sanitizer keeps a gap after each buffer. */
     size_t layers = (size_t)arch->L, G = (size_t)arch->G, K = (size_t)arch->K;
     size_t rows = layers * (size_t)arch->H * K + 2 * (layers - 1) * G * K;
-    /* It needs the stream and the angles of the whole text, and norms of keys and values. */
+    /* A measuring run needs the stream and the angles of the whole text, and norms of keys and
+     * values. */
     size_t chunk = 2048 - SS_CHUNK, pairs = (size_t)arch->rotary_width / 2;
     size_t more = chunk * ((size_t)arch->D + 2 * pairs) + 2048 * 2 * layers * G;
     size_t saved = (2048 * rows - more) * sizeof(float);
@@ -430,14 +432,14 @@ static void refusals(void) {
             (int)ss_trace_view(&view, &sums.run.trace, i ? SS_FIELD_Q : SS_FIELD_ATT, 0, 0, &err),
             SS_BAD_REQUEST);
     CHECK_TEXT(err.where, "q");
-    /* No run can begin from such a run, and such a run begins from none. */
+    /* No run can begin from a measuring run, and a measuring run cannot begin from another run. */
     desc = (ss_run_desc){&model.model, T_MAX, SS_BIT(SS_FIELD_Q), NULL, 0, &sums.run.trace, 1,
                          NULL,         0};
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     desc.from = &run.run.trace;
     desc.fields |= SS_MEASURES;
     CHECK_INT((int)try_run(&desc, &err), SS_UNSUPPORTED);
-    /* Keys of earlier tokens are lost. */
+    /* A measuring run cannot be extended, since the keys of earlier tokens are lost. */
     must(ss_run_update(&sums.run, prompt, 5, &err), &err, "update");
     CHECK_INT((int)ss_run_extend(&sums.run, prompt, 1, &err), SS_UNSUPPORTED);
     CHECK_TEXT(err.text,
@@ -448,7 +450,7 @@ static void refusals(void) {
             (int)ss_trace_view(&view, &sums.run.trace, i ? SS_FIELD_K : SS_FIELD_V, 0, 0, &err),
             SS_BAD_REQUEST);
     close_run(&sums);
-    /* Spectra are computed on request; a comparison needs the hidden states of both runs. */
+    /* Spectra are computed only on request. A comparison needs the hidden states of both runs. */
     desc = (ss_run_desc){
         &model.model, T_MAX, SS_BIT(SS_FIELD_HIDDEN) | SS_MEASURES, NULL, 0, NULL, 0, NULL, 0};
     sums = run_with(&desc, 0, T_MAX, T_MAX);
@@ -463,7 +465,7 @@ static void refusals(void) {
               SS_BAD_REQUEST);
     close_run(&plain);
     close_run(&sums);
-    /* An abandoned extension has the sums of some layers only. */
+    /* After an abandoned extension, a measuring run has the sums of some layers only. */
     desc = (ss_run_desc){&model.model,
                          T_MAX,
                          SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_SEEN) | SS_BIT(SS_FIELD_NEXT) |

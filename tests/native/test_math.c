@@ -90,7 +90,8 @@ static void check_curve(const struct curve *curve) {
         double x = curve->low + (curve->high - curve->low) * i / SAMPLES, truth = curve->libm(x);
         double error = fabs(curve->mine(x) - truth);
         if (curve->relative && error > 0.0) error /= fabs(truth);
-        if (error <= worst) continue; /* a NaN passes this test and is kept */
+        if (error <= worst)
+            continue; /* the test is false for NaN, which therefore becomes the worst error */
         worst = error;
         worst_x = x;
     }
@@ -169,7 +170,7 @@ static bool equal(float a, float b) {
 
 /* ---- packing ---- */
 
-/* Decodes a small float from its fields. */
+/* Returns the value of a small float from the fields of its bits. */
 static float decode(unsigned bits, int exponent_bits, int fraction_bits) {
     int top = (1 << exponent_bits) - 1, bias = top / 2;
     int exponent = (int)(bits >> fraction_bits) & top;
@@ -196,11 +197,12 @@ static void check_halves(ss_dtype type, int exponent_bits, int fraction_bits) {
         wrong += !(equal(out[i], expected) || (isnan(out[i]) && isnan(expected)));
     }
     CHECK_INT(wrong, 0);
-    CHECK_INT(bad, ((1u << exponent_bits) - 1u) << fraction_bits); /* +inf is the first one */
+    CHECK_INT(bad, ((1u << exponent_bits) - 1u)
+                       << fraction_bits); /* the first number that is not finite is +inf */
 }
 
-/* Tests an infinity at each index of each length, among the largest numbers, without a read beyond
- * the block. */
+/* Tests an infinity at each index of each length, among the largest finite numbers, in blocks of
+ * exact size. */
 static void check_places(ss_dtype type, uint32_t largest, uint32_t infinite) {
     size_t bytes = ss_dtype_bytes(type, 1);
     const uint32_t bad[] = {infinite, infinite | 1u, largest | infinite};

@@ -10,10 +10,11 @@
 
 enum { IN_MOST = 1100, TOTAL = 24, ROWS = 8 };
 
-/* Inputs; a row of many is multiplied with several panels at a time. */
+/* The number of inputs; a row with many inputs is multiplied with several panels at a time. */
 static size_t IN = 300;
 
-/* Small whole numbers are exact in every plain type. */
+/* Returns a small integer, which is exact in every plain type, as the weight from input k to output
+ * o. */
 static float weight(size_t o, size_t k) {
     return (float)((int)((o * 31 + k * 7) % 15) - 7);
 }
@@ -28,7 +29,8 @@ static void write_number(unsigned char *at, ss_dtype type, float x) {
         at[0] = (unsigned char)half, at[1] = (unsigned char)(half >> 8);
 }
 
-/* A tensor of TOTAL outputs and IN inputs, one byte off every alignment; in its own block. */
+/* Returns a tensor of TOTAL outputs and IN inputs, one byte off every alignment, in a block of
+ * exact size. */
 static unsigned char *make_tensor(ss_dtype type, bool in_out) {
     size_t width = ss_dtype_bytes(type, 1);
     unsigned char *block = malloc(1 + IN * TOTAL * width);
@@ -40,7 +42,8 @@ static unsigned char *make_tensor(ss_dtype type, bool in_out) {
     return block;
 }
 
-/* Finds the output of the tensor that is output n, by a search instead of a formula. */
+/* Returns the index in the tensor of output n of the matrix, found by a search instead of a
+ * formula. */
 static size_t expected_place(const ss_matrix *w, size_t n) {
     size_t wanted = n, heads = w->pair ? w->out / w->pair : 0;
     for (size_t h = 0; h < heads; h++)
@@ -63,7 +66,8 @@ static void check_product(const ss_matrix *w, const ss_matrix *as_written, size_
     ss_matrix_times(out, a, w, with_bias ? bias : NULL, T, work, NULL);
     for (size_t t = 0; t < T; t++)
         for (size_t n = 0; n < w->out; n++) {
-            float sum = with_bias ? bias[n] : 0.0f; /* exact: all numbers are small and whole */
+            float sum =
+                with_bias ? bias[n] : 0.0f; /* exact, since all numbers are small integers */
             size_t place = expected_place(as_written, n);
             for (size_t k = 0; k < IN; k++) sum += a[t * IN + k] * weight(place, k);
             if (check_failed(out[t * w->out + n] == sum, __FILE__, __LINE__, "product"))
@@ -72,7 +76,7 @@ static void check_product(const ss_matrix *w, const ss_matrix *as_written, size_
     free(work);
 }
 
-/* Single weights and panels are the numbers of whole outputs. */
+/* Checks that single weights and panels have the numbers of whole outputs. */
 static void check_parts(const ss_matrix *w) {
     float *row = malloc(17 * w->in * sizeof *row), *work = row + w->in;
     if (!row) abort();
@@ -109,7 +113,8 @@ static void check_outputs(ss_matrix w, ss_matrix as_written) {
     }
 }
 
-/* Repeats the check after interleaving the outputs, if possible, in a block of its own. */
+/* Repeats the check after interleaving the outputs, if they can be interleaved, in a block of their
+ * own. */
 static void check_interleaved(ss_matrix w, size_t off) {
     const ss_matrix as_written = w;
     size_t bytes = ss_dtype_bytes(w.type, IN * TOTAL);
@@ -125,7 +130,8 @@ static void check_interleaved(ss_matrix w, size_t off) {
     float *work = malloc(floats * sizeof *work + 1);
     if (!work) abort();
     if (panels && w.in_out && w.first > 0) {
-        ss_matrix before = w; /* it moves the tensor */
+        ss_matrix before =
+            w; /* the matrix with the tensor's first outputs, whose call moves the tensor */
         before.first = 0, before.out = before.group = before.step = w.first;
         ss_matrix_interleave(&before, work);
     }
@@ -148,7 +154,7 @@ static void check_matrix(ss_matrix w) {
 
 enum { QUANTIZED_IN = 512, QUANTIZED_OUT = 21 };
 
-/* Any bytes are a block, once its halves are small numbers. */
+/* Returns random bytes as blocks; the halves in them are changed to small numbers. */
 static unsigned char *make_blocks(ss_dtype type, size_t in) {
     size_t n = ss_dtype_bytes(type, in * QUANTIZED_OUT), size = ss_dtype_block_bytes(type);
     unsigned char *blocks = malloc(n);
@@ -165,8 +171,9 @@ static unsigned char *make_blocks(ss_dtype type, size_t in) {
     return blocks;
 }
 
-/* True if a sum is right: near the exact sum for integers, with the bits of one row for any
-   number of rows, else with the bits of the unpacked numbers multiplied in order. */
+/* Returns true if a sum is right. A product in integers must be near the exact sum and have the
+ * bits of a product of one row; other products must have the bits of the unpacked numbers
+ * multiplied in order. */
 static bool right_sum(const ss_matrix *w, const float *a, const float *row, float found,
                       float of_one) {
     float sum = 0.0f;
@@ -181,7 +188,8 @@ static bool right_sum(const ss_matrix *w, const float *a, const float *row, floa
            fabs((double)found - exact) <= 2e-7 * size;
 }
 
-/* Interleaved rows have the same numbers and sums as before: all except the last five outputs. */
+/* Checks that interleaved rows have the same numbers and sums as before. The last five outputs are
+ * not interleaved. */
 static void check_joined(ss_matrix w, const float *a, float *work) {
     static float out[2][ROWS * QUANTIZED_OUT], row[2][QUANTIZED_IN];
     ss_matrix joined = w;
@@ -204,7 +212,8 @@ static void check_joined(ss_matrix w, const float *a, float *work) {
     for (size_t n = 0; n < w.out; n++) {
         ss_matrix_output(row[0], &w, n);
         ss_matrix_output(row[1], &joined, n);
-        CHECK(memcmp(row[0], row[1], w.in * sizeof *row[0]) == 0); /* zeros have a sign */
+        CHECK(memcmp(row[0], row[1], w.in * sizeof *row[0]) ==
+              0); /* memcmp also compares the signs of zeros */
     }
     free(block), free(moved);
 }
@@ -239,8 +248,9 @@ static void check_quantized(ss_dtype type, size_t in) {
     free(work), free(blocks);
 }
 
-/* Tensors [in][total] of many blocks of inputs, of one, and of blocks that are short since no
- * larger number divides the inputs: panel by panel, input by input, in order. */
+/* Checks the order of interleaved tensors [in][total], panel by panel and input by input: tensors
+ * with many blocks of inputs, with one block, and with short blocks, since no larger number divides
+ * the inputs. */
 static void check_ordered(size_t in, size_t total, ss_dtype type) {
     size_t width = ss_dtype_bytes(type, 1), n = in * total;
     unsigned char *block = malloc(n * width), *expected = malloc(n * width);
@@ -269,7 +279,7 @@ static void check_order(void) {
         check_ordered(sizes[i][0], sizes[i][1], SS_F32);
         if (sizes[i][0] % 2 == 0) check_ordered(sizes[i][0], sizes[i][1], SS_F16);
     }
-    check_ordered(1019, 256, SS_F32); /* a prime */
+    check_ordered(1019, 256, SS_F32); /* 1019 is a prime number */
 }
 
 static void check_plain(void) {
@@ -319,7 +329,7 @@ static void check_plain(void) {
 int main(void) {
     for (int type = SS_Q8_0; type < SS_DTYPE_N; type++)
         check_quantized((ss_dtype)type, QUANTIZED_IN);
-    check_quantized(SS_I8, 300); /* the last 12 are no group */
+    check_quantized(SS_I8, 300); /* the last 12 inputs do not fill a group */
     check_plain();
     IN = IN_MOST;
     check_plain();

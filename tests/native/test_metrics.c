@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* A trace without a model: L layers, H heads, T tokens, all fields zero. */
+/* A trace without a model, with L layers, H heads and T tokens; all fields are zero. */
 typedef struct fake {
     ss_layer layers[4];
     ss_model model;
@@ -94,7 +94,7 @@ static void strictly_greater(void) {
     *weight(&f, 0, 1, 0) = 0; /* alpha_1 = 0.5 */
     *weight(&f, 0, 1, 1) = 1;
     *weight(&f, 1, 0, 0) = 1;
-    *weight(&f, 1, 1, 0) = 0.5f; /* 0.75 */
+    *weight(&f, 1, 1, 0) = 0.5f; /* alpha_1 = 0.75 */
     *weight(&f, 1, 1, 1) = 0.5f;
     float *at = measure(&f.trace, "sink_ratio", 0.5f, 0, 0, 0, NULL);
     float *below = measure(&f.trace, "sink_ratio", 0.49f, 0, 0, 0, NULL);
@@ -444,7 +444,8 @@ static const float *golden(const opened_file *file, const char *group, const cha
     return copy;
 }
 
-/* Compares a metric of every map with the golden of a group: the raw maps, or their shares. */
+/* Compares a metric of every map with the golden of a group, which has the raw maps or their
+ * shares. */
 static void check_group(const opened_file *file, const char *maps_of, const char *group,
                         const char *operation, const char *metric, const char *name) {
     size_t dims[SS_RANK_MAX];
@@ -493,12 +494,12 @@ static void random_maps(void) {
     close_file(&file);
 }
 
-/* Measures the matrix entropy of T rows of D numbers, of all or without the first. */
+/* Returns the matrix entropy of T rows of D numbers; `others` leaves out the first row. */
 static float spectrum(const float *rows, int T, int D, bool others) {
     fake f;
     fake_open(&f, 1, 1, T, D, "softmax");
     memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), rows, (size_t)(T * D) * sizeof *rows);
-    /* The working memory is full of NaN, as if an earlier measurement had left it. */
+    /* The working memory is filled with NaN, as if an earlier measurement had left them there. */
     for (size_t i = 0; i < f.trace.spectrum_n; i++) f.trace.spectrum[i] = (double)NAN;
     float *values =
         measure(&f.trace, others ? "matrix_entropy_others" : "matrix_entropy", 0.3f, 0, 0, 0, NULL);
@@ -508,8 +509,8 @@ static float spectrum(const float *rows, int T, int D, bool others) {
     return entropy;
 }
 
-/* Measures rows along `directions` axes in turn, the first row `first` times as long as the others;
- * a reflection makes every product nonzero. */
+/* Returns the matrix entropy of rows that point along `directions` axes in turn, with the first row
+ * `first` times as long as the others; a reflection makes every product nonzero. */
 static float entropy_along(int T, int D, int directions, float first, bool others) {
     float *rows = calloc((size_t)(T * D), sizeof *rows);
     if (!rows) exit(2);
@@ -523,8 +524,8 @@ static float entropy_along(int T, int D, int directions, float first, bool other
     return entropy;
 }
 
-/* Returns the error of the entropy of rows with the singular values 1, 1 - by, 1 - 2 by, ..., mixed
- * by two reflections. */
+/* Returns the error of the entropy of a matrix with the singular values 1, 1 - by, 1 - 2 by, ...,
+ * to which two reflections are applied. */
 static float spectrum_error(int T, int D, float by) {
     int n = T < D ? T : D;
     double whole = 0, entropy = 0;
@@ -547,8 +548,8 @@ static float spectrum_error(int T, int D, float by) {
     return error;
 }
 
-/* Returns the largest difference from the closed form over all pairs of rows of 3 numbers from -1,
- * 0 and 1. */
+/* Returns the largest difference from the closed form over all pairs of rows with three numbers
+ * from -1, 0 and 1. */
 static float worst_of_pairs(void) {
     float worst = 0;
     for (int n = 0; n < 729; n++) {
@@ -626,7 +627,7 @@ static void gates(void) {
     fake_close(&f);
 }
 
-/* A head that gives all attention to its bias key reads no token: its load is 0. */
+/* Tests a head that gives all attention to its bias key and so reads no token: its load is 0. */
 static void gate_of_a_bias_key(void) {
     CASE("what a bias key gets is left for no token");
     fake f;

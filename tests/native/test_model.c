@@ -158,7 +158,7 @@ static void header_lengths(void) {
     close_file(&file);
 }
 
-/* Blocks that cJSON holds now, and at most. */
+/* Number of blocks that cJSON holds now, and the largest number so far. */
 static struct { int now, most; } pieces;
 
 static void *count_malloc(size_t bytes) {
@@ -270,7 +270,7 @@ static void configs(void) {
         {"{" GPT2_KEYS ",\"activation_function\":\"tanh\"}", SS_UNSUPPORTED, "activation_function"},
         {"{" GPT2_KEYS ",\"scale_attn_by_inverse_layer_idx\":true}", SS_UNSUPPORTED,
          "scale_attn_by_inverse_layer_idx"},
-        /* In F32 this key only changes the order of two factors. */
+        /* In F32, this key only changes the order of two factors. */
         {"{" GPT2_KEYS ",\"reorder_and_upcast_attn\":true}", SS_OK, ""},
         {"{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":3,\"n_embd\":8,\"vocab_size\":8}",
          SS_UNSUPPORTED, "n_head"},
@@ -284,7 +284,7 @@ static void configs(void) {
     }
 }
 
-/* Returns the first occurrence of text in the header, which must exist. */
+/* Returns the first occurrence of the text in the file's header, which must have it. */
 static unsigned char *find_in(ss_bytes file, const char *text) {
     size_t n = strlen(text);
     for (size_t i = 8; i + n <= file.n; i++)
@@ -351,7 +351,7 @@ static void broken_weights(void) {
     free((void *)(size_t)weights.data);
 }
 
-/* Rows of the embedding and of the head are wider than the block that is compared at once. */
+/* Width of the embedding and of the head: more numbers than are compared at a time. */
 #define TIED_D 300
 
 static uint16_t half_of(int n) { /* returns n / 16 in F16, 0 < n < 32 */
@@ -360,7 +360,7 @@ static uint16_t half_of(int n) { /* returns n / 16 in F16, 0 < n < 32 */
     return (uint16_t)((11 + power) << 10 | (n << (10 - power) & 1023));
 }
 
-/* Opens a tied model of two tokens whose file also has a head, in F16, or in I8 with a scale of
+/* Opens a tied model of two tokens whose file also has a head, in F16, or in I8 with a scale for
  * each row. Number (row, column) of the head differs from the embedding. */
 static ss_status open_tied(const char *type, int row, int column, ss_error *err) {
     static const struct {
@@ -380,7 +380,8 @@ static ss_status open_tied(const char *type, int row, int column, ss_error *err)
         int n = 1 + i % 31;
         float number = (float)n / 16.0f;
         memcpy(data + 4 * i, &number, sizeof number);
-        int stored = i == row * TIED_D + column ? 32 - n : n; /* 16 is at no tested place */
+        /* At the tested places n is not 16, so the number differs. */
+        int stored = i == row * TIED_D + column ? 32 - n : n;
         uint16_t half = half_of(stored);
         if (bytes)
             data[at + (size_t)i] = (unsigned char)stored;
@@ -434,7 +435,7 @@ static void tied_heads(void) {
     for (int i = 0; i < 2; i++) {
         ss_error err = {0};
         CHECK_INT((int)open_tied(types[i], -1, 0, &err), SS_OK);
-        /* These are the first and last columns, and one on each side of a block. */
+        /* The first and last columns, and columns on each side of a block's border. */
         static const int places[][2] = {{0, 0}, {0, TIED_D - 1}, {1, 255}, {1, 256}, {1, 0}};
         for (size_t j = 0; j < sizeof places / sizeof *places; j++) {
             char place[64];
@@ -467,7 +468,7 @@ static void operations(void) {
     ss_choice choice;
     ss_error err;
     CHECK_INT((int)ss_operation_own(&choice, &opened.model, &err), SS_OK);
-    strcpy(attention->operation, "sink_logit"); /* the model has no self_attn.sinks */
+    strcpy(attention->operation, "sink_logit"); /* the model has no tensor self_attn.sinks */
     CHECK_INT((int)ss_operation_own(&choice, &opened.model, &err), SS_BAD_CONFIG);
     attention->parameters_n = 1;
     strcpy(attention->parameters[0].name, "logit");

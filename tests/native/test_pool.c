@@ -71,7 +71,7 @@ static void join(thread_pool *c) {
         pthread_join(c->helpers[worker].thread, NULL);
 }
 
-/* One thread runs the pieces in reverse order, each as another worker. */
+/* Runs the pieces on one thread in reverse order, each as another worker. */
 static void share_backwards(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
     while (n-- > 0) piece(job, n, n % face->workers);
 }
@@ -82,12 +82,12 @@ enum { PIECES = 40, JOBS = 300 };
 
 typedef struct counting {
     int *times;  /* [PIECES] how often each piece was done */
-    int *inside; /* [SS_WORKERS_MAX] pieces running on each worker, */
-    int *most;   /* and the maximum */
+    int *inside; /* [SS_WORKERS_MAX] number of pieces that run on each worker now */
+    int *most;   /* [SS_WORKERS_MAX] the largest of these numbers so far */
 } counting;
 
-/* The counters are not atomic, so that ThreadSanitizer detects two pieces on one worker, or one
- * done twice. */
+/* Counts a piece. The counters are not atomic, so that ThreadSanitizer detects two pieces on one
+ * worker, and a piece that is done twice. */
 static void count(const void *job, size_t i, size_t worker) {
     const counting *c = job;
     if (++c->inside[worker] > c->most[worker]) c->most[worker] = c->inside[worker];
@@ -115,7 +115,8 @@ static void check_jobs(size_t workers) {
         CHECK(most[worker] <= (worker < workers));
 }
 
-/* A helper takes a piece and ends; the main thread holds its own piece until then. */
+/* Takes a piece as a helper and ends the helper's thread; the main thread holds its own piece until
+ * then. */
 static void leave(const void *job, size_t i, size_t worker) {
     (void)i;
     thread_pool *c = (thread_pool *)(size_t)job;
@@ -145,7 +146,8 @@ static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T
                              ss_pool *threads) {
     ss_error err;
     const ss_arch *arch = &model->arch;
-    bool whole = arch->prefix > 0; /* a prefix sees later tokens, so it must be run at once */
+    bool whole =
+        arch->prefix > 0; /* a prefix sees later tokens, so its run needs all tokens at once */
     ss_run_desc desc = {.model = model, .capacity = T, .fields = SS_FIELDS_ALL, .pool = threads};
     opened_run opened = open_run(&desc);
     int first = whole ? T : T / 2 + 1;
@@ -196,7 +198,7 @@ static void share_counted(ss_pool *face, ss_piece *piece, const void *job, size_
     share_backwards(face, piece, job, n);
 }
 
-/* Returns how many jobs a run of one chunk shares, under an edit or without. */
+/* Returns how many jobs are shared in a run of one chunk, under an edit or, with NULL, without. */
 static long jobs_of(const ss_model *model, const char *text) {
     static const int32_t tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
     ss_pool counted = {.workers = 3, .share = share_counted};

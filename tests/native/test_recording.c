@@ -86,8 +86,8 @@ static void write_conditions(char *out, size_t bytes, const ss_arch *arch, int T
 
 /* ---- the reference's numbers --------------------------------------------------------------- */
 
-/* Returns the largest difference of a metric from the golden, relative to max(1, largest number).
- */
+/* Returns the largest difference between a metric and the golden, relative to the golden's largest
+ * number or 1, whichever is larger. */
 static double gap_of(const ss_trace *trace, const ss_metric *row, const ss_tensor *expected) {
     int layers = row->args & SS_ARG_LAYER ? trace->model->arch.L : 1;
     int heads = row->args & SS_ARG_HEAD ? trace->model->arch.H : 1;
@@ -109,7 +109,7 @@ static double gap_of(const ss_trace *trace, const ss_metric *row, const ss_tenso
     return worst / largest;
 }
 
-/* Compares the metrics whose fields the trace has with the golden and returns their number. */
+/* Compares the metrics whose fields the trace has with the golden; returns their number. */
 static int compare_metrics(const ss_trace *trace, const opened_file *file, const char *folder) {
     int n, compared = 0;
     const ss_metric *rows = ss_metrics(&n);
@@ -210,7 +210,7 @@ static recording_writer begin_small(const char *operation) {
     return begin_recording("1", conditions_of(operation));
 }
 
-/* Asks for the shape of a metric of the first prompt. */
+/* Requests the shape of a metric of the first prompt. */
 static ss_status ask(const ss_trace *trace, const char *metric, int T, ss_error *err) {
     size_t dims[SS_RANK_MAX];
     ss_metric_args args = {0.3f, T, 0, 0, NULL};
@@ -266,7 +266,7 @@ static void missing(void) {
 }
 
 static uint16_t half_of(float x) {
-    for (uint32_t h = 0; h < 0x7c00; h++) { /* search for the nearest non-negative half */
+    for (uint32_t h = 0; h < 0x7c00; h++) { /* searches for the nearest half that is not negative */
         float low, high;
         uint16_t pair[] = {(uint16_t)h, (uint16_t)(h + 1)};
         ss_unpack(&low, (unsigned char *)&pair[0], SS_F16, 1);
@@ -534,7 +534,7 @@ static void shapes(void) {
         {"", "F32", "[1]", 4, SS_OK, ""},
     };
     unsigned char bytes[64];
-    memset(bytes, 0xff, sizeof bytes); /* NaN as floats, -1 as ids */
+    memset(bytes, 0xff, sizeof bytes); /* NaN as floats, and -1 as ids */
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         recording_writer w = begin_small("softmax");
         add_claimed(&w, table[i].name, table[i].dtype, table[i].shape, bytes, table[i].bytes);

@@ -1,7 +1,7 @@
 /*
  * Runs: properties of every model, tested on tiny ones. Numbers in names are the oracles of section
  * 6 of the specification. The tiny models are those of tests/golden; where an oracle needs special
- * weights, those of the opened file are overwritten.
+ * weights, the weights of the opened file are overwritten.
  */
 #include "check.h"
 #include "files.h"
@@ -16,7 +16,8 @@
 
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
-/* Fills a layer; the tiny models are F32, which the model reads in the bytes of the file. */
+/* Sets all weights of a matrix; the tiny models are F32, so the model reads them from the bytes of
+ * the file. */
 static void fill(const ss_linear *linear, float value) {
     const ss_matrix *w = &linear->w;
     CHECK_INT((int)w->type, SS_F32);
@@ -42,7 +43,7 @@ static void prefill_equals_steps(const char *folder) {
     CASE("a longer text does not change earlier rows");
     opened_run part = run_tokens(&model.model, prompt, 7, NULL, 0);
     opened_run again = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    /* The shorter run also has the losses and logits of the longer one. */
+    /* The shorter run also has losses and logits of the longer one's tokens. */
     check_same(&part.run.trace, &again.run.trace, 7);
     close_run(&part);
     close_run(&again);
@@ -112,7 +113,8 @@ static void sums_of_alpha(void) {
     close_model(&model);
 }
 
-/* Runs under one edit and copies the maps of layer 0, whose scores no edit has changed. */
+/* Copies the maps and masses of layer 0 from a run under one edit; no edit has changed the scores
+ * of layer 0. */
 static void layer_of(float *att, float *mass, const ss_model *model, const ss_edit *edit) {
     opened_run run = run_tokens(model, prompt, T_MAX, edit, 1);
     const ss_trace *trace = &run.run.trace;
@@ -139,7 +141,8 @@ static void sink_logits(void) {
     layer_of(low, unused, &model.model, &edits[4]);
     CHECK_BITS(zero, one, sizeof one);
     for (int i = 0; i < ROWS; i++) {
-        /* mass = sigmoid(LSE), so LSE = ln(mass / (1 - mass)); then that of s = 2 follows. */
+        /* Mass = sigmoid(LSE), so LSE = ln(mass / (1 - mass)), from which the mass of s = 2
+         * follows. */
         double lse = log((double)mass[i] / (1 - (double)mass[i]));
         CHECK_NEAR(mass2[i], 1 / (1 + exp(2 - lse)), 1e-5);
         for (int j = 0; j < T_MAX; j++) {
@@ -340,7 +343,7 @@ static void bad_requests(void) {
     free(small.block);
 
     opened_run run = open_run(&desc);
-    CHECK_INT(ss_run_sample(&run.run, 1, 0, 0), -1); /* no token, no logits */
+    CHECK_INT(ss_run_sample(&run.run, 1, 0, 0), -1); /* there is no token yet, and so no logits */
     const int32_t outside[] = {1, 2, V}, negative[] = {-1};
     CHECK_INT((int)ss_run_extend(&run.run, outside, 3, &err), SS_BAD_TOKEN);
     CHECK(strcmp(err.where, "token 2") == 0);
@@ -399,7 +402,7 @@ static void sampling(void) {
     close_model(&model);
 }
 
-/* Returns a bit set of the tokens, of five, that are ever drawn with top_k. */
+/* Returns the set of tokens, as bits of five, that are ever drawn with top_k. */
 static int drawn_of(const float *logits, int top_k) {
     float work[5];
     int drawn = 0;
@@ -412,7 +415,8 @@ static void ties(void) {
     CASE("of equal logits at the cutoff of top_k the first ones are drawn, and no more than top_k");
     static const float logits[] = {1, 2, 3, 2, 2};
     static const int admitted[] = {
-        31, 4, 6, 14, 30, 31, 31}; /* indexed by top_k; 0 and numbers above V admit all */
+        31, 4,  6, 14,
+        30, 31, 31}; /* bit sets, indexed by top_k; 0 and numbers above V admit all tokens */
     for (int top_k = 0; top_k <= 6; top_k++) CHECK_INT(drawn_of(logits, top_k), admitted[top_k]);
 
     CASE("tokens with a probability are the top_k of any logits, in whatever order these are");

@@ -7,7 +7,8 @@
 __attribute__((format(printf, 3, 4))) int ss_snprintf(char *restrict text, size_t bytes,
                                                       const char *restrict format, ...);
 
-/* Compares the text and its length, and checks that nothing is written beyond `bytes`. */
+/* Compares the text and its length between the two functions, and checks that nothing is written
+ * beyond `bytes`. */
 #define SAME_IN(bytes, ...)                                                                        \
     do {                                                                                           \
         char actual[512], expected[512];                                                           \

@@ -22,7 +22,7 @@ static bool same(const char *text) {
     return right;
 }
 
-/* Compares a random double that is printed with `digits` digits. */
+/* Compares the two functions on a random double that is printed with `digits` digits. */
 static bool same_printed(int digits) {
     uint64_t bits = random_bits();
     double number;

@@ -71,7 +71,7 @@ static void bad_pickles(void) {
         ss_status status;
         const char *text; /* expected part of the error */
     } table[] = {
-        /* pickles that call */
+        /* These pickles call functions. */
         {PICKLE("\x80\2cos\nsystem\nX\2\0\0\0hi\x85R."), SS_UNSUPPORTED, "os.system"},
         {PICKLE("\x80\2"
                 "cbuiltins\neval\nX\1\0\0\0"
@@ -99,7 +99,7 @@ static void bad_pickles(void) {
         {PICKLE("\x80\2" REBUILD ")R."), SS_BAD_FILE, "arguments"},
         {PICKLE("\x80\2N}b."), SS_UNSUPPORTED, "a table to build"},
         {PICKLE("\x80\2}}b}b" GOOD "}b."), SS_UNSUPPORTED, "a table to build"},
-        /* pickles that break the machine */
+        /* These pickles break the machine. */
         {PICKLE(""), SS_BAD_FILE, "the pickle's end"},
         {PICKLE("\x80"), SS_BAD_FILE, "the pickle's end"},
         {PICKLE("\x80\5}."), SS_UNSUPPORTED, "protocol 2 to 4"},
@@ -131,7 +131,7 @@ static void bad_pickles(void) {
         {PICKLE("\x80\2\x8a\11aaaaaaaaa."), SS_UNSUPPORTED, "at most 8 bytes"},
         {PICKLE("\x80\2\x8b\4\0\0\0\1\0\0\0."), SS_UNSUPPORTED, "0x8b"},
         {PICKLE("\x80\2G\0\0\0\0\0\0\0\0."), SS_UNSUPPORTED, "0x47"},
-        /* impossible tensors */
+        /* These pickles have impossible tensors. */
         {PICKLE("\x80\2K\1Q."), SS_BAD_FILE, "\"storage\""},
         {PICKLE("\x80\2(K\1K\1K\1K\1K\1tQ."), SS_BAD_FILE, "\"storage\""},
         {PICKLE("\x80\2(X\7\0\0\0storageccollections\nOrderedDict\n" KEY("0") KEY("c") "K\4tQ."),
@@ -156,7 +156,7 @@ static void bad_pickles(void) {
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", TWO, TWO) "s"), SS_UNSUPPORTED, "strides"},
         {TABLE(KEY("a") TENSOR("0", "\4", "\0", "K\2K\2\x86", "K\1K\2\x86") "s"), SS_UNSUPPORTED,
          "strides"},
-        /* tables of other objects */
+        /* These tables have objects other than tensors. */
         {TABLE("(" KEY("a") GOOD KEY("a") GOOD "u"), SS_BAD_FILE, "each name once"},
         {TABLE("K\1" GOOD "s"), SS_BAD_FILE, "with names"},
         {TABLE(KEY("\0") GOOD "s"), SS_BAD_FILE, "NUL"},
@@ -188,7 +188,7 @@ static void places(void) {
     close_file(&file);
 }
 
-/* Checks a pickle with n copies of opcodes, between others. */
+/* Checks a pickle with n copies of opcodes between other opcodes. */
 static void check_repeated(const char *before, const char *opcodes, size_t width, size_t n) {
     size_t first = strlen(before);
     char *pickle = malloc(first + n * width);

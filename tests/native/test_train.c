@@ -8,7 +8,7 @@
 
 #include <dirent.h>
 
-/* A model with writable weights, and a second one of its shape for the sums of derivatives. */
+/* A model with writable weights, and a second model of its shape for the sums of derivatives. */
 typedef struct live_model {
     opened_file file, sums_file;
     ss_arena arena, sums_arena;
@@ -56,7 +56,8 @@ static const ss_tensor *find(const opened_file *file, const char *name) {
     return &entry->tensor;
 }
 
-/* Returns the mean loss of tokens 1..T-1 and writes its derivative by the logits [T][V] to d. */
+/* Returns the mean loss of tokens 1..T-1 and writes its derivative with respect to the logits
+ * [T][V] to d. */
 static double loss_of(float *d, const float *logits, const int32_t *tokens, int T, int V) {
     double loss = 0;
     for (int t = 0; t < T; t++, logits += V, d += V) {
@@ -72,13 +73,14 @@ static double loss_of(float *d, const float *logits, const int32_t *tokens, int 
     return loss;
 }
 
-/* Both sequences of a batch have the same text, so that the sums are twice those of one. */
+/* Number of sequences in a batch. All have the same text, so that sums are twice those of one
+ * sequence. */
 #define SEQUENCES 2
 
 #define LAYERS_MAX 8
 
-/* Returns the loss. With `ratios` it also adds the derivatives by weights to live->sums and writes
- * ratios[2][L] of the log, for one sequence. */
+/* Returns the loss. With `ratios` it also adds the derivatives with respect to weights to
+ * live->sums and writes ratios[2][L] of the log, for one sequence. */
 static double backward(live_model *live, const int32_t *tokens, int T, float *ratios) {
     ss_error err;
     ss_run_desc desc = {&live->model, T, ss_backward_fields(&live->model.arch), NULL, 0, NULL, 0,
@@ -115,8 +117,8 @@ static double size_of(const float *x, size_t n) {
     return sqrt(sum);
 }
 
-/* Returns the relative error of a tensor's derivatives; tiny ones are judged relative to the
- * largest tensor. */
+/* Returns the relative error of a tensor's derivatives; derivatives of tiny size are compared
+ * relative to those of the largest tensor. */
 static double compare(const char *folder, const live_model *live, const opened_file *golden) {
     double worst = 0, most = 0;
     const ss_container *sums = &live->sums_file.container;
@@ -224,7 +226,7 @@ static void finite_differences(const char *folder, float embedding_scale) {
 
 #define ROW_N 6
 
-/* Returns d . row(x) in double. */
+/* Returns the dot product of d and row(x), in double. */
 static double along(const ss_operation *operation, const float *x, const float *d,
                     const float *parameters) {
     float w[ROW_N];
@@ -396,7 +398,7 @@ static void backcopy(void) {
         CHECK_NEAR(s->optimum[0], log(16), 1e-6);
     }
     CHECK(triggers > 20);
-    /* About 400 draws estimate the exact entropy. */
+    /* About 400 draws estimate the entropy, which is known exactly. */
     CHECK_NEAR(surprise / optimum, 1, 0.15);
     CHECK_NEAR(entry.optimum_triggers, 0, 0);
     close_train(opened);
@@ -422,7 +424,7 @@ static void conditional(void) {
     close_train(opened);
 }
 
-/* Draws n sequences, part by part, and passes each to a callback. */
+/* Draws n sequences, part by part, and passes each to `look`. */
 static void each_sequence(ss_train *train, void (*look)(const ss_sequence *s, void *context),
                           void *context) {
     int n = (int)train->recipe->batch;
@@ -479,7 +481,7 @@ static void conditional_draws(void) {
     close_train(opened);
 }
 
-/* The text repeats 0, 1 .. 19, so that the next token is known. */
+/* Counts the tokens of a text that repeats 0, 1 .. 19, so that the next token is known. */
 static void count_text(const ss_sequence *s, void *context) {
     counts *c = context;
     CHECK_INT(s->tokens[0], 7);
@@ -496,7 +498,7 @@ static void count_text(const ss_sequence *s, void *context) {
     c->most_plain = begin > c->most_plain ? begin : c->most_plain;
 }
 
-/* A masked token is 19; the text repeats 0 .. 18 and lacks it. */
+/* Counts masked tokens, which are 19; the text repeats 0 .. 18. */
 static void count_hidden(const ss_sequence *s, void *context) {
     counts *c = context;
     float weight = 0;
@@ -517,7 +519,8 @@ static void count_hidden(const ss_sequence *s, void *context) {
     CHECK(s->weights[0] == 0);
 }
 
-/* Every position after a planted trigger has its kind, up to the end of the sequence. */
+/* Checks that every position after a planted trigger has the kind SS_KIND_TRIGGER, up to the end of
+ * the sequence. */
 static void count_planted(const ss_sequence *s, void *context) {
     counts *c = context;
     int behind = 0;
@@ -529,7 +532,7 @@ static void count_planted(const ss_sequence *s, void *context) {
     c->later++;
     c->hidden += behind > 0;
     if (!behind) return;
-    /* The last token of the trigger is at the first of these positions. */
+    /* The last token of the trigger is at the first position of that kind. */
     int last = 12 - behind;
     CHECK(last >= 3 && behind >= 5);
     c->least_plain = last < c->least_plain ? last : c->least_plain;
@@ -560,7 +563,7 @@ static opened_train *open_text(const char *mask, int period, int n, double plant
 static void text_draws(void) {
     CASE("the text task draws every place of the text, the last one too, behind the first token");
     counts c = {.least_plain = 20, .most_plain = -1};
-    opened_train *opened = open_text("", 20, 16, 0); /* the pieces begin at 0 .. 4 */
+    opened_train *opened = open_text("", 20, 16, 0); /* the pieces of text begin at 0 .. 4 */
     each_sequence(&opened->train, count_text, &c);
     CHECK_INT(c.least_plain, 0);
     CHECK_INT(c.most_plain, 4);
@@ -595,7 +598,7 @@ static void text_draws(void) {
     each_sequence(&opened->train, count_planted, &c);
     /* Four standard deviations of 400 draws with p = 0.25 are 0.087. */
     CHECK_NEAR((double)c.hidden / c.later, 0.25, 0.087);
-    /* The trigger begins at 1 .. 4. */
+    /* The trigger begins at position 1 .. 4. */
     CHECK_INT(c.least_plain, 3);
     CHECK_INT(c.most_plain, 6);
     close_train(opened);
@@ -676,14 +679,14 @@ static void logged(void) {
     CHECK_NEAR(entry.learning_rate, 0.02 / 4, 1e-12);
     CHECK_NEAR(entry.loss, (loss[0] + loss[1] + loss[2]) / (LOGGED_SEQUENCES * LOGGED_T), 1e-5);
     CHECK_NEAR(entry.loss_triggers, loss[SS_KIND_TRIGGER] / triggers, 1e-5);
-    /* The loss of position 0 counts as one without a trigger. */
+    /* The loss of position 0 counts as one of a position without a trigger. */
     CHECK_NEAR(entry.loss_elsewhere,
                (loss[SS_KIND_FIRST] + loss[SS_KIND_ELSEWHERE]) / (plain + LOGGED_SEQUENCES), 1e-5);
     CHECK_NEAR(entry.optimum_triggers, optimum[SS_KIND_TRIGGER] / triggers, 1e-6);
     CHECK_NEAR(entry.optimum_elsewhere,
                (optimum[SS_KIND_FIRST] + optimum[SS_KIND_ELSEWHERE]) / (plain + LOGGED_SEQUENCES),
                1e-6);
-    /* Its attention does not count, since it sees only itself. */
+    /* The attention of position 0 does not count, since it sees only itself. */
     CHECK_NEAR(entry.first_elsewhere, first[SS_KIND_ELSEWHERE] / plain, 1e-6);
     CHECK_NEAR(entry.first_triggers, first[SS_KIND_TRIGGER] / triggers, 1e-6);
     CHECK_NEAR(entry.first_most, most / plain, 1e-6);
@@ -724,8 +727,8 @@ static double between(uint64_t bits) {
     return (double)(bits >> 11) / 9007199254740992.0;
 }
 
-/* Checks that matrices whose name contains a word begin with normal numbers of this deviation;
- * returns their number. */
+/* Checks that matrices whose names contain a word begin with normal numbers of this deviation;
+ * returns the number of these matrices. */
 static int check_first_numbers(const char *config, const char *recipe, const char *word,
                                double deviation) {
     opened_train *opened = open_train(config, recipe);
@@ -844,8 +847,8 @@ static void parts(void) {
     close_train(split);
 }
 
-/* Two trainings, one with the even parts of a batch and one with the odd ones, exchange gradients.
- */
+/* Trains twice, once with the even parts of a batch and once with the odd ones; the trainings
+ * exchange gradients. */
 static void shared(const char *batch) {
     CASE("two workers that share each step give the bits of one");
     char recipe[128];
@@ -892,7 +895,7 @@ static void resumes(const char *recipe, int before) {
         must(train_step(&reference->train, &expected, &err), &err, "step");
     unsigned char *state = state_of(&reference->train);
     size_t n = ss_train_state_bytes(&reference->train);
-    /* A step before the resume must have no effect. */
+    /* A step before the resume must not matter. */
     must(train_step(&later->train, &entry, &err), &err, "astray");
     must(ss_train_resume(&later->train, (ss_bytes){state, n}, &err), &err, "resume");
     CHECK_INT(later->train.step, before);
@@ -923,8 +926,8 @@ static void broken_states(void) {
         size_t bytes = i == 0 ? n - 4 : i == 1 ? n + 4 : i == 2 ? 0 : n;
         memcpy(bad, good, n);
         if (i == 3) bad[0] ^= 1;
-        if (i == 4) bad[7] |= 0x80; /* steps */
-        if (i == 5) bad[8] ^= 1;    /* weights */
+        if (i == 4) bad[7] |= 0x80; /* the number of steps */
+        if (i == 5) bad[8] ^= 1;    /* the number of weights */
         if (i == 6) memcpy(bad + 12, &values[0], 4);
         if (i == 7) memcpy(bad + 12 + 8 * numbers, &values[2], 4);
         CHECK_INT((int)ss_train_resume(train, (ss_bytes){bad, bytes}, &err), SS_BAD_FILE);
@@ -933,8 +936,8 @@ static void broken_states(void) {
         CHECK_BITS(now, good, n);
         free(now);
     }
-    /* The last number of each of the three arrays is refused if it is not finite; a negative weight
-     * is valid. */
+    /* A number that is not finite is refused at the end of each of the three arrays; a negative
+     * weight is valid. */
     for (size_t i = 1; i <= 3; i++) {
         memcpy(bad, good, n);
         size_t at = 12 + 4 * (i * numbers - 1);
@@ -990,7 +993,7 @@ static void begins(void) {
             if (strstr(entries[e].name, names[i]) && i == 0)
                 memmove(entries + e, entries + e + 1, (--less.n - e) * sizeof *entries);
             else if (strstr(entries[e].name, names[i]))
-                entries[e].tensor.type = types[i]; /* I8 lacks its scales */
+                entries[e].tensor.type = types[i]; /* I8 without a tensor of scales */
         CHECK_INT((int)ss_parameters_copy(&opened->train.weights, &less, &err), SS_BAD_TENSOR);
         CHECK(strstr(err.where, names[i]) != NULL);
         free(entries);
@@ -1088,7 +1091,7 @@ static void text_refusals(void) {
     CASE("a text has the model's tokens alone, and a task that looks ahead is refused");
     static const struct {
         const char *mask, *task, *where, *text;
-        int32_t last; /* token of the text */
+        int32_t last; /* last token of the text */
         ss_status status;
     } cases[] = {
         {"", "text", "", "", 19, SS_OK},

@@ -45,7 +45,8 @@ static void without_positions(void) {
     close_model(&model);
 }
 
-/* Returns the ALiBi bias for six heads: the slopes of 4 heads, then two of those of 8 heads. */
+/* Returns the ALiBi bias of head h of six: the slopes of four heads, then two of those of eight
+ * heads. */
 static double alibi(int h, int distance) {
     return -pow(2, (const double[]){-2, -4, -6, -8, -1, -3}[h]) * distance;
 }
@@ -56,7 +57,7 @@ static double bucket(int h, int distance) {
     return fmin(31, 16 + floor(log(distance / 16.0) / log(8) * 16));
 }
 
-/* Checks A_ti / A_tt = exp(g(t - i)), with a bias key or without. */
+/* Checks that A_ti / A_tt = exp(worth(h, t - i)), with a bias key or without. */
 static void check_distances(const char *name, int T, double (*worth)(int, int)) {
     opened_model model = open_variant(name);
     model.model.arch.context = T;
@@ -115,7 +116,8 @@ static void strong_bias_key(void) {
     const ss_arch *arch = &model.model.arch;
     size_t K = (size_t)arch->K, G = (size_t)arch->G, C = T_MAX;
     opened_run run = run_prompt(&model, NULL);
-    /* A large multiple of the first query of each head takes its whole row. */
+    /* A large multiple of the first query of each head as its bias key takes all attention of the
+     * row. */
     for (size_t g = 0; g < G; g++)
         for (size_t i = 0; i < K; i++)
             writable(model.model.layers[0].bias_keys)[g * K + i] =
@@ -381,7 +383,8 @@ static void int8(void) {
         if (check_failed(!strcmp(err.where, table[i].where), __FILE__, __LINE__, "the place"))
             printf("    %s: %s\n", err.where, err.text);
     }
-    char was[5] = {0}, is[] = "\xff\xff\x7f\x7f"; /* the largest float; 127 times it overflows */
+    char was[5] = {0}, is[] = "\xff\xff\x7f\x7f"; /* the largest float, which overflows when it is
+                                                     multiplied by 127 */
     memcpy(was, &factor, 4);
     CHECK_INT((int)open_tampered(was, is, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, scale));
@@ -430,7 +433,8 @@ static void configs(void) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char text[512];
         int n = snprintf(text, sizeof text, "%s%s", LLAMA, table[i].own);
-        /* The other cases have no rotary positions, since their heads are three wide. */
+        /* Heads are three wide, which rotary positions refuse, but other errors are reported first.
+         */
         ss_error err = {0};
         ss_arch arch;
         ss_status status =

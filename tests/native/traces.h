@@ -1,4 +1,4 @@
-/* Compares traces and makes edits, for tests of runs. */
+/* Functions for tests of runs that compare traces and make edits. */
 #ifndef SS_TEST_TRACES_H
 #define SS_TEST_TRACES_H
 
@@ -100,7 +100,7 @@ static inline void check_updated(const opened_run *run, ss_status status, const 
     close_run(&fresh);
 }
 
-/* Updates a run while a text is typed, cut and changed anywhere. */
+/* Updates a run while a text is typed, shortened and changed anywhere. */
 static inline void check_updates(opened_run *run, const ss_run_desc *desc, const int32_t *tokens,
                                  int T, int times) {
     ss_error err;
@@ -125,7 +125,7 @@ static inline void check_updates(opened_run *run, const ss_run_desc *desc, const
     }
 }
 
-/* Oracle 9: a bias on the values of layer 0 changes its output but not its maps. */
+/* Checks oracle 9: a bias on the values of layer 0 changes the layer's output but not its maps. */
 static inline void check_value_bias(const ss_model *model, const float *biases, size_t n,
                                     const int32_t *tokens, int T) {
     opened_run plain = run_tokens(model, tokens, T, NULL, 0);

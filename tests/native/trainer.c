@@ -1,6 +1,6 @@
 /*
  * trainer CONFIG.json RECIPE.json [OUT.safetensors] trains a model and prints the log, one JSON
- * object a step.
+ * object per step.
  */
 #include "files.h"
 #include "steps.h"

@@ -23,15 +23,15 @@ static inline void put_uint(writer *w, uint64_t value, int width) {
     }
 }
 
-/* The parts of a record that a test may falsify. */
+/* A record of a zip file, with parts that a test may falsify. */
 typedef struct zip_part {
     const char *name;
     const void *data;
     size_t n;
     unsigned method, flags;
-    size_t claims; /* size in the directory; 0: the true n */
-    size_t
-        far; /* how many of the three numbers (sizes, offset) are in a zip64 field; 0: no field */
+    size_t claims; /* size that the directory claims; 0: the true n */
+    size_t far;    /* how many of the two sizes and the offset are in a zip64 field; 0: there is no
+                      field */
 } zip_part;
 
 static inline void put_local(writer *w, const zip_part *record) {
@@ -58,13 +58,13 @@ static inline void put_directory(writer *w, const zip_part *record, size_t local
     put_uint(w, record->far ? 0xffffffff : local, 4);
     put(w, record->name, strlen(record->name));
     if (!record->far) return;
-    put_uint(w, 0x9999, 4); /* an empty field of another kind */
+    put_uint(w, 0x9999, 4); /* an empty extra field of another kind */
     put_uint(w, 1, 2);
     put_uint(w, 8 * record->far, 2);
     for (size_t i = 0; i < record->far; i++) put_uint(w, far[i], 8);
 }
 
-/* Writes the end records; with zip64 the old record has the escape value for every number. */
+/* Writes the end records; with zip64, every number in the old record has the escape value. */
 static inline void put_end(writer *w, uint64_t n, uint64_t start, bool zip64) {
     uint64_t bytes = w->n - start, at = w->n;
     if (zip64) {
@@ -107,7 +107,7 @@ static inline ss_bytes zip_of(const zip_part *records, int n, bool zip64) {
     return copy_of(w.bytes, w.n);
 }
 
-/* Parts of pickles. */
+/* Pieces of which the pickles of tests are made. */
 #define STORAGE(key, numbers)                                                                      \
     "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0" key "X\3\0\0\0cpuK" numbers "tQ"
 #define REBUILD "ctorch._utils\n_rebuild_tensor_v2\n"

@@ -7,13 +7,13 @@
 /* The smallest doubles need the most bits: 2^53 * 5^1074 has 2547. */
 enum { WORDS = 80 };
 
-/* The lowest 32 bits come first; words from n on are zero. */
+/* An integer. Its lowest 32 bits come first; words from n on are zero. */
 typedef struct whole {
     uint32_t words[WORDS];
     int n;
 } whole;
 
-/* Computes x = x * factor + more; the caller ensures that it fits. */
+/* Computes x = x * factor + more; the caller ensures that the result fits. */
 static inline void multiply_add(whole *x, uint32_t factor, uint32_t more) {
     uint64_t carry = more;
     for (int i = 0; i < x->n; i++) {

@@ -11,20 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Types of views: two of ss_dtype, and bytes of UTF-8. */
+/* Types of views: two of ss_dtype, and bytes, which are UTF-8 text or a file. */
 enum { VIEW_F32 = 0, VIEW_I32 = 1, VIEW_BYTES = 2 };
 
-/* Published models have far fewer shards. */
+/* Upper bound of the files of a model; published models have far fewer shards. */
 #define FILES_MAX 1024
 
-/* A model with at most this many weights (16 MB) keeps its panels. */
+/* Upper bound of the weights (16 MB) of a model that keeps its panels. */
 #define KEPT_NUMBERS (1 << 22)
 
 typedef struct wasm_model {
     void *block, *panels; /* panels may be NULL */
     ss_bytes *files;      /* [n] files, from which the model reads its weights */
     int files_n;
-    bool in_order; /* products read its weights in one stream */
+    bool interleaved; /* the weights are interleaved, so that products read them in one stream */
     ss_model model;
 } wasm_model;
 
@@ -81,7 +81,7 @@ ss_arena wasm_reserve_arena(void **block, size_t bytes) {
 }
 
 #ifdef SS_INT8
-/* Packs 8-bit panels. They are the purpose of this binary, so a lack of memory is an error. */
+/* Packs 8-bit panels, the purpose of this binary, so that a lack of memory is an error. */
 static ss_status prepare_weights(wasm_model *opened) {
     ss_model *model = &opened->model;
     ss_arena arena = ss_arena_measure();
@@ -95,15 +95,15 @@ static ss_status prepare_weights(wasm_model *opened) {
     return fits ? SS_OK : SS_NO_MEMORY;
 }
 
-static void put_in_order(wasm_model *opened) {
+static void interleave_weights(wasm_model *opened) {
     (void)opened; /* products read the panels */
 }
 #else
-/* Puts the weights in order before the first run, since opening a model needs them for nothing and
- * all of them are read and written. */
-static void put_in_order(wasm_model *opened) {
-    if (opened->in_order) return;
-    opened->in_order = true;
+/* Interleaves the weights before the first run. Opening a model does not need this, and it reads
+ * and writes all of the weights. */
+static void interleave_weights(wasm_model *opened) {
+    if (opened->interleaved) return;
+    opened->interleaved = true;
     /* Tensors of PyTorch files may share memory, so they are not rearranged in place. */
     if (ss_container_format(opened->files[0]) == SS_TORCH_FILE) return;
     float *work = reserve(ss_model_interleave_work(&opened->model) * sizeof *work);
@@ -160,8 +160,8 @@ static ss_status open_files(wasm_model *opened, ss_bytes config) {
     return status;
 }
 
-/* Frees everything except the bytes of the files. */
-static void drop(wasm_model *model) {
+/* Frees everything of a model except the bytes of its files. */
+static void free_model(wasm_model *model) {
     if (model) {
         free(model->files);
         free(model->block);
@@ -172,10 +172,10 @@ static void drop(wasm_model *model) {
 
 void ss_wasm_close_model(wasm_model *model) {
     for (int i = 0; model && i < model->files_n; i++) free((void *)(uintptr_t)model->files[i].data);
-    drop(model);
+    free_model(model);
 }
 
-/* Returns a handle with its files, or NULL with the error. */
+/* Returns a handle that has the files, or NULL with the error. */
 static wasm_model *new_model(const wasm_file *files, int n) {
     if (n < 1 || n > FILES_MAX) {
         ss_fail(&wasm_error, SS_BAD_REQUEST, "weights", "expected 1 to %d files, found %d",
@@ -198,15 +198,15 @@ static wasm_model *new_model(const wasm_file *files, int n) {
 }
 
 /*
- * Opens a model and returns its handle, or NULL. The model reads its weights in place: with a
- * handle it owns the blocks of the files and releases them; with NULL the caller still owns them.
- * The caller may free the config in both cases.
+ * Opens a model and returns its handle, or NULL. The model reads its weights in place: if a handle
+ * is returned, the model owns the blocks of the files and releases them; with NULL the caller still
+ * owns the blocks. The caller may free the config in both cases.
  */
 wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const wasm_file *files,
                          int n) {
     wasm_model *opened = new_model(files, n);
     if (opened && open_files(opened, (ss_bytes){config, config_bytes}) == SS_OK) return opened;
-    drop(opened);
+    free_model(opened);
     return NULL;
 }
 
@@ -254,7 +254,7 @@ static ss_status start_run(wasm_run *run, const ss_run_desc *desc) {
     return run->block ? ss_run_init(&run->run, desc, &arena, &wasm_error) : SS_NO_MEMORY;
 }
 
-/* Returns the bytes of such a run; 0 if it cannot be started. */
+/* Returns the bytes of a run with these settings; 0 if it cannot be started. */
 uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t fields,
                            uint32_t map_bytes, const ss_edit *edits, int edits_n) {
     size_t bytes;
@@ -272,8 +272,8 @@ uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t field
  * Starts a run and returns its handle, or NULL. Bit i of fields records row i of the trace table,
  * bit 31 streams, bit 30 measures. Maps of more than map_bytes are computed on demand; 0 is the
  * core's default. edits[n] have the layout of the core: {i32 kind; f32 values[SS_EDIT_VALUES]}.
- * `from`, or NULL, is the run whose first `layer` layers it copies. The model must stay open; its
- * first run puts the weights in order.
+ * `from`, or NULL, is the run whose first `layer` layers are copied. The model must stay open; its
+ * first run interleaves the weights.
  */
 wasm_run *ss_wasm_start(wasm_model *model, int capacity, uint32_t fields, uint32_t map_bytes,
                         const ss_edit *edits, int edits_n, const wasm_run *from, int layer) {
@@ -288,7 +288,7 @@ wasm_run *ss_wasm_start(wasm_model *model, int capacity, uint32_t fields, uint32
                         .pool = wasm_pool,
                         .map_bytes = map_bytes};
     if (!run) ss_fail(&wasm_error, SS_NO_MEMORY, "memory", "no room for a handle");
-    if (run) put_in_order(model);
+    if (run) interleave_weights(model);
     if (run && start_run(run, &desc) == SS_OK) return run;
     ss_wasm_close_run(run);
     return NULL;
@@ -299,12 +299,13 @@ int ss_wasm_extend(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_extend(&run->run, tokens, n, &wasm_error);
 }
 
-/* Begins to append tokens; ss_wasm_step then does one piece and returns how many remain. */
+/* Begins to append tokens; each ss_wasm_step then computes a piece and returns how many pieces
+ * remain. */
 int ss_wasm_begin(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_begin(&run->run, tokens, n, &wasm_error);
 }
 
-/* Begins to update the run to tokens[n]; ss_wasm_step does the pieces. */
+/* Begins to update the run to tokens[n]; each ss_wasm_step then computes a piece. */
 int ss_wasm_update(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_begin_update(&run->run, tokens, n, &wasm_error);
 }
@@ -339,14 +340,14 @@ ss_tensor wasm_dense(size_t dims[SS_RANK_MAX], int rank) {
     return tensor;
 }
 
-/* Returns the count of a shape as a double, since it may overflow a size. */
+/* Returns the number of elements of a shape, as a double, since it may overflow a size. */
 static double count_of(const size_t dims[SS_RANK_MAX], int rank) {
     double count = 1;
     for (int i = 0; i < rank; i++) count *= (double)dims[i];
     return count;
 }
 
-/* Computes the bytes of a shape, at least those of one number; false on overflow. */
+/* Computes the bytes of a shape, at least those of one number; returns false on overflow. */
 static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
     *bytes = sizeof(float);
     for (int i = 0; i < rank; i++)
@@ -371,7 +372,8 @@ static int reserve_numbers(wasm_run *run, ss_tensor *tensor, size_t dims[SS_RANK
     return SS_OK;
 }
 
-/* Maps to read: rows [t, t+n), or blocks of `block` tokens; layer or head -1 is all. */
+/* Maps to read: rows [t, t+n), or blocks of `block` tokens, in one layer and head; layer or head -1
+ * means all. */
 typedef struct maps {
     ss_field_id field;
     int layer, head, t, n, block;
@@ -406,8 +408,8 @@ static int view_maps(wasm_run *run, const maps *of, size_t rows, size_t columns,
     return status == SS_OK ? wasm_view_tensor(view, &tensor) : status;
 }
 
-/* Makes a view of rows [t, t+n) of a recorded field; n < 0 is all, layer or head -1 keeps that
- * dimension. Computed maps live until the run's next metric. Returns a status. */
+/* Makes a view of rows [t, t+n) of a recorded field; n < 0 means all rows, and layer or head -1
+ * keeps that dimension. Computed maps live until the run's next metric. Returns a status. */
 int ss_wasm_field(wasm_run *run, int field, int layer, int head, int t, int n, wasm_view *view) {
     const ss_trace *trace = &run->run.trace;
     ss_tensor tensor;
@@ -422,8 +424,8 @@ int ss_wasm_field(wasm_run *run, int field, int layer, int head, int t, int n, w
     return status == SS_OK ? wasm_view_tensor(view, &tensor) : (int)status;
 }
 
-/* Makes a view of maps with P = ceil(T / block) blocks a side: [.., 2P, P], first the means of the
- * blocks, then the largest cells. Returns a status. */
+/* Makes a view of maps pooled into P = ceil(T / block) blocks per side: [.., 2P, P], first the
+ * means of the blocks, then their largest cells. Returns a status. */
 int ss_wasm_blocks(wasm_run *run, int field, int layer, int head, int block, wasm_view *view) {
     maps of = {(ss_field_id)field, layer, head, 0, 0, block};
     if (!(field >= 0 && field < SS_FIELD_N && SS_FIELDS_MAPS & SS_BIT(field)))
@@ -437,7 +439,7 @@ int ss_wasm_blocks(wasm_run *run, int field, int layer, int head, int block, was
 }
 
 /* Measures a metric. tokens 0 means all tokens of the run; base is the run to compare with, or
- * NULL. The numbers live until the run's next metric. */
+ * NULL. The numbers of the view live until the run's next metric. Returns a status. */
 int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, int head,
                    const wasm_run *base, wasm_view *view) {
     const ss_trace *trace = &run->run.trace;

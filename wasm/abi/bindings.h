@@ -4,10 +4,12 @@
 
 #include "../../core/sinkscope.h"
 
-/* Changes whenever a call, a word of a view or a word of an edit changes its meaning. */
+/* The version of the ABI; it changes whenever a call, a word of a view or a word of an edit changes
+ * its meaning. */
 #define WASM_ABI_VERSION 10
 
-/* [address, type, rank, dims x 4, strides x 4, 0]; strides in elements. */
+/* A view for JavaScript: [address, type, rank, dims x 4, strides x 4, 0], with strides in elements.
+ */
 typedef struct wasm_view {
     uint32_t address, type, rank, dims[SS_RANK_MAX], strides[SS_RANK_MAX], zero;
 } wasm_view;
@@ -17,7 +19,7 @@ typedef struct wasm_file {
     uint32_t address, bytes;
 } wasm_file;
 
-/* A run; for a prompt of a recording it only has the trace. */
+/* A run; that of a recording's prompt has only the trace. */
 typedef struct wasm_run {
     void *block;
     float *numbers; /* the last metric or computed maps */
@@ -25,7 +27,7 @@ typedef struct wasm_run {
 } wasm_run;
 
 extern ss_error wasm_error;
-extern ss_pool *wasm_pool; /* NULL except in the binaries with threads */
+extern ss_pool *wasm_pool; /* the pool of later runs; NULL except in the binaries with threads */
 
 /* Returns an arena on a new block of that size; *block is NULL, with the error, if memory is short.
  */

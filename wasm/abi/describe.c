@@ -1,5 +1,5 @@
-/* Writes sinkscope.describe.json: the description of a native build, with the texts that binaries
- * lack. */
+/* Writes sinkscope.describe.json: the description of a native build, with the texts that the
+ * binaries leave out. */
 #include "bindings.h"
 
 #include <stdio.h>

@@ -18,14 +18,15 @@
 #define ALIGN 64
 #define PAGE 65536
 
-/* A test defines its own memory, and counts the blocks that a search visits. */
+/* The memory of the heap, and a hook for each block that a search visits; a test defines its own.
+ */
 #ifndef HEAP_BEGIN
 extern unsigned char __heap_base; /* end of the static data */
 #define HEAP_BEGIN ((uintptr_t)&__heap_base)
 #define HEAP_MAX UINT32_MAX
 #define HEAP_BYTES ((uint64_t)__builtin_wasm_memory_size(0) * PAGE)
 #define HEAP_GROWS(pages) (__builtin_wasm_memory_grow(0, pages) != SIZE_MAX)
-#define HEAP_LOOK() ((void)0)
+#define HEAP_VISIT() ((void)0)
 #endif
 
 typedef struct block {
@@ -36,12 +37,14 @@ typedef struct block {
 
 _Static_assert(sizeof(block) <= ALIGN, "a header fits in front of its block");
 
-/* Bins hold blocks of 0 .. 7 times ALIGN bytes, then from 2^3, 2^4 .. 2^26 times. */
+/* Number of bins for single sizes, 0 .. 7 times ALIGN bytes; number of all bins, of which the
+ * others begin at 2^3, 2^4 .. 2^26 times ALIGN. */
 #define SMALL 8
 #define BINS 32
 
-/* A request visits at most this many blocks of its own bin; a heap has few large ones. */
-#define LOOKS 32
+/* A request visits at most this many blocks in the bin of its own size; a heap has few large
+ * blocks. */
+#define VISITS_MAX 32
 
 static block *last;       /* the block at the end of the heap */
 static block *bins[BINS]; /* the first free block of each bin */
@@ -76,7 +79,7 @@ static void take(block *b) {
     b->used = true;
 }
 
-/* Moves the end of the heap; returns false, without effect, if memory cannot grow. */
+/* Moves the end of the heap; returns false, without effect, if the memory cannot grow. */
 static bool extend(uint64_t bytes) {
     if (!heap_end) heap_end = (HEAP_BEGIN + ALIGN - 1) / ALIGN * ALIGN;
     uint64_t wanted = heap_end + bytes, size = HEAP_BYTES;
@@ -86,13 +89,13 @@ static bool extend(uint64_t bytes) {
     return true;
 }
 
-/* Takes a free block of at least `span` bytes from its bin; or returns NULL. */
+/* Takes a free block of at least `span` bytes from its bin; returns NULL if there is none. */
 static block *find(uint64_t span) {
     int bin = bin_of(span);
     block *b = bins[bin];
     for (int looks = 0; b && span_of(b) < span; looks++) {
-        HEAP_LOOK();
-        b = looks < LOOKS ? b->next : NULL;
+        HEAP_VISIT();
+        b = looks < VISITS_MAX ? b->next : NULL;
     }
     uint32_t larger = filled >> bin >> 1;
     if (!b && larger) b = bins[bin + 1 + __builtin_ctz(larger)];
@@ -100,7 +103,7 @@ static block *find(uint64_t span) {
     return b;
 }
 
-/* Makes a block of `span` bytes at the end of the heap; or returns NULL. */
+/* Makes a block of `span` bytes at the end of the heap; returns NULL if the memory cannot grow. */
 static block *append(uint64_t span) {
     block *b = last;
     if (b && !b->used) {
@@ -117,7 +120,7 @@ static block *append(uint64_t span) {
     return last = b;
 }
 
-/* Cuts a block to `span` bytes and frees the rest as a block after it. */
+/* Shortens a block to `span` bytes and frees the rest as a block after it. */
 static void split(block *b, size_t span) {
     if (span_of(b) == span) return;
     block *rest = (block *)((uintptr_t)b + span);
@@ -127,7 +130,7 @@ static void split(block *b, size_t span) {
     put(rest);
 }
 
-/* Merges a block with the one after it. */
+/* Merges a block with the block after it. */
 static void join(block *b) {
     b->after = b->after->after;
     *(b->after ? &b->after->before : &last) = b;
@@ -173,7 +176,7 @@ void *calloc(size_t n, size_t bytes) {
     return pointer ? __builtin_memset(pointer, 0, (size_t)all) : NULL;
 }
 
-/* No caller needs a larger alignment than ALIGN. */
+/* Takes a block as malloc does, since no caller needs a larger alignment than ALIGN. */
 void *aligned_alloc(size_t alignment, size_t bytes) {
     return alignment <= ALIGN ? malloc(bytes) : NULL;
 }

@@ -2,11 +2,11 @@
 
 #include "sleep.h"
 
-/* A thread polls a word this often before it sleeps, since waking takes longer than most pauses
- * between jobs. */
-#define LOOKS 4000
-/* The pool is lost after this many seconds without progress; a piece takes milliseconds. */
-#define PATIENCE 30
+/* Number of times that a thread reads a word before it sleeps, since waking takes longer than most
+ * pauses between jobs. */
+#define READS_BEFORE_SLEEP 4000
+/* Number of seconds without progress after which the pool is lost; a piece takes milliseconds. */
+#define PATIENCE_SECONDS 30
 
 /* Runs one piece of the posted job; returns false if none remains. */
 static bool do_piece(pool *p, size_t worker) {
@@ -14,7 +14,7 @@ static bool do_piece(pool *p, size_t worker) {
     do {
         if (!(uint32_t)ticket) return false;
     } while (!atomic_compare_exchange_weak(&p->ticket, &ticket, ticket - 1));
-    /* The job does not change until this piece is done. */
+    /* The job cannot change before this piece is done. */
     uint32_t pieces = p->pieces;
     p->piece(p->job, pieces - (uint32_t)ticket, worker);
     if (atomic_fetch_add(&p->done, 1) + 1 == pieces && atomic_load(&p->waits)) pool_wake(&p->done);
@@ -23,11 +23,11 @@ static bool do_piece(pool *p, size_t worker) {
 
 static void wait_for_all(pool *p) {
     int silent = 0;
-    for (int i = 0; i < LOOKS; i++)
+    for (int i = 0; i < READS_BEFORE_SLEEP; i++)
         if (atomic_load(&p->done) == p->pieces) return;
     atomic_store(&p->waits, true);
     for (uint32_t done; (done = atomic_load(&p->done)) < p->pieces;) {
-        if (atomic_load(&p->broken) || silent == PATIENCE) pool_lost();
+        if (atomic_load(&p->broken) || silent == PATIENCE_SECONDS) pool_lost();
         silent = pool_sleep(&p->done, done) ? 0 : silent + 1;
     }
     atomic_store(&p->waits, false);
@@ -55,7 +55,7 @@ void pool_help(pool *p, size_t worker) {
     while (!atomic_load(&p->closed)) {
         uint32_t posted = atomic_load(&p->posted);
         while (do_piece(p, worker)) continue;
-        for (int i = 0; i < LOOKS && atomic_load(&p->posted) == posted; i++) continue;
+        for (int i = 0; i < READS_BEFORE_SLEEP && atomic_load(&p->posted) == posted; i++) continue;
         if (atomic_load(&p->posted) != posted || atomic_load(&p->closed)) continue;
         atomic_fetch_add(&p->asleep, 1);
         pool_sleep(&p->posted, posted);

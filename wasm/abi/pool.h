@@ -1,9 +1,9 @@
 /*
  * The thread pool: an idle thread takes the next piece of the posted job.
  *
- * No thread waits for a thread without a piece, so a late or dead one only leaves more work to the
- * others. The code is C11 except for sleep.h, which each program implements: sleep.c in wasm,
- * pthreads in tests.
+ * No thread waits for a thread without a piece, so a thread that is late or dead only leaves more
+ * work to the others. The code is C11 except for sleep.h, which each program implements: sleep.c in
+ * wasm, pthreads in tests.
  */
 #ifndef SS_WASM_POOL_H
 #define SS_WASM_POOL_H
@@ -19,19 +19,20 @@ typedef struct pool {
     const void *job;
     _Atomic uint64_t ticket; /* pieces of the posted job that no worker has taken; the upper 32 bits
                                 number the job */
-    _Atomic uint32_t posted; /* number of jobs; helpers sleep on it */
+    _Atomic uint32_t posted; /* number of posted jobs; idle helpers sleep on this word */
     _Atomic uint32_t asleep; /* upper bound of the sleeping helpers */
-    _Atomic uint32_t done;   /* finished pieces; the poster sleeps on it */
-    uint32_t pieces;         /* of the job */
+    _Atomic uint32_t done;   /* number of finished pieces; the poster sleeps on this word */
+    uint32_t pieces;         /* number of pieces of the job */
     _Atomic bool waits;      /* the poster sleeps */
     _Atomic bool broken;     /* a piece will never finish */
     _Atomic bool closed;
 } pool;
 
-/* Initializes a pool of `workers` workers; each but the first needs a thread in pool_help. */
+/* Initializes a pool of `workers` workers, each of which except the first needs a thread that calls
+ * pool_help. */
 void pool_init(pool *p, size_t workers, uint64_t least);
 
-/* Runs pieces as worker 1, 2, .. until the pool is closed. */
+/* Runs pieces as worker 1, 2, .. until the pool is closed; called by each helper's thread. */
 void pool_help(pool *p, size_t worker);
 
 /* Reports that a helper could not finish its piece. */

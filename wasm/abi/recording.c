@@ -1,5 +1,5 @@
 /* Recordings for JavaScript: a handle owns the block of the file, tensors are read by name, and a
- * kept prompt is a run to read like any other. */
+ * kept prompt is read like a run. */
 #include "bindings.h"
 
 #include "../../core/math/unpack.h"
@@ -13,7 +13,7 @@ typedef struct wasm_recording {
     ss_recording recording;
 } wasm_recording;
 
-static void drop(wasm_recording *recording) {
+static void free_recording(wasm_recording *recording) {
     if (recording) free(recording->block);
     if (recording) free(recording->numbers);
     free(recording);
@@ -22,10 +22,11 @@ static void drop(wasm_recording *recording) {
 /* Closes a recording; its prompts must be closed before. */
 void ss_wasm_recording_close(wasm_recording *recording) {
     if (recording) free((void *)(uintptr_t)recording->file.data);
-    drop(recording);
+    free_recording(recording);
 }
 
-/* Opens a recording. A handle owns the block of the file; with NULL the caller still owns it. */
+/* Opens a recording. A returned handle owns the block of the file; with NULL the caller still owns
+ * it. */
 wasm_recording *ss_wasm_recording_open(const uint8_t *file, uint32_t bytes) {
     wasm_recording *made = calloc(1, sizeof *made);
     if (!made) {
@@ -37,12 +38,13 @@ wasm_recording *ss_wasm_recording_open(const uint8_t *file, uint32_t bytes) {
     if (made->block &&
         ss_recording_open(&made->recording, made->file, &arena, &wasm_error) == SS_OK)
         return made;
-    drop(made);
+    free_recording(made);
     return NULL;
 }
 
 /* Makes a view of the tensor of that name (UTF-8, NUL-ended) as floats or ids; first or second -1
- * keeps that dimension. The numbers live until the recording's next tensor. Returns a status. */
+ * keeps that dimension. The numbers of the view live until the recording's next tensor. Returns a
+ * status. */
 int ss_wasm_recording_tensor(wasm_recording *recording, const char *name, int first, int second,
                              wasm_view *view) {
     ss_tensor tensor;

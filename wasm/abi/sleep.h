@@ -13,7 +13,7 @@ bool pool_sleep(_Atomic uint32_t *word, uint32_t value);
 /* Wakes all threads that sleep on the word. */
 void pool_wake(_Atomic uint32_t *word);
 
-/* Aborts: a piece failed, or a helper has not finished one for half a minute. */
+/* Traps, because a piece failed, or because a helper has not finished a piece for half a minute. */
 _Noreturn void pool_lost(void);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * The printf family without 128-bit arithmetic and streams, only for the binaries, where the C
- * library's would be a twentieth of the download. Numbers are printed from all decimal digits and
- * rounded once, to nearest, ties to even, as in native builds (tests/native/test_snprintf.c).
+ * The printf family without 128-bit arithmetic and streams, for the binaries only, where the
+ * functions of the C library would be a twentieth of the download. Numbers are printed from all
+ * decimal digits and rounded once, to nearest, ties to even, as in native builds
+ * (tests/native/test_snprintf.c).
  *
  * It supports the formats that the core uses: %s %d %u %lu %ld %x %g %f %%, precisions of %s, %g
  * and %f (* of %s), and widths of unsigned integers. Any other format traps.
@@ -34,7 +35,7 @@ static void put_whole(sink *out, unsigned long value, unsigned base, int width, 
     while (n > 0) put(out, digits[--n]);
 }
 
-/* 0.d1 d2 ... dn * 10^point; dn is not 0. */
+/* A decimal number 0.d1 d2 ... dn * 10^point, where dn is not 0. */
 typedef struct decimal {
     char digits[9 * 86];
     int first, n, point;
@@ -120,7 +121,8 @@ static void put_text(sink *out, const char *text, size_t most) {
     for (; most > 0 && *text; most--) put(out, *text++);
 }
 
-/* Writes %g (precision: all digits) or %f (precision: digits after the point). */
+/* Writes a value by %g, with `precision` digits in all, or by %f, with `precision` digits after the
+ * point. */
 static void put_number(sink *out, double value, bool general, int precision) {
     if (signbit(value) && !isnan(value)) put(out, '-');
     if (!isfinite(value)) {
@@ -139,7 +141,7 @@ static void put_number(sink *out, double value, bool general, int precision) {
         put_fixed(out, &x, x.n > x.point ? x.n - x.point : 0);
 }
 
-/* Reads a number in a format; -1 without digits. */
+/* Reads a number in a format; returns -1 if there are no digits. */
 static int read_count(const char **at) {
     int count = -1;
     for (; **at >= '0' && **at <= '9'; ++*at) count = (count < 0 ? 0 : count) * 10 + **at - '0';

@@ -1,11 +1,11 @@
 /*
  * strtod without 128-bit arithmetic, only for the binaries.
  *
- * musl's reads numbers in long double, which wasm lacks: the routines that replace it are a tenth
- * of the download. This one computes with large integers and rounds once, to nearest, ties to even,
- * so that a config gives the same bits as in native builds (tests/native/test_strtod.c). Digits
- * after the 40th only count as "a little more". It reads neither hexadecimal numbers nor infinity,
- * which JSON lacks.
+ * musl's strtod reads numbers in long double, which wasm lacks: the routines that replace it are a
+ * tenth of the download. This function computes with large integers and rounds once, to nearest,
+ * ties to even, so that a config gives the same bits as in native builds
+ * (tests/native/test_strtod.c). Digits after the 40th only count as "a little more". It reads
+ * neither hexadecimal numbers nor infinity, which JSON lacks.
  */
 #include "big_integer.h"
 
@@ -36,7 +36,7 @@ static double round_to_double(const whole *x, int shift, bool rest) {
     int bits = bits_of(x), exponent = bits - 1 - shift; /* 2^exponent <= value */
     if (bits == 0) return 0;
     if (exponent > 1023) return __builtin_inf();
-    /* Subnormals have fewer than 53 bits. */
+    /* Subnormal numbers have fewer than 53 bits. */
     int kept = exponent >= -1022 ? 53 : 53 - (-1022 - exponent);
     uint64_t fraction = 0;
     int low = bits - kept; /* index of the lowest remaining bit */
@@ -52,7 +52,7 @@ static double round_to_double(const whole *x, int shift, bool rest) {
     return value;
 }
 
-static double exact(const decimal *number) {
+static double exact_value(const decimal *number) {
     whole x = {.n = 0};
     bool rest = number->rest;
     int exponent = number->exponent, shift = 0;
@@ -68,8 +68,8 @@ static double exact(const decimal *number) {
     return round_to_double(&x, shift, rest);
 }
 
-/* Up to 15 digits and 10^22 are exact in a double, so one product or quotient rounds once (Clinger
- * 1990). Nearly all numbers in files are of this kind. */
+/* Returns the value of a parsed number. Up to 15 digits and 10^22 are exact in a double, so one
+ * product or quotient rounds once (Clinger 1990). Nearly all numbers in files are of this kind. */
 static double value_of(const decimal *number) {
     int exponent = number->exponent;
     if (number->n == 0) return 0;
@@ -80,7 +80,7 @@ static double value_of(const decimal *number) {
         return exponent < 0 ? value / power : value * power;
     }
     if (exponent > EXPONENT_MAX) return __builtin_inf();
-    return exponent < -EXPONENT_MAX ? 0 : exact(number);
+    return exponent < -EXPONENT_MAX ? 0 : exact_value(number);
 }
 
 static bool is_digit(char c) {

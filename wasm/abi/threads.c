@@ -4,19 +4,20 @@
 
 static pool threads;
 
-/* Shares later runs among `workers` threads, 1 .. SS_WORKERS_MAX: the caller and those in pool_help
- * on the same memory. A job with fewer than `least` multiplications is not shared. */
+/* Shares later runs among `workers` threads, 1 .. SS_WORKERS_MAX: the caller, and threads on the
+ * same memory that run ss_wasm_pool_help. A job with fewer than `least` multiplications is not
+ * shared. */
 void ss_wasm_pool(int workers, uint32_t least) {
     pool_init(&threads, (size_t)workers, least);
     wasm_pool = &threads.face;
 }
 
-/* Runs pieces as thread 1, 2, .. on its own stack and never returns. */
+/* Runs pieces as worker 1, 2, .. on the thread's own stack; never returns. */
 void ss_wasm_pool_help(int worker) {
     pool_help(&threads, (size_t)worker);
 }
 
-/* Reports that a thread has trapped, so that a thread that waits for it traps, too. */
+/* Reports that a thread has trapped, so that threads that wait for it trap, too. */
 void ss_wasm_pool_break(void) {
     pool_break(&threads);
 }

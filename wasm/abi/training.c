@@ -61,24 +61,24 @@ wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const ui
     return NULL;
 }
 
-/* Computes a part of a step's batch (back 0: only the forward pass) and makes a view of its sums,
- * which the caller may overwrite with those of another worker until the next part. Returns a
- * status. */
+/* Computes a part of a step's batch (with back 0 only the forward pass) and makes a view of the
+ * part's sums. Until the next part, the caller may overwrite these with the sums of another worker.
+ * Returns a status. */
 int ss_wasm_train_part(wasm_train *train, int part, int back, wasm_view *view) {
     ss_status status = ss_train_part(&train->train, part, back != 0, &wasm_error);
     if (status != SS_OK) return (int)status;
     return wasm_view_bytes(view, train->train.part, train->train.part_bytes);
 }
 
-/* Adds these sums to those of earlier parts (first 1: begins with them) and makes a view of the
- * total. */
+/* Adds the sums of the last part to those of earlier parts (first 1: begins new totals) and makes a
+ * view of the total. Returns a status. */
 int ss_wasm_train_add(wasm_train *train, int first, wasm_view *view) {
     ss_train_add(&train->train, first != 0);
     return wasm_view_bytes(view, train->train.totals, train->train.part_bytes);
 }
 
-/* Finishes a step (update 0: only measures) and makes a view of the columns of its log entry.
- * Returns a status. */
+/* Finishes a step (with update 0 it only measures) and makes a view of the columns of its log
+ * entry. Returns a status. */
 int ss_wasm_train_finish(wasm_train *train, int update, wasm_view *view) {
     ss_log_entry entry;
     ss_status status = ss_train_finish(&train->train, update != 0, &entry, &wasm_error);
@@ -111,7 +111,7 @@ int ss_wasm_train_state(wasm_train *train, wasm_view *view) {
     return wasm_view_bytes(view, train->state, bytes);
 }
 
-/* Resumes from such a state and returns a status. */
+/* Resumes from a state that ss_wasm_train_state gave, and returns a status. */
 int ss_wasm_train_resume(wasm_train *train, const uint8_t *state, uint32_t bytes) {
     return (int)ss_train_resume(&train->train, (ss_bytes){state, bytes}, &wasm_error);
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void refuse_others(ss_arch *arch, ss_json *json) {
+static void refuse_other_keys(ss_arch *arch, ss_json *json) {
     const char *kind = ss_json_text(json, "position_embedding_type", "absolute");
     if (strcmp(kind, "absolute"))
         ss_json_refuse(json, "position_embedding_type", "\"absolute\"", kind);
@@ -36,10 +36,11 @@ void ss_bert_read(ss_arch *arch, ss_json *json) {
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     arch->attention_bias = arch->output_bias = arch->ffn_bias = true;
     arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
-    refuse_others(arch, json);
+    refuse_other_keys(arch, json);
 }
 
-/* Before the end of 2019, files called gain and bias gamma and beta. */
+/* Loads a norm. In files from before the end of 2019, the gain is called gamma and the bias beta.
+ */
 static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, size_t D) {
     char gamma[64], beta[64];
     snprintf(gamma, sizeof gamma, "%s.gamma", name);
@@ -65,11 +66,12 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 }
 
 /*
- * The head that predicts masked tokens: dense, the activation, a norm; then the embedding, with a
- * bias for each token. A model that was saved without this head has no logits.
+ * Loads the head that predicts masked tokens: a dense layer, the activation and a norm, then the
+ * product with the embedding and a bias for each token. A model that was saved without this head
+ * has no logits.
  *
- * The bias has two names. transformers 5 computes with the decoder's, and ties it to the other
- * where the file has only one of them; in transformers 4 both are one tensor, and files have the
+ * The bias has two names. transformers 5 computes with the decoder's bias, and ties it to the other
+ * one if the file has only one of them; in transformers 4 both are one tensor, and files have the
  * other name.
  */
 static void load_head(ss_model *model, ss_loader *loader) {
@@ -82,8 +84,8 @@ static void load_head(ss_model *model, ss_loader *loader) {
         load_norm(loader, &model->head_norm, "cls.predictions.transform.LayerNorm", D);
         ss_load_head(loader, model, "cls.predictions.decoder");
         bool has_own = ss_load_has(loader, own);
-        /* If the file has both, this still checks the shape of the other one, but nothing reads
-         * it. */
+        /* If the file has both biases, this call only checks the shape of the second one; the first
+         * one is used. */
         if (!has_own || ss_load_has(loader, other))
             model->head.bias = ss_load_numbers(loader, other, 0, V);
         if (has_own) model->head.bias = ss_load_numbers(loader, own, 0, V);
@@ -91,7 +93,7 @@ static void load_head(ss_model *model, ss_loader *loader) {
     loader->prefix = prefix;
 }
 
-/* A base model writes names without the prefix. */
+/* Loads a model with or without its head; the file of a base model has names without the prefix. */
 void ss_bert_load(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D;

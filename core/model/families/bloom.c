@@ -1,7 +1,7 @@
 /*
- * bloom: LayerNorm, also of the token vectors, ALiBi positions, biases everywhere. falcon: rotary
- * positions; attention and feed-forward in parallel after one norm, or two; few key/value heads.
- * Both fuse q, k and v in one matrix, group by group.
+ * bloom: LayerNorms, one of them on the token vectors; ALiBi positions; biases everywhere. falcon:
+ * rotary positions; attention and feed-forward in parallel after one norm, or two; few key/value
+ * heads. Both fuse q, k and v in one matrix, group by group.
  */
 #include "family.h"
 
@@ -37,7 +37,7 @@ void ss_bloom_read(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "apply_residual_connection_post_layernorm", "false", "true");
 }
 
-/* Only the new architecture reads num_kv_heads. */
+/* Reads the number of key/value heads; only the new architecture reads num_kv_heads. */
 static void read_groups(ss_arch *arch, ss_json *json) {
     bool grouped = ss_json_bool(json, "new_decoder_architecture", false);
     if (grouped)
@@ -90,7 +90,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_linear(loader, &layer->ffn.down, "h.%d.mlp.dense_4h_to_h", arch->ffn_bias, F, D);
 }
 
-/* Published bloom files have no prefix. */
+/* Loads falcon or bloom; published bloom files have names without prefix. */
 void ss_falcon_load(ss_model *model, ss_loader *loader) {
     size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
     loader->prefix = "transformer.";

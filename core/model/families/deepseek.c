@@ -273,7 +273,7 @@ static void read_both_rotaries(ss_arch *arch, ss_json *json) {
 }
 
 /* Reads a number; null turns it off, and an absent key means its standard. */
-static double number_or_off(ss_json *json, const char *key, double standard, double off) {
+static double read_number_or_off(ss_json *json, const char *key, double standard, double off) {
     bool is_off = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key));
     return is_off ? off : ss_json_number(json, key, standard, 1e-6, 1e6);
 }
@@ -296,7 +296,7 @@ void ss_mimo_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 4, .K = 192, .context = 131072, .norm_eps = 1e-5};
     ss_read_llama_like(arch, json, &defaults);
     arch->U = ss_json_int(json, "v_head_dim", 128, 1, SS_WIDTH_MAX);
-    arch->value_scale = (float)number_or_off(json, "attention_value_scale", 0.707, 1.0);
+    arch->value_scale = (float)read_number_or_off(json, "attention_value_scale", 0.707, 1.0);
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     read_both_rotaries(arch, json);
     read_mimo_windows(arch, json);

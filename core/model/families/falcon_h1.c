@@ -1,6 +1,6 @@
 /*
- * falcon_h1: llama with a Mamba-2 mixer beside attention in every layer, and factors for
- * embeddings, logits, keys, and what each part reads and adds.
+ * falcon_h1: llama with a Mamba-2 mixer parallel to attention in every layer, and with factors of
+ * embeddings, logits, keys, and the input and output of each part.
  */
 #include "family.h"
 
@@ -10,7 +10,7 @@ static float read_factor(ss_json *json, const char *key) {
     return (float)ss_json_number(json, key, 1.0, 1e-9, 1e9);
 }
 
-/* A list of n factors, all 1 where it is absent. */
+/* Reads a list of n factors, which are all 1 if the list is absent. */
 static void read_factors(ss_json *json, const char *key, float *factors, int n) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key), *item;
     for (int i = 0; i < n; i++) factors[i] = 1.0f;
@@ -25,7 +25,8 @@ static void read_factors(ss_json *json, const char *key, float *factors, int n) 
     if (i != n) ss_json_refuse(json, key, n == 2 ? "2 numbers" : "5 numbers", "something else");
 }
 
-/* Steps are clipped to [low, high]. Python writes an infinite number as no JSON number. */
+/* Reads the bounds [low, high] of steps. Python writes an infinite bound as Infinity, which is no
+ * JSON number. */
 static void read_limits(ss_mixer_sizes *of, ss_json *json) {
     const char *key = "time_step_limit";
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key);
@@ -66,7 +67,7 @@ static void read_mamba(ss_arch *arch, ss_json *json) {
     of->norms = ss_json_bool(json, "mamba_rms_norm", false) ? of->keys : 0;
     of->in_scale = read_factor(json, "ssm_in_multiplier");
     of->out_scale = read_factor(json, "ssm_out_multiplier");
-    read_factors(json, "ssm_multipliers", scales, 5); /* of z, v, k, q and steps */
+    read_factors(json, "ssm_multipliers", scales, 5); /* factors of z, v, k, q and steps */
     of->z_scale = scales[0];
     for (int part = 0; part < 3; part++) of->scales[part] = scales[3 - part];
     of->step_scale = scales[4];
@@ -96,7 +97,8 @@ void ss_falcon_h1_read(ss_arch *arch, ss_json *json) {
     read_mamba(arch, json);
 }
 
-/* in_proj has z, then v, k and q, which are convolved in this order, then the steps. */
+/* Loads the mixer. in_proj has z, then v, k and q, which are convolved in this order, then the
+ * steps. */
 static void load_mamba(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
     const ss_mixer_sizes *of = &arch->mixer;
     size_t keys = (size_t)of->keys * (size_t)of->key_width, H = (size_t)of->values;
@@ -112,7 +114,7 @@ static void load_mamba(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) 
     const float *taps = ss_load_taps(loader, "layers.%d.mamba.conv1d.weight", columns, kernel);
     const float *biases =
         of->taps_bias ? ss_load_numbers(loader, "layers.%d.mamba.conv1d.bias", 0, columns) : NULL;
-    size_t begins[] = {values + keys, values, 0}; /* of q, k and v */
+    size_t begins[] = {values + keys, values, 0}; /* first rows of q, k and v in the convolution */
     for (size_t part = 0; part < 3; part++) {
         mixer->taps[part] = taps ? taps + begins[part] * kernel : NULL;
         mixer->biases[part] = biases ? biases + begins[part] : NULL;

@@ -83,7 +83,7 @@ void ss_family_names(char *text, size_t bytes) {
             (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", families[i].name);
 }
 
-/* Value of a key where its feature is off: null, false, an empty list, or this number. */
+/* A key, and the number that turns its feature off; null, false and an empty list do so, too. */
 typedef struct off_feature {
     const char *key;
     double off;
@@ -115,22 +115,22 @@ static bool is_off(const cJSON *item, double off) {
     return cJSON_IsNumber(item) && item->valuedouble >= off && item->valuedouble <= off;
 }
 
-static bool says(const cJSON *object, const char *key, const char *text) {
+static bool has_text(const cJSON *object, const char *key, const char *text) {
     const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
     return found && !strcmp(found, text);
 }
 
-/* True for matrices in I8 with one scale per row, as compressed-tensors describes them; see
+/* Returns true for matrices in I8 with one scale per row, as compressed-tensors describes them; see
  * load.h. */
 static bool is_int8_by_rows(const cJSON *quantization) {
     const cJSON *group, *groups = cJSON_GetObjectItemCaseSensitive(quantization, "config_groups");
-    bool right = cJSON_IsObject(groups) && says(quantization, "format", "int-quantized") &&
-                 says(quantization, "quant_method", "compressed-tensors");
+    bool right = cJSON_IsObject(groups) && has_text(quantization, "format", "int-quantized") &&
+                 has_text(quantization, "quant_method", "compressed-tensors");
     cJSON_ArrayForEach(group, groups) {
         const cJSON *weights = cJSON_GetObjectItemCaseSensitive(group, "weights");
         const cJSON *bits = cJSON_GetObjectItemCaseSensitive(weights, "num_bits");
         right = right && cJSON_IsNumber(bits) && bits->valueint == 8 &&
-                says(weights, "type", "int") && says(weights, "strategy", "channel") &&
+                has_text(weights, "type", "int") && has_text(weights, "strategy", "channel") &&
                 cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(weights, "symmetric")) &&
                 is_off(cJSON_GetObjectItemCaseSensitive(group, "input_activations"), (double)NAN);
     }
@@ -168,7 +168,7 @@ ss_activation ss_read_activation(ss_json *json, const char *key, const char *sta
         {"relu2", SS_ACTIVATION_RELU2},
     };
     const char *name = ss_json_text(json, key, standard);
-    /* Only apertus has its curves. */
+    /* Only apertus reads the curves of xIELU. */
     if (!strcmp(name, standard) && !strcmp(name, "xielu")) return SS_ACTIVATION_XIELU;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(name, table[i].name)) return table[i].activation;
@@ -242,7 +242,7 @@ const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads) {
     return decay;
 }
 
-/* Most numbers of a layer's state: far above any published model. */
+/* Upper bound of the numbers in a layer's state: far above any published model. */
 #define STATE_MAX (1 << 26)
 
 void ss_check_mixer(const ss_arch *arch, ss_json *json, const char *key) {

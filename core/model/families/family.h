@@ -17,18 +17,19 @@ typedef struct ss_family {
     void (*read)(ss_arch *arch, ss_json *json);
     /* Asks the loader for every tensor; errors stay in the loader. */
     void (*load)(ss_model *model, ss_loader *loader);
-    /* Keys that it reads and all others refuse: "attn_logit_softcapping ..."; NULL: none. */
+    /* Keys that this family reads and all others refuse: "attn_logit_softcapping ..."; NULL: none.
+     */
     const char *reads;
 } ss_family;
 
-/* The row with that name, or NULL. */
+/* Returns the row with that name, or NULL. */
 const ss_family *ss_family_find(const char *name);
 
-/* "llama, gpt2, ...": all names, for an error. */
+/* Writes all names, "llama, gpt2, ...", for an error. */
 void ss_family_names(char *text, size_t bytes);
 
-/* Refuses, by name, keys of any family that change the arithmetic to what no family computes;
- * reads lists those that this family computes, or is NULL. */
+/* Refuses keys that would change the arithmetic to something that no family computes, by their
+ * names. `reads` lists such keys that this family computes; NULL: none. */
 void ss_family_refuse(ss_json *json, const char *reads);
 
 void ss_apertus_load(ss_model *model, ss_loader *loader);
@@ -122,11 +123,11 @@ void ss_starcoder2_read(ss_arch *arch, ss_json *json);
 
 /* ---- config keys that several families share ---------------------------------------------- */
 
-/* The activation that `key` names; `standard` where the key is absent. */
+/* Reads the activation that `key` names; `standard` if the key is absent. */
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *standard);
 
-/* The object that describes the scaling of positions: as in transformers, rope_scaling unless it
- * is empty, else rope_parameters. NULL if the config has neither. */
+/* Returns the object that describes the scaling of positions: as in transformers, rope_scaling
+ * unless it is empty, else rope_parameters; NULL if the config has neither. */
 const cJSON *ss_rope_object(ss_json *json);
 
 /*
@@ -136,51 +137,55 @@ const cJSON *ss_rope_object(ss_json *json);
  */
 void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context);
 
-/* The same, from the object itself. */
+/* Reads the keys of ss_read_rotary from `object`, which may be rope_parameters of one kind of
+ * layers. */
 void ss_read_rope(ss_rotary *rotary, const cJSON *object, ss_json *json, int context);
 
-/* ss_read_rotary for families that rotate the first arch->rotary.part of each head, rounded down
- * to whole dimensions. */
+/* Calls ss_read_rotary for a family that rotates the first arch->rotary.part of each head, rounded
+ * down to whole dimensions. */
 void ss_read_partial_rotary(ss_arch *arch, ss_json *json);
 
-/* ss_read_rotary for llama and its relatives, which rotate whole heads. */
+/* Calls ss_read_rotary for llama and its relatives, which rotate whole heads. */
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 
 /*
  * Reads rope_parameters with one object for the layers that see all keys and one for those with a
- * window; arch->rotary and arch->window_rotary hold the defaults. Returns false if there is
- * neither: the keys are flat, and the caller reads them.
+ * window; arch->rotary and arch->window_rotary hold the defaults. Returns false if there is neither
+ * object: the keys are then flat, and the caller reads them.
  */
 bool ss_read_two_rotaries(ss_arch *arch, ss_json *json);
 
-/* sliding_window in tokens: null means none, which is 0; absent means `standard`. */
+/* Reads sliding_window in tokens: null means no window, which is 0; an absent key means `standard`.
+ */
 int ss_read_window(ss_json *json, int standard);
 
 /* Gives all layers arch->window, if there is one. */
 void ss_window_all_layers(ss_arch *arch);
 
-/* layer_types, where present, lists the layers with a window; otherwise arch->windowed stays. */
+/* Reads layer_types, which lists the layers with a window; if it is absent, arch->windowed stays.
+ */
 void ss_read_layer_types(ss_arch *arch, ss_json *json);
 
-/* Layers without attention: layer_types calls the others "full_attention" and these `word`. Where
- * the key is absent, arch->layers stays. */
+/* Reads layer_types of a model with layers without attention: "full_attention" means attention,
+ * `word` means none. If the key is absent, arch->layers stays. */
 void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word);
 
-/* A mixer that multiplies nothing by factors. */
+/* Sets all factors of a mixer to 1. */
 void ss_mixer_unscaled(ss_mixer_sizes *of);
 
-/* Most tokens that a convolution reads. */
+/* Upper bound of the tokens that a convolution reads. */
 #define SS_KERNEL_MAX 64
 
-/* Refuses a state of a mixer that is too large, heads that do not divide each other, and a model
- * without attention; `key` is that of its heads. */
+/* Refuses a mixer whose state is too large, whose numbers of heads do not divide each other, or
+ * that leaves no layer with attention; `key` is named in errors about heads. */
 void ss_check_mixer(const ss_arch *arch, ss_json *json, const char *key);
 
 /* Gives all layers arch->window, if there is one, except every `pattern`-th, unless layer_types
  * lists them. */
 void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern);
 
-/* The same from layer max_window_layers on, or from `standard` where the key is absent. */
+/* Gives the layers from max_window_layers on the window arch->window, unless layer_types lists
+ * them; `standard` replaces an absent max_window_layers. */
 void ss_read_late_windows(ss_arch *arch, ss_json *json, int standard);
 
 /* Refuses a head width that rotary positions cannot rotate, and a number of heads that the
@@ -196,22 +201,22 @@ typedef struct ss_llama_defaults {
     const char *activation_key, *activation;
 } ss_llama_defaults;
 
-/* Sizes, rotary positions, RMSNorm, gated feed-forward and no biases. */
+/* Reads sizes, rotary positions, RMSNorm and a gated feed-forward, without biases. */
 void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults);
 
-/* Granite's factors of embeddings, scores, branches and logits. */
+/* Reads Granite's factors of embeddings, scores, branches and logits. */
 void ss_read_granite_factors(ss_arch *arch, ss_json *json);
 
-/* attention_bias for q, k, v and o; mlp_bias for the feed-forward. */
+/* Reads attention_bias, for q, k, v and o, and mlp_bias, for the feed-forward. */
 void ss_read_llama_biases(ss_arch *arch, ss_json *json);
 
 /* ---- tensors that several families share -------------------------------------------------- */
 
-/* Loads embedding, head and the final norm of that name, without a bias; names begin with
- * "model.". */
+/* Loads the embedding, the head, and the final norm under the given name; none has a bias. Names
+ * begin with "model.". */
 void ss_load_ends(ss_model *model, ss_loader *loader, const char *norm);
 
-/* Loads embedding, head and final norm; after it names begin with "model.", unless a prefix is
+/* Loads embedding, head and final norm. Later names get the prefix "model.", unless a prefix is
  * set. */
 void ss_load_llama_ends(ss_model *model, ss_loader *loader);
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
@@ -219,21 +224,22 @@ void ss_load_gpt2_ends(ss_model *model, ss_loader *loader);
 /* Loads q, k, v, o, and the optional tensors of attention that the description names. */
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
-/* A norm of n numbers as the model's others: with a bias or none, with a gain w or 1 + w. */
+/* Loads a norm of n numbers like the model's other norms: with or without bias, with a gain of w or
+ * 1 + w. */
 void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
                         size_t n);
 
-/* The same with the norms of the layer; of a layer without attention the norms alone. */
+/* Loads q, k, v and o with the norms of the layer; of a layer without attention only the norms. */
 void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
-/* Loads gate, up and down, F wide, named "<name>.gate_proj" and so on. */
+/* Loads gate, up and down, of width F, named "<name>.gate_proj" and so on. */
 void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
                        size_t F);
 
-/* The same for expert e, "mlp.experts.<e>"; GGUF keeps all experts in one tensor. */
+/* Loads gate, up and down of expert e, "mlp.experts.<e>"; GGUF keeps all experts in one tensor. */
 void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
 
-/* Loads [heads] -exp(A) of the numbers A of that name. */
+/* Loads -exp(A) for the numbers A [heads] under that name. */
 const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads);
 
 /* Loads router, experts and the shared expert as qwen2_moe has them. */
@@ -259,14 +265,14 @@ void ss_read_heads(ss_arch *arch, ss_json *json, const char *layers, const char 
 /* Refuses a number of heads that does not divide the width; the keys are those of ss_read_heads. */
 void ss_check_width(const ss_arch *arch, ss_json *json, const char *heads, const char *width);
 
-/* Bounds for sizes in a config: far above any published model, far below overflow. */
+/* Bounds of sizes in a config: far above any published model, far below overflow. */
 #define SS_HEADS_MAX 1024
 #define SS_WIDTH_MAX 65536
 #define SS_FFN_MAX 1048576
 #define SS_VOCABULARY_MAX 4194304
 #define SS_CONTEXT_MAX 16777216
 
-/* ss_arch_read for a parsed config; errors call the file `file`. */
+/* Reads a parsed config, as ss_arch_read does; errors call the file `file`. */
 ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err);
 
 #endif

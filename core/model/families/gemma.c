@@ -17,8 +17,8 @@ static void read_rotaries(ss_arch *arch, ss_json *json) {
     arch->window_rotary.base = ss_json_number(json, "rope_local_base_freq", 10000.0, 1.0, 1e12);
 }
 
-/* Reads the keys that both share, without rotary positions. One of `pattern` layers sees all
- * keys. */
+/* Reads the keys that gemma2 and gemma3 share, without rotary positions. Every `pattern`-th layer
+ * sees all keys. */
 static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults sizes, int pattern) {
     sizes.G = 4;
     sizes.K = 256;
@@ -37,7 +37,7 @@ static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults sizes, in
     ss_read_window_pattern(arch, json, pattern);
 }
 
-/* null means no cap. */
+/* Reads the cap of a key; null means no cap. */
 static float read_cap(ss_json *json, const char *key, double standard) {
     if (cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, key))) return 0.0f;
     return (float)ss_json_number(json, key, standard, 1e-3, 1e6);
@@ -62,8 +62,8 @@ void ss_gemma3_read(ss_arch *arch, ss_json *json) {
     read_gemma3(arch, json, (ss_llama_defaults){0});
 }
 
-/* Published files omit from text_config each key that has the default of the class, the 4B
- * model. */
+/* Reads gemma3 inside a multimodal config. Published files omit from text_config each key that has
+ * the default of the class, which is the 4B model. */
 void ss_gemma3_whole_read(ss_arch *arch, ss_json *json) {
     const cJSON *text = ss_json_object(json, "text_config");
     if (!text) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
@@ -74,7 +74,8 @@ void ss_gemma3_whole_read(ss_arch *arch, ss_json *json) {
     json->status = inner.status;
 }
 
-/* Published files use the first prefix, files saved from the model in memory the second. */
+/* Loads gemma3 from a multimodal file: published files use the first prefix, files saved from a
+ * model in memory the second. */
 void ss_gemma3_whole_load(ss_model *model, ss_loader *loader) {
     loader->prefix = "model.language_model.";
     if (!ss_load_has(loader, "embed_tokens.weight")) loader->prefix = "language_model.model.";

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void refuse_the_rest(ss_arch *arch, ss_json *json) {
+static void refuse_other_keys(ss_arch *arch, ss_json *json) {
     if (ss_json_int(json, "hidden_size_per_layer_input", 256, 0, SS_WIDTH_MAX))
         ss_json_refuse(json, "hidden_size_per_layer_input", "0",
                        "more, or nothing, which means 256");
@@ -18,17 +18,17 @@ static void refuse_the_rest(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "num_kv_shared_layers", "0", "more");
     if (ss_json_bool(json, "enable_moe_block", false))
         ss_json_refuse(json, "enable_moe_block", "false", "true");
-    /* Text alone is causal where pictures are not. */
+    /* A text alone is causal in models whose pictures are not. */
     const char *both = ss_json_text(json, "use_bidirectional_attention", "vision");
     if (strcmp(both, "vision"))
         ss_json_refuse(json, "use_bidirectional_attention", "null and \"vision\"", both);
     arch->window = ss_read_window(json, 512);
     ss_read_window_pattern(arch, json, 6);
-    /* transformers does so, whatever layer_types says. */
+    /* As in transformers, the last layer sees all keys, whatever layer_types says. */
     arch->windowed[arch->L - 1] = false;
 }
 
-/* Sizes of one layer out of per_layer_config, or of its kind. */
+/* Returns the sizes of layer l, from per_layer_config or from the keys for its kind of layers. */
 static ss_sizes sizes_of(const ss_arch *arch, ss_json *json, const cJSON *layers, int l) {
     char key[16];
     snprintf(key, sizeof key, "%d", l);
@@ -79,9 +79,9 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
     arch->K = arch->U = arch->rotary_width = larger(arch->sizes[0].K, arch->sizes[1].K);
 }
 
-/* The rotation of one kind of layers: "proportional" rotates the first part of the pairs of a whole
- * head. */
-static void read_kind(ss_rotary *rotary, ss_json *rope, const char *kind, int context) {
+/* Reads the rotation of one kind of layers: "proportional" rotates the first part of the pairs of a
+ * whole head. */
+static void read_kind_rotary(ss_rotary *rotary, ss_json *rope, const char *kind, int context) {
     const cJSON *object = rope->object ? ss_json_object(rope, kind) : NULL;
     ss_json inner = {object, rope->file, rope->status, rope->err};
     if (!object) return;
@@ -104,8 +104,8 @@ static void read_rotaries(ss_arch *arch, ss_json *json) {
     arch->rotary = (ss_rotary){
         .base = 1e6, .part = 0.25, .factor = 1.0, .size = 1.0f, .scaling = SS_ROPE_PROPORTIONAL};
     arch->window_rotary = (ss_rotary){.base = 1e4, .part = 1.0, .size = 1.0f};
-    read_kind(&arch->rotary, &rope, "full_attention", arch->context);
-    read_kind(&arch->window_rotary, &rope, "sliding_attention", arch->context);
+    read_kind_rotary(&arch->rotary, &rope, "full_attention", arch->context);
+    read_kind_rotary(&arch->window_rotary, &rope, "sliding_attention", arch->context);
     arch->own_rotary = true;
     json->status = rope.status;
 }
@@ -121,7 +121,7 @@ void ss_gemma4_read(ss_arch *arch, ss_json *json) {
     arch->attention_bias = ss_json_bool(json, "attention_bias", false);
     arch->output_bias = arch->attention_bias;
     arch->keys_as_values = ss_json_bool(json, "attention_k_eq_v", false);
-    refuse_the_rest(arch, json);
+    refuse_other_keys(arch, json);
     read_sizes(arch, json);
     read_rotaries(arch, json);
     arch->qk_norm = SS_QK_NORM_HEAD;

@@ -1,7 +1,7 @@
 /*
  * gpt2: LayerNorm with biases, learned positions, Conv1D matrices [in][out], fused q|k|v.
- * gpt_bigcode (SantaCoder, StarCoder): the same with matrices [out][in], and one key for all
- * queries.
+ * gpt_bigcode (SantaCoder, StarCoder): gpt2 with matrices [out][in], and one key/value head for all
+ * query heads.
  */
 #include "family.h"
 
@@ -29,14 +29,14 @@ void ss_gpt2_read(ss_arch *arch, ss_json *json) {
     ss_check_width(arch, json, "n_head", "n_embd");
 }
 
-/* transformers reads no n_ctx here. */
+/* Reads gpt_bigcode. As in transformers, n_ctx is not read. */
 void ss_gpt_bigcode_read(ss_arch *arch, ss_json *json) {
     ss_gpt2_read(arch, json);
     arch->context = ss_json_int(json, "n_positions", 1024, 1, SS_CONTEXT_MAX);
     if (ss_json_bool(json, "multi_query", true)) arch->G = 1;
 }
 
-/* GGUF transposes the Conv1D of GPT-2. */
+/* Loads a layer. In GGUF files the Conv1D matrices are transposed. */
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     bool bigcode = !strcmp(arch->family, "gpt_bigcode");
@@ -54,7 +54,8 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_place(loader, &layer->ffn.down, "h.%d.mlp.c_proj", true, &down);
 }
 
-/* Published files have no prefix; save_pretrained writes one for the model with its head. */
+/* Loads embedding, head and final norm. Published files have no prefix; save_pretrained writes one
+ * for the model with its head. */
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D, V = (size_t)arch->V;

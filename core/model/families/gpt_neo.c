@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Reads words for the layers from l on; returns the index after the last of them. */
+/* Reads `words`, one for each layer from l on; returns the index after the last of these layers. */
 static int read_words(ss_arch *arch, ss_json *json, int l, const cJSON *words) {
     const cJSON *item;
     cJSON_ArrayForEach(item, words) {
@@ -19,7 +19,7 @@ static int read_words(ss_arch *arch, ss_json *json, int l, const cJSON *words) {
     return l;
 }
 
-/* Reads [[[words], times], ...]; returns the number of layers they describe. */
+/* Reads [[[words], times], ...]; returns the number of layers that the groups describe. */
 static int read_groups(ss_arch *arch, ss_json *json, const cJSON *groups) {
     const cJSON *group;
     int l = 0;
@@ -31,8 +31,8 @@ static int read_groups(ss_arch *arch, ss_json *json, const cJSON *groups) {
     return l;
 }
 
-/* attention_types, or attention_layers with a word for each layer; without either, odd layers
- * are local. */
+/* Reads which layers are local: from attention_types, or from attention_layers with a word for each
+ * layer; without either, odd layers are local. */
 static void read_types(ss_arch *arch, ss_json *json) {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(json->object, "attention_types");
     const cJSON *words = cJSON_GetObjectItemCaseSensitive(json->object, "attention_layers");

@@ -1,6 +1,7 @@
 /*
  * gpt_oss: llama with a sink logit per head, a window in every second layer, biases everywhere, and
- * experts with a clamped SwiGLU. Their weights are three-dimensional, gate and up interleaved.
+ * experts with a clamped SwiGLU. The experts' weights are three-dimensional, with gate and up
+ * interleaved.
  */
 #include "family.h"
 

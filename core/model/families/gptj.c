@@ -1,8 +1,8 @@
 /*
- * gptj: LayerNorm; attention without biases and a feed-forward side by side after one norm; rotary
- * pairs are neighbors, in the first rotary_dim dimensions of a head; the LM head has a bias.
- * codegen: the same with one matrix for q, v and k (in this order) of each fourth of the heads,
- * since it was trained on four cores.
+ * gptj: LayerNorm; attention without biases and a feed-forward, both of which read the output of
+ * one norm; rotary pairs are neighbors, in the first rotary_dim dimensions of a head; the LM head
+ * has a bias. codegen: the same with one matrix for q, v and k (in this order) of each fourth of
+ * the heads, since it was trained on four cores.
  */
 #include "family.h"
 
@@ -23,7 +23,8 @@ void ss_gptj_read(ss_arch *arch, ss_json *json) {
     arch->tied = ss_json_bool(json, "tie_word_embeddings", false);
 }
 
-/* Parts of the heads that a fused matrix keeps one after the other. */
+/* Number of blocks of heads in a fused matrix, which holds q, v and k of one block after another.
+ */
 #define CORES 4
 
 void ss_codegen_read(ss_arch *arch, ss_json *json) {

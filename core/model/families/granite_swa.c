@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-/* Reads one base for the layers that see all keys and one for those with a window: the description
- * has room for no more. */
+/* Reads a list with a base for each layer. The layers that see all keys must have one base, those
+ * with a window another one, because an ss_arch holds only two. */
 static void read_bases(ss_arch *arch, ss_json *json) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "layer_rope_theta"), *item;
     double bases[2] = {0.0, 0.0};

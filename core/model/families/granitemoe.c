@@ -1,6 +1,6 @@
 /*
- * granitemoe: granite with experts, which are slices of two tensors, gate and up side by side in
- * the first. GGUF keeps them as it keeps those of qwen3_moe.
+ * granitemoe: granite with experts, which are slices of two tensors; the first one holds gate and
+ * up. GGUF keeps the experts as it keeps those of qwen3_moe.
  */
 #include "family.h"
 

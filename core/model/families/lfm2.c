@@ -1,10 +1,11 @@
 /*
  * lfm2: llama with norms of queries and keys, and a short convolution between two products in place
- * of attention in most layers; with names of its own.
+ * of attention in most layers. Its tensors have names of their own.
  */
 #include "family.h"
 
-/* The width of the feed-forward, a multiple of block_multiple_of unless that is turned off. */
+/* Reads the width of the feed-forward: a multiple of block_multiple_of, unless the config turns the
+ * adjustment off. */
 static void read_ffn(ss_arch *arch, ss_json *json) {
     int F = ss_json_int(json, "block_ff_dim", arch->F, 1, SS_FFN_MAX);
     int multiple = ss_json_int(json, "block_multiple_of", 256, 1, SS_FFN_MAX);
@@ -21,7 +22,7 @@ static void read_ffn(ss_arch *arch, ss_json *json) {
         arch->F = (int)wide;
 }
 
-/* Layers with attention as older files list them. */
+/* Reads the list of layers with attention, as older files have it. */
 static void read_indices(ss_arch *arch, ss_json *json) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "full_attn_idxs"), *item;
     ss_attend_everywhere(arch);
@@ -54,7 +55,7 @@ void ss_lfm2_read(ss_arch *arch, ss_json *json) {
     ss_check_mixer(arch, json, "hidden_size");
 }
 
-/* in_proj has k, then q, then v. */
+/* Loads the convolution; in_proj has k, then q, then v. */
 static void load_convolution(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D;
     ss_linear *linears[] = {&mixer->k, &mixer->q, &mixer->v};

@@ -1,5 +1,6 @@
 /*
- * llama: RMSNorm, rotary positions, gated feed-forward; SmolLM, TinyLlama and our own zoo.
+ * llama: RMSNorm, rotary positions, gated feed-forward. SmolLM, TinyLlama and the models of our zoo
+ * are llama models.
  *
  * Most later families are llama with a few changes, so this file also holds the code they share.
  */
@@ -9,40 +10,40 @@
 #include <stdio.h>
 #include <string.h>
 
-static int or_int(int given, int standard) {
+static int int_or_default(int given, int standard) {
     return given ? given : standard;
 }
 
-static double or_double(double given, double standard) {
+static double double_or_default(double given, double standard) {
     return given > 0.0 ? given : standard;
 }
 
 static void read_sizes(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults) {
-    arch->L = ss_json_int(json, "num_hidden_layers", or_int(defaults->L, SS_JSON_REQUIRED), 1,
-                          SS_LAYERS_MAX);
-    arch->H = ss_json_int(json, "num_attention_heads", or_int(defaults->H, SS_JSON_REQUIRED), 1,
-                          SS_HEADS_MAX);
-    int G = or_int(defaults->G, arch->H);
+    arch->L = ss_json_int(json, "num_hidden_layers", int_or_default(defaults->L, SS_JSON_REQUIRED),
+                          1, SS_LAYERS_MAX);
+    arch->H = ss_json_int(json, "num_attention_heads",
+                          int_or_default(defaults->H, SS_JSON_REQUIRED), 1, SS_HEADS_MAX);
+    int G = int_or_default(defaults->G, arch->H);
     arch->G = ss_json_int(json, "num_key_value_heads", G < arch->H ? G : arch->H, 1, arch->H);
-    arch->D =
-        ss_json_int(json, "hidden_size", or_int(defaults->D, SS_JSON_REQUIRED), 1, SS_WIDTH_MAX);
+    arch->D = ss_json_int(json, "hidden_size", int_or_default(defaults->D, SS_JSON_REQUIRED), 1,
+                          SS_WIDTH_MAX);
     int K = arch->D >= arch->H ? arch->D / arch->H : 1;
-    arch->K = ss_json_int(json, "head_dim", or_int(defaults->K, K), 1, SS_WIDTH_MAX);
-    arch->F = ss_json_int(json, "intermediate_size", or_int(defaults->F, SS_JSON_REQUIRED), 1,
-                          SS_FFN_MAX);
-    arch->V = ss_json_int(json, "vocab_size", or_int(defaults->V, SS_JSON_REQUIRED), 1,
+    arch->K = ss_json_int(json, "head_dim", int_or_default(defaults->K, K), 1, SS_WIDTH_MAX);
+    arch->F = ss_json_int(json, "intermediate_size", int_or_default(defaults->F, SS_JSON_REQUIRED),
+                          1, SS_FFN_MAX);
+    arch->V = ss_json_int(json, "vocab_size", int_or_default(defaults->V, SS_JSON_REQUIRED), 1,
                           SS_VOCABULARY_MAX);
-    arch->context = ss_json_int(json, "max_position_embeddings", or_int(defaults->context, 2048), 1,
-                                SS_CONTEXT_MAX);
+    arch->context = ss_json_int(json, "max_position_embeddings",
+                                int_or_default(defaults->context, 2048), 1, SS_CONTEXT_MAX);
 }
 
 void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults) {
     read_sizes(arch, json, defaults);
     arch->positions = SS_POSITIONS_ROTARY;
     arch->rotary_width = arch->K;
-    arch->rotary = (ss_rotary){.base = or_double(defaults->theta, 10000.0), .part = 1.0};
+    arch->rotary = (ss_rotary){.base = double_or_default(defaults->theta, 10000.0), .part = 1.0};
     arch->norm = SS_NORM_RMS;
-    double eps = or_double(defaults->norm_eps, 1e-6);
+    double eps = double_or_default(defaults->norm_eps, 1e-6);
     arch->norm_eps = (float)ss_json_number(json, "rms_norm_eps", eps, 0.0, 1.0);
     arch->ffn = SS_FFN_GATED;
     const char *key = defaults->activation_key ? defaults->activation_key : "hidden_act";
@@ -85,8 +86,9 @@ void ss_llama_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_biases(arch, json);
 }
 
-/* `neighbors` lists families that rotate neighbors in every format; `permuted` lists those whose
- * q and k the GGUF converters permute into that order, the order of Meta's original files. */
+/* `neighbors` lists families whose rotary pairs are neighboring dimensions in every format.
+ * `permuted` lists families whose q and k the GGUF converters permute into this order, which is
+ * that of Meta's original files. */
 static const char neighbors[] = "ernie4_5\0helium\0cohere\0cohere2\0glm\0glm4\0";
 static const char permuted[] = "llama\0mistral\0mixtral\0granite\0granitemoe\0smollm3\0olmo\0";
 
@@ -95,7 +97,7 @@ static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch)
            (ss_load_is(loader, SS_GGUF) && ss_is_listed(arch->family, permuted));
 }
 
-/* Families whose q_proj holds the gate of a head behind its query. */
+/* Returns true for families whose q_proj holds the gate of a head after its query. */
 static bool has_gates_in_q(const ss_arch *arch) {
     return ss_is_listed(arch->family, "qwen3_next\0qwen3_5_text\0qwen3_5\0");
 }
@@ -118,8 +120,8 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
     }
 }
 
-/* A bare norm has no numbers in its file; of a gain 1 + w safetensors files keep w, and GGUF the
- * sum. */
+/* Loads a norm as the family's files store it. A bare norm has no numbers in its file. For a gain
+ * of 1 + w, safetensors files store w and GGUF files store the sum. */
 void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
                         size_t n) {
     bool has_bias = arch->norm == SS_NORM_LAYER && !arch->unbiased_norm;
@@ -132,7 +134,8 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
     for (size_t i = 0; adds && gain && i < n; i++) gain[i] += 1.0f;
 }
 
-/* Hunyuan calls its norms query_layernorm and key_layernorm; all others q_norm and k_norm. */
+/* Loads the norms of queries and keys. Hunyuan calls them query_layernorm and key_layernorm; all
+ * others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
     size_t K = (size_t)own.K, H = (size_t)arch->H, G = (size_t)own.G;
@@ -198,7 +201,8 @@ void ss_load_llama_attention(ss_layer *layer, ss_loader *loader, const ss_arch *
         ss_load_llama_norm(loader, &layer->ffn_norm, before_ffn, arch, D);
 }
 
-/* `place` selects the slice of a three-dimensional tensor; zero for a plain one. */
+/* Loads a feed-forward. `place` selects the slice of a three-dimensional tensor; it is zero for a
+ * plain one. */
 static void load_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_arch *arch,
                      size_t F, ss_place place) {
     static const char *const parts[] = {"gate_proj", "up_proj", "down_proj"};

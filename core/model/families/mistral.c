@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* All layers have the window; a file with layer_types belongs to another family. */
+/* Gives all layers the window. A file with layer_types belongs to another family. */
 static void apply_window(ss_arch *arch, ss_json *json, int standard) {
     arch->window = ss_read_window(json, standard);
     ss_window_all_layers(arch);

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* transformers passes over these keys; MosaicML's code computes other values of them. */
-static void refuse_others(ss_json *json, ss_json *attention) {
+/* Refuses keys that transformers ignores but that change what MosaicML's code computes. */
+static void refuse_other_keys(ss_json *json, ss_json *attention) {
     static const struct {
         const char *key;
         bool value;
@@ -50,7 +50,7 @@ void ss_mpt_read(ss_arch *arch, ss_json *json) {
     double scale = 1.0 / sqrt((double)arch->K);
     arch->score_scale = (float)ss_json_number(&attention, "softmax_scale", scale, 1e-6, 1e6);
     arch->qkv_clip = (float)ss_json_number(&attention, "clip_qkv", 0.0, 1e-6, 1e6);
-    refuse_others(json, &attention);
+    refuse_other_keys(json, &attention);
 }
 
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {

@@ -19,7 +19,8 @@ void ss_olmo2_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_rotary(arch, json);
 }
 
-/* Flat keys set the base of all layers, but scale only the layers that see all keys. */
+/* Reads rope keys. Flat keys set the base of all layers, but scale only the layers that see all
+ * keys. */
 static void read_rotaries(ss_arch *arch, ss_json *json) {
     arch->window_rotary.base = arch->rotary.base;
     if (ss_read_two_rotaries(arch, json)) return;
@@ -34,7 +35,7 @@ void ss_olmo3_read(ss_arch *arch, ss_json *json) {
     ss_read_window_pattern(arch, json, 4);
 }
 
-/* The norms precede attention and feed-forward, as llama's do. */
+/* Reads olmoe, whose norms precede attention and feed-forward, as llama's do. */
 void ss_olmoe_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .norm_eps = 1e-5});
     ss_read_llama_rotary(arch, json);

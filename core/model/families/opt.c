@@ -9,7 +9,7 @@
 /* Unused rows at the start of the position table: fairseq reserved them for padding. */
 #define FIRST_POSITION 2
 
-static void refuse_others(ss_arch *arch, ss_json *json) {
+static void refuse_other_keys(ss_arch *arch, ss_json *json) {
     if (!ss_json_bool(json, "layer_norm_elementwise_affine", true))
         ss_json_refuse(json, "layer_norm_elementwise_affine", "true", "false");
     if (arch->embedding_width > arch->D)
@@ -35,7 +35,7 @@ void ss_opt_read(ss_arch *arch, ss_json *json) {
     arch->output_bias = arch->attention_bias;
     arch->ffn_bias = arch->attention_bias;
     arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
-    refuse_others(arch, json);
+    refuse_other_keys(arch, json);
 }
 
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -51,7 +51,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_linear(loader, &layer->ffn.down, "layers.%d.fc2", bias, F, D);
 }
 
-/* A model with its head writes the longer prefix, its base model the shorter one. */
+/* Loads a model: with its head, names have the longer prefix; without, the shorter one. */
 void ss_opt_load(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D, V = (size_t)arch->V, width = (size_t)arch->embedding_width;

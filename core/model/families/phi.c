@@ -1,6 +1,7 @@
 /*
- * phi (phi-1, phi-1.5, phi-2): LayerNorm; attention and a feed-forward without gate side by side
- * after one norm; rotary positions in a part of each head; biases everywhere, also of the LM head.
+ * phi (phi-1, phi-1.5, phi-2): LayerNorm; attention and a feed-forward without gate, both of which
+ * read the output of one norm; rotary positions in a part of each head; biases everywhere, also of
+ * the LM head.
  */
 #include "family.h"
 
@@ -18,7 +19,8 @@ void ss_phi_read(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "qk_layernorm", "queries and keys without norms", "true");
 }
 
-/* Older GGUF files keep the matrix of Microsoft's own code, which fuses q, k and v. */
+/* Loads a layer. Older GGUF files keep the matrix of Microsoft's own code, which fuses q, k and v.
+ */
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;

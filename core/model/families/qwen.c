@@ -1,16 +1,18 @@
 /*
- * qwen2: llama with biases on q, k and v; qwen3: queries and keys normed instead; qwen2_moe: qwen2
- * with many small experts and one shared expert; qwen3_moe: qwen3 with experts.
+ * qwen2: llama with biases on q, k and v; qwen3: without these biases, but with norms of queries
+ * and keys; qwen2_moe: qwen2 with many small experts and one shared expert; qwen3_moe: qwen3 with
+ * experts.
  */
 #include "family.h"
 
-/* transformers ignores sliding_window unless use_sliding_window is true. */
+/* Reads the window. As in transformers, sliding_window counts only if use_sliding_window is true.
+ */
 static void read_window(ss_arch *arch, ss_json *json) {
     bool used = ss_json_bool(json, "use_sliding_window", false);
     arch->window = used ? ss_read_window(json, 4096) : 0;
 }
 
-/* Layers from max_window_layers on have the window. */
+/* Gives the layers from max_window_layers on the window. */
 static void apply_window(ss_arch *arch, ss_json *json) {
     read_window(arch, json);
     ss_read_late_windows(arch, json, 28);
@@ -56,7 +58,7 @@ void ss_qwen2_moe_read(ss_arch *arch, ss_json *json) {
     ss_refuse_dense_layers(json);
 }
 
-/* If there is a window, all layers have it. */
+/* Reads qwen3_moe; if there is a window, all layers have it. */
 void ss_qwen3_moe_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 4, .context = 32768});
     ss_read_llama_rotary(arch, json);

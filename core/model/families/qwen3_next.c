@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Every interval-th layer has attention, unless layer_types lists them. */
+/* Reads which layers have attention: every interval-th, unless layer_types lists them. */
 static void read_layers(ss_arch *arch, ss_json *json) {
     int interval = ss_json_int(json, "full_attention_interval", 4, 1, SS_LAYERS_MAX);
     arch->blocks = arch->L;
@@ -73,8 +73,8 @@ void ss_qwen3_5_whole_read(ss_arch *arch, ss_json *json) {
     arch->tied = ss_json_bool(json, "tie_word_embeddings", arch->tied);
 }
 
-/* Outputs of a projection that holds several parts, one after the other for each head of keys, or
- * each part as a whole. */
+/* Loads a part of a projection that holds several parts: those of each key head one after the other
+ * if by_head, else each part as a whole. */
 static void load_part(ss_loader *loader, ss_linear *linear, const char *name, const ss_arch *arch,
                       size_t total, size_t first, size_t width, bool by_head) {
     size_t heads = (size_t)arch->mixer.keys;
@@ -85,12 +85,12 @@ static void load_part(ss_loader *loader, ss_linear *linear, const char *name, co
     ss_load_place(loader, linear, name, false, &place);
 }
 
-/* The projections of one head of keys: q, k, and the values and gates of its heads of values. */
+/* Loads the projections to q, k, values and gates. */
 static void load_projections(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
     const ss_mixer_sizes *of = &arch->mixer;
     size_t N = (size_t)of->key_width, share = (size_t)(of->values / of->keys);
     size_t P = share * (size_t)of->value_width, D = (size_t)arch->D, H = (size_t)of->values;
-    bool by_head = arch->E > 0; /* qwen3_next */
+    bool by_head = arch->E > 0; /* qwen3_next stores the parts head by head */
     size_t total = 2 * N + (by_head ? 2 : 1) * P;
     const char *qkv =
         by_head ? "layers.%d.linear_attn.in_proj_qkvz" : "layers.%d.linear_attn.in_proj_qkv";

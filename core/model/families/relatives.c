@@ -16,7 +16,7 @@ void ss_seed_oss_read(ss_arch *arch, ss_json *json) {
     arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
 }
 
-/* llama.c pairs neighboring dimensions when it loads q and k. */
+/* Reads ernie4_5. llama.c pairs neighboring dimensions when it loads q and k. */
 void ss_ernie_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {
         .G = 2, .K = 128, .context = 131072, .theta = 500000.0, .norm_eps = 1e-5, .tied = true};
@@ -37,8 +37,8 @@ void ss_helium_read(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "head_dim", "hidden_size / num_attention_heads", "another number");
 }
 
-/* The config has 1 for each layer that rotates and 0 for one that does not; without a list,
- * every interval-th layer does not rotate. */
+/* Reads the layers that do not rotate. The list has 1 for each layer that rotates and 0 for one
+ * that does not; without a list, every interval-th layer does not rotate. */
 static void read_unrotated(ss_arch *arch, ss_json *json) {
     int interval = ss_json_int(json, "no_rope_layer_interval", 4, 1, SS_LAYERS_MAX);
     for (int l = 0; l < arch->L; l++) arch->unrotated[l] = (l + 1) % interval == 0;
@@ -54,7 +54,7 @@ static void read_unrotated(ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "no_rope_layers", "0 or 1 for each layer", "something else");
 }
 
-/* If the window is used, the layers without rotation have it. */
+/* Reads smollm3; if the window is used, the layers without rotation have it. */
 void ss_smollm3_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 4, .context = 32768, .theta = 2000000.0, .tied = true};
     ss_read_llama_like(arch, json, &defaults);
@@ -78,8 +78,8 @@ void ss_read_granite_factors(ss_arch *arch, ss_json *json) {
     arch->logit_scale = (float)(1.0 / ss_json_number(json, "logits_scaling", 1.0, 1e-6, 1e6));
 }
 
-/* These families have no head_dim in their configs. */
-static void divide_width(ss_arch *arch, ss_json *json) {
+/* Sets the head width to D / H, for families without head_dim in their configs. */
+static void set_head_width(ss_arch *arch, ss_json *json) {
     arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     ss_check_width(arch, json, "num_attention_heads", "hidden_size");
@@ -98,7 +98,7 @@ void ss_olmo_read(ss_arch *arch, ss_json *json) {
 
 void ss_stablelm_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .context = 4096});
-    divide_width(arch, json);
+    set_head_width(arch, json);
     arch->rotary.part = 0.25;
     ss_read_partial_rotary(arch, json);
     arch->norm = SS_NORM_LAYER;
@@ -125,7 +125,7 @@ void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch) {
     ss_load_linear(loader, &ffn->down, "layers.%d.mlp.down_proj", false, F, D);
 }
 
-/* One matrix fuses q, k and v, another one gate and up. */
+/* Loads a layer in which one matrix fuses q, k and v, and another one gate and up. */
 static void load_phi3_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", false, D);

@@ -38,7 +38,7 @@ static void refuse(ss_json *json, const char *key, const char *const *words, int
     ss_json_refuse(json, place, list, actual);
 }
 
-/* Index of the value of `key` among the n words; `standard` if the key is absent. */
+/* Returns the index of the value of `key` among the n words; `standard` if the key is absent. */
 static int read_word(ss_json *json, const char *key, const char *const *words, int n,
                      int standard) {
     const char *word = ss_json_text(json, key, NULL);

@@ -20,39 +20,41 @@ ss_format ss_container_format(ss_bytes file) {
 }
 
 /* Returns the arena bytes that the reader of the format takes for entries and names. */
-static size_t own_size(ss_bytes file) {
+static size_t entries_size(ss_bytes file) {
     return readers[ss_container_format(file)]->size(file);
 }
 
 /* Returns an upper bound of the number of entries. */
 static size_t most_entries(ss_bytes file) {
-    return own_size(file) / sizeof(ss_entry) + 1;
+    return entries_size(file) / sizeof(ss_entry) + 1;
 }
 
-/* The arena holds the entries of each shard, and then the table of all. */
+/* Returns the bytes that the arena must have: for the entries of each shard, and for the table of
+ * all shards. */
 size_t ss_container_size(const ss_bytes *files, int n) {
     size_t bytes = SS_ARENA_MORE;
     for (int i = 0; i < n; i++) {
         size_t again = n > 1 ? most_entries(files[i]) * sizeof(ss_entry) : 0;
-        if (!ss_add_size(&bytes, bytes, own_size(files[i])) || !ss_add_size(&bytes, bytes, again))
+        if (!ss_add_size(&bytes, bytes, entries_size(files[i])) ||
+            !ss_add_size(&bytes, bytes, again))
             return SIZE_MAX;
     }
     return bytes;
 }
 
-static int by_place(const void *a, const void *b) {
+static int compare_places(const void *a, const void *b) {
     const ss_entry *x = a, *y = b;
     if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static int by_name(const void *a, const void *b) {
+static int compare_names(const void *a, const void *b) {
     return strcmp(((const ss_entry *)a)->name, ((const ss_entry *)b)->name);
 }
 
 ss_status ss_entries_apart(ss_entries table, ss_error *err) {
     ss_entry *entries = table.entries;
-    qsort(entries, table.n, sizeof *entries, by_place);
+    qsort(entries, table.n, sizeof *entries, compare_places);
     for (size_t i = 1; i < table.n; i++)
         if (entries[i].begin < entries[i - 1].end)
             return ss_fail(err, SS_BAD_FILE, entries[i].name,
@@ -62,7 +64,7 @@ ss_status ss_entries_apart(ss_entries table, ss_error *err) {
 }
 
 static ss_status check_names(ss_entries table, ss_error *err) {
-    qsort(table.entries, table.n, sizeof *table.entries, by_name);
+    qsort(table.entries, table.n, sizeof *table.entries, compare_names);
     for (size_t i = 1; i < table.n; i++)
         if (!strcmp(table.entries[i].name, table.entries[i - 1].name))
             return ss_fail(err, SS_BAD_FILE, table.entries[i].name, "expected each name once");
@@ -125,6 +127,6 @@ ss_status ss_container_open(ss_container *container, const ss_bytes *files, int 
 
 const ss_entry *ss_container_find(const ss_container *container, const char *name) {
     ss_entry key = {.name = name};
-    return container->n ? bsearch(&key, container->entries, container->n, sizeof key, by_name)
+    return container->n ? bsearch(&key, container->entries, container->n, sizeof key, compare_names)
                         : NULL;
 }

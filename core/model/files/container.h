@@ -14,7 +14,8 @@
 #include "../../base/status.h"
 #include "../../base/tensor.h"
 
-/* Formats store some tensors in different orders, which families undo. */
+/* Formats of files. Some tensors are stored in another order in one of them, which the families
+ * undo. */
 typedef enum ss_format { SS_SAFETENSORS, SS_GGUF, SS_TORCH_FILE, SS_FORMAT_N } ss_format;
 
 typedef struct ss_entry {
@@ -28,7 +29,8 @@ typedef struct ss_container {
     const ss_entry *entries; /* [n], sorted by name */
     size_t n;
     ss_format format;
-    bool live; /* the caller changes the numbers, so vectors are not copied either */
+    bool live; /* the caller changes the weights after opening, so vectors are read in place and not
+                  copied */
 } ss_container;
 
 /* Determines the format by the first bytes; a file that is neither GGUF nor zip counts as
@@ -52,8 +54,8 @@ const ss_entry *ss_container_find(const ss_container *container, const char *nam
 
 /*
  * The reader of a format: `size` returns an upper bound of the bytes of entries and names, `read`
- * makes the entries of one file, in file order. It detects overlaps with ss_entries_apart; names
- * are compared after all files are read.
+ * makes the entries of one file, in file order. `read` detects overlaps with ss_entries_apart;
+ * names are compared after all files are read.
  */
 typedef struct ss_entries {
     ss_entry *entries;
@@ -68,7 +70,7 @@ typedef struct ss_format_reader {
 
 extern const ss_format_reader ss_safetensors_reader, ss_gguf_reader, ss_torch_file_reader;
 
-/* Sorts by offset and refuses, with the name, entries that overlap. */
+/* Sorts the entries by offset and refuses entries that overlap; the error has the name. */
 ss_status ss_entries_apart(ss_entries entries, ss_error *err);
 
 #endif

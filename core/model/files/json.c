@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Removes trailing white space, and the NUL bytes that some writers append. */
-static ss_bytes trimmed(ss_bytes text) {
+static ss_bytes trim(ss_bytes text) {
     while (text.n && strchr(" \n\r\t", text.data[text.n - 1])) text.n--;
     return text;
 }
@@ -19,13 +19,13 @@ static ss_status fail_at(const ss_json_members *members, size_t at, ss_error *er
 
 /* ---- keys that occur twice ---------------------------------------------------------------- */
 
-static int by_key(const void *a, const void *b) {
+static int compare_keys(const void *a, const void *b) {
     return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
 }
 
-/* Returns a duplicate key of the object itself, or NULL; sets *full if memory for the search ran
- * out. */
-static const char *own_duplicate(const cJSON *object, bool *full) {
+/* Returns a duplicate key among the members of an object, without objects inside it, or NULL; sets
+ * *full if memory for the search ran out. */
+static const char *find_own_duplicate(const cJSON *object, bool *full) {
     const cJSON *item, **items, *duplicate = NULL;
     size_t n = 0;
     cJSON_ArrayForEach(item, object) n++;
@@ -35,7 +35,7 @@ static const char *own_duplicate(const cJSON *object, bool *full) {
     if (!items) return NULL;
     n = 0;
     cJSON_ArrayForEach(item, object) items[n++] = item;
-    qsort(items, n, sizeof *items, by_key);
+    qsort(items, n, sizeof *items, compare_keys);
     for (size_t i = 1; !duplicate && i < n; i++)
         if (!strcmp(items[i]->string, items[i - 1]->string)) duplicate = items[i];
     cJSON_free((void *)items);
@@ -44,7 +44,7 @@ static const char *own_duplicate(const cJSON *object, bool *full) {
 
 /* Returns a duplicate key of the object or of any object inside it. */
 static const char *find_duplicate(const cJSON *value, bool *full) {
-    const char *duplicate = cJSON_IsObject(value) ? own_duplicate(value, full) : NULL;
+    const char *duplicate = cJSON_IsObject(value) ? find_own_duplicate(value, full) : NULL;
     const cJSON *item;
     cJSON_ArrayForEach(item, value) if (!duplicate && item->child) duplicate =
         find_duplicate(item, full);
@@ -75,7 +75,7 @@ ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes te
 
 ss_status ss_json_parse(cJSON **out, ss_bytes text, const char *file, ss_status code,
                         ss_error *err) {
-    ss_json_members document = {.text = trimmed(text), .file = file, .code = code};
+    ss_json_members document = {.text = trim(text), .file = file, .code = code};
     cJSON *root;
     ss_status status = ss_json_value(&root, &document, document.text, err);
     if (status != SS_OK) return status;
@@ -89,24 +89,24 @@ ss_status ss_json_parse(cJSON **out, ss_bytes text, const char *file, ss_status 
 
 /* ---- member by member --------------------------------------------------------------------- */
 
-static int byte_at(const ss_json_members *members) {
+static int current_byte(const ss_json_members *members) {
     return members->at < members->text.n ? members->text.data[members->at] : -1;
 }
 
 static void skip_space(ss_json_members *members) {
-    while (byte_at(members) > 0 && strchr(" \n\r\t", byte_at(members))) members->at++;
+    while (current_byte(members) > 0 && strchr(" \n\r\t", current_byte(members))) members->at++;
 }
 
 /* Skips the string that begins here. */
 static void skip_string(ss_json_members *members) {
-    for (members->at++; byte_at(members) >= 0 && byte_at(members) != '"'; members->at++)
-        if (byte_at(members) == '\\') members->at++;
-    members->at += byte_at(members) == '"';
+    for (members->at++; current_byte(members) >= 0 && current_byte(members) != '"'; members->at++)
+        if (current_byte(members) == '\\') members->at++;
+    members->at += current_byte(members) == '"';
 }
 
 /* Skips the value that begins here; it only counts brackets. */
 static void skip_value(ss_json_members *members) {
-    for (int depth = 0, byte; (byte = byte_at(members)) >= 0;) {
+    for (int depth = 0, byte; (byte = current_byte(members)) >= 0;) {
         if (depth == 0 && (byte == ',' || byte == '}' || byte == ']')) return;
         depth += (byte == '{' || byte == '[') - (byte == '}' || byte == ']');
         if (byte == '"')
@@ -117,11 +117,11 @@ static void skip_value(ss_json_members *members) {
 }
 
 ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status code) {
-    return (ss_json_members){.text = trimmed(text), .file = file, .code = code};
+    return (ss_json_members){.text = trim(text), .file = file, .code = code};
 }
 
 /* Checks that nothing follows the end of the object. */
-static ss_status end(const ss_json_members *members, ss_error *err) {
+static ss_status check_end(const ss_json_members *members, ss_error *err) {
     size_t behind = members->at + 1;
     return behind == members->text.n ? SS_OK : fail_at(members, behind, err);
 }
@@ -130,23 +130,23 @@ ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value,
     const unsigned char *text = members->text.data;
     bool first = members->at == 0;
     *key = (ss_bytes){NULL, 0};
-    if (!first && byte_at(members) == '}') return end(members, err);
-    if (byte_at(members) != (first ? '{' : ',')) return fail_at(members, members->at, err);
+    if (!first && current_byte(members) == '}') return check_end(members, err);
+    if (current_byte(members) != (first ? '{' : ',')) return fail_at(members, members->at, err);
     members->at++;
     skip_space(members);
-    if (first && byte_at(members) == '}') return end(members, err);
+    if (first && current_byte(members) == '}') return check_end(members, err);
     size_t begin = members->at;
-    if (byte_at(members) != '"') return fail_at(members, members->at, err);
+    if (current_byte(members) != '"') return fail_at(members, members->at, err);
     skip_string(members);
     size_t behind = members->at;
     skip_space(members);
-    if (byte_at(members) != ':') return fail_at(members, members->at, err);
+    if (current_byte(members) != ':') return fail_at(members, members->at, err);
     members->at++;
     skip_space(members);
     *value = (ss_bytes){text + members->at, 0};
     skip_value(members);
     value->n = (size_t)(text + members->at - value->data);
-    *value = trimmed(*value);
+    *value = trim(*value);
     *key = (ss_bytes){text + begin, behind - begin};
     return SS_OK;
 }

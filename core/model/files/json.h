@@ -1,9 +1,9 @@
 /*
  * Reads keys of a JSON object, for config.json and the safetensors header.
  *
- * A reader keeps the first error and returns defaults from then on, so that a family file is a list
- * of keys with one check at the end. cJSON allocates with libc's malloc: the one exception to "the
- * core never allocates"; everything is freed before the call returns.
+ * A reader keeps the first error and returns defaults from then on, so that a family file only
+ * lists its keys, and one check at the end is enough. cJSON allocates with libc's malloc: the one
+ * exception to "the core never allocates"; everything is freed before the call returns.
  *
  * A duplicate key in an object is refused by name, since readers differ in which of the values they
  * take.
@@ -23,7 +23,7 @@ typedef struct ss_json {
     ss_error *err;
 } ss_json;
 
-/* A required key has this default. */
+/* As a default, this number makes the key required. */
 #define SS_JSON_REQUIRED (-1)
 
 /* Parses text that must be one JSON object, followed only by white space; the caller frees *out
@@ -45,11 +45,11 @@ typedef struct ss_json_members {
 
 ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status code);
 
-/* Finds the unparsed texts of the next key, with its quotes, and its value; key->data is NULL after
- * the last. */
+/* Finds the text of the next key, with its quotes, and the text of its value, both unparsed;
+ * key->data is NULL after the last. */
 ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value, ss_error *err);
 
-/* Parses one of these texts; the caller frees *out with cJSON_Delete. */
+/* Parses a text that ss_json_next found; the caller frees *out with cJSON_Delete. */
 ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes text, ss_error *err);
 
 /* Reads an integer in [low, high]; absent or null gives the default, which may be SS_JSON_REQUIRED.
@@ -62,10 +62,11 @@ double ss_json_number(ss_json *json, const char *key, double standard, double lo
 
 bool ss_json_bool(ss_json *json, const char *key, bool standard);
 
-/* Reads a text, or the default where absent or null. It lives as long as the parsed object. */
+/* Reads a text; the default where the key is absent or null. The text lives as long as the parsed
+ * object. */
 const char *ss_json_text(ss_json *json, const char *key, const char *standard);
 
-/* Reads the object at key, or NULL where absent or null. */
+/* Reads the object at key; NULL where it is absent or null. */
 const cJSON *ss_json_object(ss_json *json, const char *key);
 
 /* Records SS_UNSUPPORTED for key, unless an earlier error is recorded. */

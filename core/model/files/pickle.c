@@ -10,11 +10,12 @@
 
 typedef enum name_use { USE_TABLE, USE_TENSOR, USE_PARAMETER, USE_STORAGE } name_use;
 
-/* The names that a pickle may import; ss_pickle_storage_type returns the part of a storage. */
+/* The names that a pickle may import. For a storage type, ss_pickle_storage_type returns the second
+ * part of the row. */
 static const struct {
     const char *module;
     name_use use;
-    ss_storage_type type; /* its name is the second part of the import */
+    ss_storage_type type; /* USE_STORAGE only; its name is the second part of the import */
 } names[] = {
     {"collections", USE_TABLE, {"OrderedDict", 0, -1}},
     {"torch._utils", USE_TENSOR, {"_rebuild_tensor_v2", 0, -1}},
@@ -39,8 +40,9 @@ const ss_storage_type *ss_pickle_storage_type(const ss_pickle_value *name) {
 
 typedef struct machine {
     ss_pickle *pickle;
-    ss_pickle_value *stack, *memo;         /* [most], one for each byte of the pickle */
-    size_t most, depth, memo_n, start, at; /* start: offset of the current opcode */
+    ss_pickle_value *stack, *memo; /* [most], one for each byte of the pickle */
+    size_t most, depth, memo_n, start,
+        at; /* most: capacity of stack and memo; start: offset of the current opcode */
     int64_t tables_n;
     bool stopped;
     ss_status status; /* the first error stops the machine */
@@ -150,7 +152,7 @@ static void op_number(machine *m, int code) {
     push_number(m, SS_PICKLE_NUMBER, code == 'J' ? (int32_t)bits : (int64_t)bits);
 }
 
-/* LONG1 is a number in two's complement, its length first. The value of a negative number is
+/* Pushes a LONG1: a number in two's complement after its length. The value of a negative number is
  * dropped, since sizes and offsets are not negative. */
 static void op_long(machine *m, int code) {
     (void)code;
@@ -290,7 +292,8 @@ static void op_reduce(machine *m, int code) {
         fail(m, SS_BAD_FILE, "the arguments that torch writes", "others");
 }
 
-/* The state of an OrderedDict has the versions of modules and no weights, so it is dropped. */
+/* Handles a BUILD. The state of an OrderedDict has the versions of modules and no weights, so it is
+ * dropped. */
 static void op_build(machine *m, int code) {
     (void)code;
     pop(m);
@@ -299,7 +302,7 @@ static void op_build(machine *m, int code) {
     push(m, table);
 }
 
-/* Adds the n values on top to the table (as pairs) or list under them. */
+/* Adds the n values on top of the stack to the table (as pairs) or list under them. */
 static void set_items(machine *m, size_t n, bool pairs) {
     if (m->status != SS_OK) return;
     m->depth -= n;
@@ -359,7 +362,8 @@ static void step(machine *m) {
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* An opcode pushes at most one value, so the length of the pickle bounds every array. */
+/* Takes memory for the machine. An opcode pushes at most one value, so the length of the pickle
+ * bounds every array. */
 static machine lay_out(ss_pickle *pickle, size_t n, ss_arena *arena) {
     machine m = {.pickle = pickle, .most = n};
     m.stack = ss_arena_take(arena, n, sizeof *m.stack);

@@ -2,8 +2,8 @@
  * Pickle: the subset of Python's format that stores a table of tensors; it executes nothing.
  *
  * A pickle is a program for a stack machine. This machine knows constants, containers and seven
- * kinds of names; a "call" of one of them only makes a value of the list below. Every other opcode
- * and name is refused with its place.
+ * kinds of names; a "call" of such a name only makes a value of one of the kinds below. All other
+ * opcodes and names are refused, with their place.
  *
  * Values point into the pickle or the arena. Containers are never walked, so that one that contains
  * itself causes no endless loop; time and memory are linear in the bytes of the pickle.
@@ -36,9 +36,9 @@ typedef enum ss_pickle_kind {
 
 typedef struct ss_pickle_value {
     uint32_t kind;
-    uint32_t n;     /* bytes of a text, elements of a tuple */
-    int64_t number; /* also the offset of a text, the first element of a tuple, the index of a table
-                       or name */
+    uint32_t n;     /* bytes of a text, or elements of a tuple */
+    int64_t number; /* the value of a number; the offset of a text, the first element of a tuple,
+                       the index of a table or name */
 } ss_pickle_value;
 
 typedef struct ss_pickle_item {
@@ -58,7 +58,7 @@ typedef struct ss_pickle {
 typedef struct ss_storage_type {
     const char *name;
     size_t bytes; /* bytes of a number */
-    int type;     /* ss_dtype, or -1 for those that no weight has */
+    int type;     /* the ss_dtype, or -1 for a type that weights never have */
 } ss_storage_type;
 
 /* Returns the arena bytes that ss_pickle_read takes for a pickle of n bytes. */

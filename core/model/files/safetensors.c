@@ -9,21 +9,20 @@
 
 #include <string.h>
 
-/* The reference reader also refuses longer headers. */
+/* The reference reader also refuses headers that are longer. */
 #define HEADER_BYTES_MAX 100000000
 
-/* This key is not a tensor. */
+/* The one key of the header that is not a tensor. */
 #define METADATA "__metadata__"
 
-/* The shortest entry has this many bytes of its own:
- * {"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}}. */
+/* Length of the shortest entry: {"":{"dtype":"U8","shape":[],"data_offsets":[0,0]}}. */
 #define ENTRY_BYTES_MIN 48
 
 static size_t size(ss_bytes file) {
     uint64_t header;
     if (!ss_read_u64(&header, file, 0) || header > file.n || header > HEADER_BYTES_MAX)
         return SS_ARENA_MORE;
-    /* The length of the header bounds the length of all names. */
+    /* The length of all names is below the length of the header. */
     size_t entries = (size_t)header / ENTRY_BYTES_MIN + 1;
     return entries * sizeof(ss_entry) + (size_t)header + entries + 2 * SS_ARENA_MORE;
 }
@@ -60,7 +59,8 @@ static bool read_size(size_t *out, const cJSON *item) {
     return true;
 }
 
-/* Reads the shape and multiplies *bytes, the size of an element, by it; false if it is invalid. */
+/* Reads the shape and multiplies *bytes, the size of an element, by its dims; returns false if the
+ * shape is invalid. */
 static bool read_shape(ss_entry *entry, const cJSON *shape, size_t *bytes) {
     if (!cJSON_IsArray(shape)) return false;
     ss_tensor *tensor = &entry->tensor;
@@ -130,7 +130,7 @@ static ss_status read_name(const char **name, char **names, const ss_json_member
     return SS_OK;
 }
 
-/* Reads the members into entries and names, which have the capacity. */
+/* Reads the members into entries and names, which have enough capacity. */
 static ss_status fill_entries(ss_entries *out, char *names, ss_json_members members, ss_bytes data,
                               ss_error *err) {
     for (int metadata = 0;;) {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Longest name of a record. */
+/* Upper bound of the length of a record's name. */
 #define RECORD_NAME_BYTES 256
 
 #define PICKLE_NAME "/data.pkl"
@@ -32,13 +32,14 @@ static bool is_pickle(ss_bytes name) {
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* A tensor takes at least four bytes of pickle: a key and a value from the memo. */
-static size_t entries_most(size_t pickle_n) {
+/* Returns an upper bound of the tensors in a pickle: a tensor takes at least four bytes, for a key
+ * and a value from the memo. */
+static size_t most_entries(size_t pickle_n) {
     return pickle_n / 4 + 1;
 }
 
-static size_t names_most(size_t pickle_n) {
-    return pickle_n + entries_most(pickle_n);
+static size_t most_name_bytes(size_t pickle_n) {
+    return pickle_n + most_entries(pickle_n);
 }
 
 static size_t size(ss_bytes file) {
@@ -47,13 +48,14 @@ static size_t size(ss_bytes file) {
     if (ss_zip_begin(&zip, file, NULL) != SS_OK) return 0;
     ss_arena arena = ss_arena_measure();
     ss_arena_take(&arena, (size_t)zip.n, sizeof record);
-    /* A truncated directory must still get memory, so that ss_zip_read reports its error. */
+    /* A file with a truncated directory still gets memory, so that ss_zip_read reports the error.
+     */
     for (uint64_t i = 0; i < zip.n && ss_zip_next(&zip, &record, NULL) == SS_OK; i++) {
         if (!is_pickle(record.name) || record.data.n > SS_PICKLE_BYTES_MAX) continue;
         size_t n = record.data.n;
         ss_arena_take(&arena, ss_pickle_size(n), 1);
-        ss_arena_take(&arena, entries_most(n), sizeof(ss_entry));
-        ss_arena_take(&arena, names_most(n), 1);
+        ss_arena_take(&arena, most_entries(n), sizeof(ss_entry));
+        ss_arena_take(&arena, most_name_bytes(n), 1);
         break;
     }
     return arena.used;
@@ -76,8 +78,8 @@ static ss_status read_records(torch_file *file, ss_arena *arena, ss_error *err) 
     return ss_zip_read(file->records, &zip, err);
 }
 
-/* Returns the record NAME/part key, or NULL. */
-static const ss_zip_record *find(const torch_file *file, const char *part, ss_bytes key) {
+/* Returns the record with the name "<top folder>/<part><key>", or NULL. */
+static const ss_zip_record *find_record(const torch_file *file, const char *part, ss_bytes key) {
     char name[RECORD_NAME_BYTES];
     if (file->top.n + strlen(part) + key.n >= sizeof name) return NULL;
     int n =
@@ -89,7 +91,7 @@ static const ss_zip_record *find(const torch_file *file, const char *part, ss_by
 }
 
 static ss_status check_byte_order(const torch_file *file, ss_error *err) {
-    const ss_zip_record *order = find(file, "byteorder", (ss_bytes){NULL, 0});
+    const ss_zip_record *order = find_record(file, "byteorder", (ss_bytes){NULL, 0});
     if (!order || ss_bytes_are(order->data, "little")) return SS_OK;
     return ss_fail(err, SS_UNSUPPORTED, "byteorder", "expected little-endian numbers");
 }
@@ -113,7 +115,7 @@ static ss_status find_pickle(ss_bytes *code, torch_file *file, ss_error *err) {
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-/* Reads the shape and its product *count; false on overflow. */
+/* Reads the shape and writes the product of its dims to *count; returns false on overflow. */
 static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *sizes, uint32_t n) {
     ss_tensor *tensor = &entry->tensor;
     *count = 1;
@@ -129,7 +131,7 @@ static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *si
     return true;
 }
 
-/* True if the numbers are contiguous, the last dimension fastest. */
+/* Returns true if the numbers are contiguous, with the last dimension fastest. */
 static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *strides,
                           uint32_t n) {
     uint64_t expected = 1;
@@ -142,7 +144,7 @@ static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *s
 static ss_status find_numbers(ss_entry *entry, const torch_file *file, const ss_pickle_value *id,
                               uint64_t first, size_t count, ss_error *err) {
     const ss_storage_type *type = ss_pickle_storage_type(&id[1]);
-    const ss_zip_record *record = find(file, "data/", ss_pickle_text(&file->pickle, &id[2]));
+    const ss_zip_record *record = find_record(file, "data/", ss_pickle_text(&file->pickle, &id[2]));
     uint64_t numbers = (uint64_t)id[4].number;
     if (!record)
         return ss_fail(err, SS_BAD_FILE, entry->name, "expected its storage in the zip file");
@@ -219,7 +221,7 @@ static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pick
     if (memchr(text.data, 0, text.n))
         return ss_fail(err, SS_BAD_FILE, (const char *)text.data,
                        "expected a name without NUL bytes");
-    /* Names that occur once fit; a name that the memo repeats may not. */
+    /* The buffer fits names that occur once; a name that the memo repeats may not fit. */
     if (text.n >= *left) return ss_fail(err, SS_BAD_FILE, "data.pkl", "expected each name once");
     memcpy(*names, text.data, text.n);
     (*names)[text.n] = 0;
@@ -231,7 +233,7 @@ static ss_status add_name(ss_entry *entry, const torch_file *file, const ss_pick
 
 static ss_status read_tensors(ss_entries *out, const torch_file *file, char *names, ss_error *err) {
     const ss_pickle *pickle = &file->pickle;
-    size_t most = entries_most(pickle->code.n), left = names_most(pickle->code.n);
+    size_t most = most_entries(pickle->code.n), left = most_name_bytes(pickle->code.n);
     int64_t table;
     ss_status status = find_table(&table, pickle, err);
     for (size_t i = 0; status == SS_OK && i < pickle->items_n; i++) {
@@ -253,8 +255,8 @@ static ss_status read(ss_entries *out, ss_bytes bytes, ss_arena *arena, ss_error
     if (status == SS_OK) status = find_pickle(&code, &file, err);
     if (status == SS_OK) status = ss_pickle_read(&file.pickle, code, arena, err);
     if (status != SS_OK) return status;
-    ss_entries table = {ss_arena_take(arena, entries_most(code.n), sizeof(ss_entry)), 0};
-    char *names = ss_arena_take(arena, names_most(code.n), 1);
+    ss_entries table = {ss_arena_take(arena, most_entries(code.n), sizeof(ss_entry)), 0};
+    char *names = ss_arena_take(arena, most_name_bytes(code.n), 1);
     if (arena->full) return ss_fail(err, SS_NO_MEMORY, "data.pkl", "no room for its tensors");
     status = read_tensors(&table, &file, names, err);
     if (status == SS_OK) *out = table;

@@ -20,7 +20,7 @@
 #define STORED 0u
 #define ZIP64_EXTRA 1u
 
-/* A field with this value refers to the zip64 part, which has the full number. */
+/* A field with this value means that the zip64 part has the actual number. */
 #define ELSEWHERE16 0xffffu
 #define ELSEWHERE32 0xffffffffu
 
@@ -33,8 +33,8 @@ static uint64_t uint_at(ss_bytes file, size_t at, size_t width) {
     return value;
 }
 
-/* True if the file has `bytes` bytes at `at`, which begin with the signature. */
-static bool begins(ss_bytes file, uint64_t at, size_t bytes, uint32_t signature) {
+/* Returns true if the file has `bytes` bytes at `at`, and they begin with the signature. */
+static bool begins_with(ss_bytes file, uint64_t at, size_t bytes, uint32_t signature) {
     return bytes <= file.n && at <= file.n - bytes && uint_at(file, (size_t)at, 4) == signature;
 }
 
@@ -43,7 +43,8 @@ static bool find_end(size_t *at, ss_bytes file) {
     for (size_t comment = 0; comment <= COMMENT_BYTES_MAX; comment++) {
         if (file.n < END_BYTES + comment) return false;
         *at = file.n - END_BYTES - comment;
-        if (begins(file, *at, END_BYTES, END_SIGNATURE) && uint_at(file, *at + 20, 2) == comment)
+        if (begins_with(file, *at, END_BYTES, END_SIGNATURE) &&
+            uint_at(file, *at + 20, 2) == comment)
             return true;
     }
     return false;
@@ -55,9 +56,9 @@ static ss_status read_end64(ss_zip *zip, uint64_t *start, uint64_t *bytes, size_
     ss_bytes file = zip->file;
     size_t locator = end - LOCATOR_BYTES;
     uint64_t at = UINT64_MAX;
-    if (end >= LOCATOR_BYTES && begins(file, locator, LOCATOR_BYTES, LOCATOR_SIGNATURE))
+    if (end >= LOCATOR_BYTES && begins_with(file, locator, LOCATOR_BYTES, LOCATOR_SIGNATURE))
         at = uint_at(file, locator + 8, 8);
-    if (!begins(file, at, END64_BYTES, END64_SIGNATURE))
+    if (!begins_with(file, at, END64_BYTES, END64_SIGNATURE))
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(end).text,
                        "expected a zip64 end record before this one, found none");
     zip->n = uint_at(file, (size_t)at + 32, 8);
@@ -98,7 +99,7 @@ typedef struct directory_record {
     uint64_t flags, method, packed, bytes, local;
 } directory_record;
 
-/* Reads the zip64 value of a field with the escape value. */
+/* Reads the zip64 value of a field that refers to it. */
 static bool take64(uint64_t *value, ss_bytes part, size_t *at) {
     if (*value != ELSEWHERE32) return true;
     bool taken = ss_read_uint(value, part, *at, 8);
@@ -106,7 +107,7 @@ static bool take64(uint64_t *value, ss_bytes part, size_t *at) {
     return taken;
 }
 
-/* Reads sizes and offset from the zip64 field where 32 bits are too few. */
+/* Reads the sizes and the offset from the zip64 field if they do not fit 32 bits. */
 static bool read_extra(directory_record *record) {
     ss_bytes extra = record->extra;
     size_t at = 0;
@@ -128,7 +129,7 @@ static bool read_extra(directory_record *record) {
 static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *err) {
     ss_bytes file = {zip->file.data, zip->end};
     size_t at = zip->at;
-    if (!begins(file, at, RECORD_BYTES, RECORD_SIGNATURE))
+    if (!begins_with(file, at, RECORD_BYTES, RECORD_SIGNATURE))
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(at).text,
                        "expected a record of the directory");
     size_t name_n = (size_t)uint_at(file, at + 28, 2), extra_n = (size_t)uint_at(file, at + 30, 2);
@@ -151,13 +152,13 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
     return SS_OK;
 }
 
-/* Finds the contents, which follow the local header. */
+/* Finds the contents of a record, which follow its local header. */
 static ss_status find_data(ss_bytes *data, const ss_zip *zip, const directory_record *record,
                            ss_error *err) {
     ss_bytes file = {zip->file.data, zip->start};
     ss_where place = ss_where_name(record->name);
     const char *name = place.text;
-    if (!begins(file, record->local, LOCAL_BYTES, LOCAL_SIGNATURE))
+    if (!begins_with(file, record->local, LOCAL_BYTES, LOCAL_SIGNATURE))
         return ss_fail(err, SS_BAD_FILE, name, "expected its header at byte %.0f, found none",
                        (double)record->local);
     size_t at = (size_t)record->local, name_n = (size_t)uint_at(file, at + 26, 2);
@@ -185,20 +186,20 @@ ss_status ss_zip_next(ss_zip *zip, ss_zip_record *out, ss_error *err) {
     return find_data(&out->data, zip, &record, err);
 }
 
-static int by_place(const void *a, const void *b) {
+static int compare_places(const void *a, const void *b) {
     const ss_zip_record *x = a, *y = b;
     if (x->data.data != y->data.data) return x->data.data < y->data.data ? -1 : 1;
     return x->data.n < y->data.n ? -1 : x->data.n > y->data.n;
 }
 
-static int compare(ss_bytes a, ss_bytes b) {
+static int compare_bytes(ss_bytes a, ss_bytes b) {
     size_t n = a.n < b.n ? a.n : b.n;
     int order = n ? memcmp(a.data, b.data, n) : 0;
     return order ? order : a.n < b.n ? -1 : a.n > b.n;
 }
 
-static int by_name(const void *a, const void *b) {
-    return compare(((const ss_zip_record *)a)->name, ((const ss_zip_record *)b)->name);
+static int compare_names(const void *a, const void *b) {
+    return compare_bytes(((const ss_zip_record *)a)->name, ((const ss_zip_record *)b)->name);
 }
 
 ss_status ss_zip_read(ss_zip_record *records, ss_zip *zip, ss_error *err) {
@@ -207,15 +208,15 @@ ss_status ss_zip_read(ss_zip_record *records, ss_zip *zip, ss_error *err) {
         ss_status status = ss_zip_next(zip, &records[i], err);
         if (status != SS_OK) return status;
     }
-    if (n) qsort(records, n, sizeof *records, by_place);
+    if (n) qsort(records, n, sizeof *records, compare_places);
     for (size_t i = 1; i < n; i++)
         if (records[i].data.data < records[i - 1].data.data + records[i - 1].data.n)
             return ss_fail(err, SS_BAD_FILE, ss_where_name(records[i].name).text,
                            "expected its own bytes, but it begins inside %.80s",
                            ss_where_name(records[i - 1].name).text);
-    if (n) qsort(records, n, sizeof *records, by_name);
+    if (n) qsort(records, n, sizeof *records, compare_names);
     for (size_t i = 1; i < n; i++)
-        if (compare(records[i].name, records[i - 1].name) == 0)
+        if (compare_bytes(records[i].name, records[i - 1].name) == 0)
             return ss_fail(err, SS_BAD_FILE, ss_where_name(records[i].name).text,
                            "expected each record once");
     return SS_OK;
@@ -223,5 +224,5 @@ ss_status ss_zip_read(ss_zip_record *records, ss_zip *zip, ss_error *err) {
 
 const ss_zip_record *ss_zip_find(const ss_zip_record *records, size_t n, ss_bytes name) {
     ss_zip_record key = {.name = name};
-    return n ? bsearch(&key, records, n, sizeof key, by_name) : NULL;
+    return n ? bsearch(&key, records, n, sizeof key, compare_names) : NULL;
 }

@@ -21,7 +21,8 @@ static void put_bool(ss_gguf_source *source, const char *key, bool value) {
         ss_gguf_refuse(source, SS_NO_MEMORY, key, "room for it");
 }
 
-/* Keys with the same value as in config.json; a default of NAN: the key is required. */
+/* A key of GGUF whose value is that of a key in config.json; a default of NAN means that it is
+ * required. */
 typedef struct same_key {
     const char *gguf, *config;
     double standard;
@@ -103,7 +104,7 @@ static const same_key expert_keys[] = {
     {NULL, NULL, 0.0},
 };
 
-/* Falcon and Bloom have different names for the same sizes. */
+/* The sizes of Falcon and Bloom, whose keys in config.json have names of their own. */
 static const same_key falcon_keys[] = {
     {"block_count", "num_hidden_layers", (double)NAN},
     {"block_count", "n_layer", (double)NAN},
@@ -136,8 +137,8 @@ static void copy(ss_gguf_source *source, const same_key *keys) {
 
 /* ---- what changes the arithmetic ------------------------------------------------------------ */
 
-/* Refuses any other value of a key that is present. */
-static void must_be(ss_gguf_source *source, const char *key, double value) {
+/* Refuses a key of GGUF that is present with another value. */
+static void require_value(ss_gguf_source *source, const char *key, double value) {
     const cJSON *item = ss_gguf_find(source, key);
     double actual = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
     if (!(fabs(actual - value) <= 1e-6 * fabs(value)) && source->status == SS_OK)
@@ -146,8 +147,8 @@ static void must_be(ss_gguf_source *source, const char *key, double value) {
                     SS_GGUF_METADATA ": this build computes %g, the file says %g", value, actual);
 }
 
-/* Keys that are read elsewhere, repeat facts of the tensors, or only name the origin of the file.
- */
+/* Keys that other functions read, that repeat facts of the tensors, or that only name the origin of
+ * the file. */
 static const char *const accepted[] = {"block_count",
                                        "embedding_length",
                                        "feed_forward_length",
@@ -209,12 +210,12 @@ static bool is_cohere(const ss_gguf_source *source) {
     return is_among(source, "cohere\0cohere2\0");
 }
 
-/* Some or all layers of these may have a window. */
+/* Returns true for families in which some or all layers may have a window. */
 static bool may_have_window(const ss_gguf_source *source) {
     return is_among(source, "phi3\0cohere2\0");
 }
 
-/* Queries, keys and values of these may be clipped. */
+/* Returns true for families in which queries, keys and values may be clipped. */
 static bool is_clipped(const ss_gguf_source *source) {
     return is_among(source, "mpt\0olmo\0");
 }
@@ -223,7 +224,7 @@ static bool is_lfm2(const ss_gguf_source *source) {
     return is_type(source, "lfm2");
 }
 
-static bool is_in(const char *key, const char *const *list, size_t n) {
+static bool is_among_keys(const char *key, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(key, list[i])) return true;
     return false;
@@ -237,10 +238,10 @@ static void refuse_unknown(ss_gguf_source *source) {
     cJSON_ArrayForEach(item, source->pairs) {
         if (strncmp(item->string, source->architecture, n) != 0 || item->string[n] != '.') continue;
         const char *key = item->string + n + 1;
-        if (is_in(key, accepted, sizeof accepted / sizeof *accepted)) continue;
-        if (gemma && is_in(key, known_gemma3, KNOWN_GEMMA3)) continue;
-        if (is_moe(source) && is_in(key, known_moe, KNOWN_MOE)) continue;
-        if (is_granite(source) && is_in(key, known_granite, KNOWN_GRANITE)) continue;
+        if (is_among_keys(key, accepted, sizeof accepted / sizeof *accepted)) continue;
+        if (gemma && is_among_keys(key, known_gemma3, KNOWN_GEMMA3)) continue;
+        if (is_moe(source) && is_among_keys(key, known_moe, KNOWN_MOE)) continue;
+        if (is_granite(source) && is_among_keys(key, known_granite, KNOWN_GRANITE)) continue;
         if (is_cohere(source) && !strcmp(key, "logit_scale")) continue;
         if (is_lfm2(source) && !strcmp(key, "shortconv.l_cache")) continue;
         if (may_have_window(source) && !strcmp(key, "attention.sliding_window")) continue;
@@ -250,7 +251,7 @@ static void refuse_unknown(ss_gguf_source *source) {
     }
 }
 
-/* Refuses one part of a split file, which lacks tensors. */
+/* Refuses one file of a split model, which lacks the tensors of the others. */
 static void check_whole(ss_gguf_source *source) {
     const cJSON *parts = cJSON_GetObjectItemCaseSensitive(source->pairs, "split.count");
     if (cJSON_IsNumber(parts) && parts->valuedouble > 1.0)
@@ -263,17 +264,17 @@ static void check_general(ss_gguf_source *source) {
     const cJSON *type = cJSON_GetObjectItemCaseSensitive(source->pairs, "general.type");
     if (type && !(cJSON_IsString(type) && !strcmp(type->valuestring, "model")))
         ss_gguf_refuse(source, SS_UNSUPPORTED, "general.type", "a model");
-    must_be(source, "attention.causal", 1.0);
+    require_value(source, "attention.causal", 1.0);
     if (!is_moe(source)) {
-        must_be(source, "expert_count", 0.0);
-        must_be(source, "expert_used_count", 0.0);
+        require_value(source, "expert_count", 0.0);
+        require_value(source, "expert_used_count", 0.0);
     }
     refuse_unknown(source);
 }
 
 /* ---- rotary positions ----------------------------------------------------------------------- */
 
-/* All published Llama models have these parameters. */
+/* The parameters of Llama 3's scaling in all published models. */
 #define LLAMA3_LOW 1.0
 #define LLAMA3_HIGH 4.0
 #define LLAMA3_CONTEXT 8192.0
@@ -288,7 +289,7 @@ static double llama3_divisor(double theta, size_t pairs, size_t j, double factor
 }
 
 /*
- * Llama 3's scaling has no key; its converter stores a divisor for each pair. The function
+ * Llama 3's scaling has no key; its converter stores a divisor for each pair. This function
  * recognizes the divisors of the published parameters and refuses others.
  */
 static void put_divisors(ss_gguf_source *source, double width) {
@@ -325,8 +326,8 @@ static void put_yarn(ss_gguf_source *source, cJSON *scaling) {
                             ss_gguf_number(source, "rope.scaling.yarn_beta_fast", 32.0));
     cJSON_AddNumberToObject(scaling, "beta_slow",
                             ss_gguf_number(source, "rope.scaling.yarn_beta_slow", 1.0));
-    must_be(source, "rope.scaling.attn_factor", 1.0);
-    must_be(source, "rope.scaling.yarn_attn_factor", 1.0);
+    require_value(source, "rope.scaling.attn_factor", 1.0);
+    require_value(source, "rope.scaling.yarn_attn_factor", 1.0);
 }
 
 /* Writes the rotary scaling; width is the number of rotary dimensions of a head. */
@@ -335,7 +336,7 @@ static void put_scaling(ss_gguf_source *source, double width) {
                                    ss_gguf_number(source, "rope.scale_linear", 1.0));
     const char *type = ss_gguf_word(source, "rope.scaling.type", "linear");
     bool linear = !strcmp(type, "linear"), yarn = !strcmp(type, "yarn");
-    /* Early converters wrote 0 for no scaling. */
+    /* Early converters wrote a factor of 0 for no scaling. */
     bool plain = !strcmp(type, "none") || (linear && (factor <= 0.0 || factor == 1.0));
     if (!plain && source->factors)
         ss_gguf_refuse(source, SS_UNSUPPORTED, "rope_freqs.weight",
@@ -359,7 +360,7 @@ static double head_width(ss_gguf_source *source) {
     double D = ss_gguf_number(source, "embedding_length", (double)NAN);
     double K = H >= 1.0 ? floor(D / H) : 1.0;
     K = ss_gguf_number(source, "attention.key_length", K);
-    must_be(source, "attention.value_length", K);
+    require_value(source, "attention.value_length", K);
     return K;
 }
 
@@ -369,20 +370,20 @@ static void put_gemma(ss_gguf_source *source, double K) {
     double H = ss_gguf_number(source, "attention.head_count", (double)NAN);
     copy(source, gemma3 ? gemma3_keys : gemma2_keys);
     if (gemma3) {
-        must_be(source, "final_logit_softcapping", 0.0);
-        must_be(source, "attn_logit_softcapping", 0.0);
+        require_value(source, "final_logit_softcapping", 0.0);
+        require_value(source, "attn_logit_softcapping", 0.0);
     } else {
-        must_be(source, "attention.sliding_window_pattern", 2.0);
+        require_value(source, "attention.sliding_window_pattern", 2.0);
     }
-    /* Only the largest model of each, with 46 and 62 layers, scales scores by another width than K.
-     */
+    /* gemma2 with 46 layers and gemma3 with 62, the largest model of each, scale scores by D / H
+     * and not by K. */
     double D = ss_gguf_number(source, "embedding_length", (double)NAN);
     put(source, "query_pre_attn_scalar",
         L == (gemma3 ? 62.0 : 46.0) && H >= 1.0 ? floor(D / H) : K);
 }
 
-/* Writes settings that llama.cpp implies: the weights of Qwen's experts sum to 1, which have a
- * width of their own; Hunyuan alone has a shared expert, of the same width. */
+/* Writes settings of experts that llama.cpp implies. In Qwen, the weights of experts sum to 1 and
+ * experts have a width of their own; only Hunyuan has a shared expert, of the width F. */
 static void put_experts(ss_gguf_source *source) {
     bool qwen = is_type(source, "qwen3_moe"), hunyuan = is_type(source, "hunyuan_v1_moe");
     double F = ss_gguf_number(source, "feed_forward_length", (double)NAN);
@@ -390,23 +391,24 @@ static void put_experts(ss_gguf_source *source) {
     put_bool(source, "norm_topk_prob", qwen);
     put(source, "moe_intermediate_size",
         ss_gguf_number(source, "expert_feed_forward_length", qwen ? (double)NAN : F));
-    if (!qwen) must_be(source, "expert_feed_forward_length", F);
-    must_be(source, "expert_shared_feed_forward_length", hunyuan ? F : 0.0);
-    must_be(source, "expert_shared_count", hunyuan ? 1.0 : 0.0);
+    if (!qwen) require_value(source, "expert_feed_forward_length", F);
+    require_value(source, "expert_shared_feed_forward_length", hunyuan ? F : 0.0);
+    require_value(source, "expert_shared_count", hunyuan ? 1.0 : 0.0);
 }
 
-/* OLMo's norm has no key in its config. */
+/* Copies the eps of the norms under the key that the family reads. OLMo's eps is fixed: its config
+ * has no key for it. */
 static void put_norm(ss_gguf_source *source) {
     bool olmo = is_type(source, "olmo");
-    if (olmo) must_be(source, "attention.layer_norm_epsilon", 1e-5);
+    if (olmo) require_value(source, "attention.layer_norm_epsilon", 1e-5);
     if (is_among(source, "phi\0stablelm\0starcoder2\0cohere\0cohere2\0nemotron\0"))
         copy(source, layer_norm_keys);
     else if (!olmo)
         copy(source, rms_keys);
 }
 
-/* Returns the width that is rotated of a head of width K, and writes its share, rounded up a
- * little, so that K times it rounds down to the width. */
+/* Returns how many dimensions of a head of width K are rotated. Writes their share of K, rounded up
+ * a little, so that K times the share rounds down to this number. */
 static double put_rotary_part(ss_gguf_source *source, double K, const char *key) {
     double width = ss_gguf_number(source, "rope.dimension_count", K);
     put(source, key, K >= 1.0 ? fmin((width + 1.0 / 1024.0) / K, 1.0) : 1.0);
@@ -427,7 +429,8 @@ static void put_clip(ss_gguf_source *source, cJSON *config) {
                                 ss_gguf_number(source, "attention.clamp_kqv", 0.0));
 }
 
-/* The heads of keys of each layer: 0 of one without attention, one number in all others. */
+/* Reads the list of key/value heads: 0 for layers without attention, and one number for all others.
+ * Writes it as layer_types and num_key_value_heads. */
 static void put_mixed_layers(ss_gguf_source *source) {
     const char *key = "attention.head_count_kv";
     cJSON *types = cJSON_AddArrayToObject(source->config, "layer_types");
@@ -446,7 +449,7 @@ static void put_mixed_layers(ss_gguf_source *source) {
     put(source, "num_key_value_heads", G);
 }
 
-/* The width of the feed-forward is that of its matrices. */
+/* Writes the keys of lfm2. The feed-forward width is not adjusted, since GGUF has the final one. */
 static void put_lfm2(ss_gguf_source *source) {
     put(source, "norm_eps",
         ss_gguf_number(source, "attention.layer_norm_rms_epsilon", (double)NAN));
@@ -467,13 +470,13 @@ static void put_llama(ss_gguf_source *source) {
     if (is_among(source, "phi\0phi3\0stablelm\0glm4\0nemotron\0"))
         put_rotary_part(source, K, "partial_rotary_factor");
     else
-        must_be(source, "rope.dimension_count", K);
+        require_value(source, "rope.dimension_count", K);
     if (may_have_window(source) && ss_gguf_find(source, "attention.sliding_window"))
         put(source, "sliding_window", ss_gguf_number(source, "attention.sliding_window", 0.0));
     if (is_granite(source)) copy(source, granite_keys);
     if (is_cohere(source)) copy(source, cohere_keys);
     if (is_type(source, "stablelm")) put_parallel(source, false);
-    /* Each family reads one of these names. */
+    /* Writes the flag under two names; each family reads one of them. */
     put_bool(source, "use_bias", source->attention_bias);
     put_bool(source, "use_qkv_bias", source->attention_bias);
     put_bool(source, "attention_bias", source->attention_bias);
@@ -484,14 +487,15 @@ static void put_llama(ss_gguf_source *source) {
     if (is_moe(source)) put_experts(source);
 }
 
-/* Falcon with ALiBi has no GGUF; all others have parallel attention and feed-forward. */
+/* Writes the keys of falcon, with parallel attention and feed-forward: llama.cpp does not convert
+ * Falcon with ALiBi. */
 static void put_falcon(ss_gguf_source *source) {
     copy(source, falcon_keys);
     put_bool(source, "new_decoder_architecture", true);
     put_bool(source, "bias", source->attention_bias);
     if (is_type(source, "bloom"))
-        must_be(source, "feed_forward_length",
-                4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
+        require_value(source, "feed_forward_length",
+                      4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
 }
 
 static void put_gptneox(ss_gguf_source *source) {
@@ -505,15 +509,16 @@ static void put_gptneox(ss_gguf_source *source) {
 
 static void put_mpt(ss_gguf_source *source) {
     copy(source, mpt_keys);
-    must_be(source, "attention.head_count_kv",
-            ss_gguf_number(source, "attention.head_count", (double)NAN));
-    must_be(source, "feed_forward_length",
-            4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
-    must_be(source, "attention.max_alibi_bias", 8.0);
+    require_value(source, "attention.head_count_kv",
+                  ss_gguf_number(source, "attention.head_count", (double)NAN));
+    require_value(source, "feed_forward_length",
+                  4.0 * ss_gguf_number(source, "embedding_length", (double)NAN));
+    require_value(source, "attention.max_alibi_bias", 8.0);
     put_clip(source, cJSON_AddObjectToObject(source->config, "attn_config"));
 }
 
-/* If cJSON runs out of memory the object is NULL, and its keys count as missing. */
+/* Writes all keys of the config. If cJSON runs out of memory the object is NULL, and its keys count
+ * as missing. */
 static void put_config(ss_gguf_source *source) {
     const char *type = ss_gguf_model_type(source->family);
     check_general(source);
@@ -521,7 +526,7 @@ static void put_config(ss_gguf_source *source) {
         ss_gguf_refuse(source, SS_NO_MEMORY, "model_type", "room for it");
     put(source, "vocab_size", source->V);
     put_bool(source, "tie_word_embeddings", !source->has_output);
-    if (!strcmp(type, "gpt_bigcode")) must_be(source, "attention.head_count_kv", 1.0);
+    if (!strcmp(type, "gpt_bigcode")) require_value(source, "attention.head_count_kv", 1.0);
     if (!strcmp(type, "gpt2") || !strcmp(type, "gpt_bigcode"))
         copy(source, gpt2_keys);
     else if (!strcmp(type, "mpt"))

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The format's numbers of types, and the ss_dtype of supported ones. */
+/* The numbers that the format gives to types, and the ss_dtype of supported types. */
 static const struct {
     const char *name;
     int type; /* ss_dtype or -1 */
@@ -22,7 +22,7 @@ static const struct {
     [35] = {"TQ2_0", -1},     [39] = {"MXFP4", -1},
 };
 
-/* Facts about the tensors from the pairs. */
+/* The facts about tensors that the pairs of the file have. */
 typedef struct gguf_head {
     ss_gguf gguf; /* positioned at the first tensor */
     const ss_gguf_family *family;
@@ -87,8 +87,8 @@ static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_er
     return SS_OK;
 }
 
-/* Checks that the range of the tensor is inside the data. */
-static ss_status place(ss_entry *entry, ss_bytes data, size_t alignment, ss_error *err) {
+/* Checks that the bytes of the tensor are inside the data, and stores their range. */
+static ss_status set_range(ss_entry *entry, ss_bytes data, size_t alignment, ss_error *err) {
     size_t blocks = ss_tensor_count(&entry->tensor) / ss_dtype_block(entry->tensor.type), bytes;
     if (!ss_mul_size(&bytes, blocks, ss_dtype_block_bytes(entry->tensor.type)) || bytes > data.n ||
         entry->begin > data.n - bytes)
@@ -104,7 +104,8 @@ static ss_status place(ss_entry *entry, ss_bytes data, size_t alignment, ss_erro
     return SS_OK;
 }
 
-/* Reads the next tensor and translates its name; a measuring arena only counts its bytes. */
+/* Reads the next tensor and translates its name; with a measuring arena it only counts the bytes of
+ * the name. */
 static ss_status read_tensor(ss_entry *entry, gguf_head *head, ss_arena *arena, ss_error *err) {
     char text[SS_GGUF_NAME_BYTES];
     ss_gguf_tensor tensor;
@@ -135,14 +136,15 @@ static ss_status read(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error 
     }
     ss_bytes data = ss_gguf_data(&head.gguf);
     for (size_t i = 0; entries && i < n; i++) {
-        status = place(&entries[i], data, head.gguf.alignment, err);
+        status = set_range(&entries[i], data, head.gguf.alignment, err);
         if (status != SS_OK) return status;
     }
     *out = (ss_entries){entries, n};
     return entries ? ss_entries_apart(*out, err) : SS_OK;
 }
 
-/* An unreadable file takes no memory; opening it reports the error. */
+/* Returns the bytes of entries and names. An unreadable file takes none; opening it reports the
+ * error. */
 static size_t size(ss_bytes file) {
     ss_arena arena = ss_arena_measure();
     ss_entries none;

@@ -16,10 +16,9 @@
  *               pair, j and K/2 + j, lie side by side
  *     gpt2      Conv1D matrices are transposed, to [out][in]
  *     gptneox   q, k, v of each head become all of q, all of k, all of v
- *     falcon    the same of groups of heads; bloom as gptneox
- *     gemma2    norms keep 1 + w, and so do those of gemma3 and nemotron
- *     qwen3moe  the experts of a layer are one tensor, and so they are in hunyuan-moe, olmoe and
- *               granitemoe
+ *     falcon    q, k, v of each group of heads likewise; bloom as gptneox
+ *     gemma2    norms keep 1 + w, also in gemma3 and nemotron
+ *     qwen3moe  the experts of a layer are one tensor, also in hunyuan-moe, olmoe and granitemoe
  */
 #ifndef SS_MODEL_GGUF_H
 #define SS_MODEL_GGUF_H
@@ -50,7 +49,7 @@ typedef struct ss_gguf_pair {
     ss_bytes key;
     ss_gguf_type type; /* type of an element, never SS_GGUF_ARRAY */
     bool array;
-    uint64_t count; /* 1 if the value is not an array */
+    uint64_t count; /* number of elements; 1 if the value is not an array */
     ss_bytes value; /* bytes of all elements; a text has a u64 length, then its bytes */
 } ss_gguf_pair;
 
@@ -62,8 +61,8 @@ typedef struct ss_gguf_tensor {
     uint64_t offset;          /* offset from the beginning of the data */
 } ss_gguf_tensor;
 
-/* An iterator over a file: begin, then pairs_n times next_pair, then tensors_n times next_tensor.
- */
+/* An iterator over a file: call begin once, then next_pair pairs_n times, then next_tensor
+ * tensors_n times. */
 typedef struct ss_gguf {
     ss_bytes file;
     size_t at; /* offset of the next byte */
@@ -71,30 +70,30 @@ typedef struct ss_gguf {
     size_t alignment; /* alignment of the data, known after all pairs */
 } ss_gguf;
 
-/* These functions return SS_BAD_FILE with the key, the tensor's name or the byte; SS_UNSUPPORTED
- * for other versions. */
+/* Iterate over a file. They return SS_BAD_FILE with the key, the tensor's name or the byte;
+ * SS_UNSUPPORTED for other versions. */
 ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err);
 ss_status ss_gguf_next_pair(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err);
 ss_status ss_gguf_next_tensor(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *err);
 
-/* Returns the data after all tensors are read; empty if the file has none. */
+/* Returns the data, once all tensors are read; empty if the file has none. */
 ss_bytes ss_gguf_data(const ss_gguf *gguf);
 
 /* The names that Hugging Face has for a general.architecture and its tensors. */
 typedef struct ss_gguf_family ss_gguf_family;
 
-/* Returns NULL for an unknown architecture. */
+/* Returns the family of an architecture, or NULL if it is unknown. */
 const ss_gguf_family *ss_gguf_family_find(ss_bytes architecture);
 const char *ss_gguf_model_type(const ss_gguf_family *family);
 
 /* Writes the supported architectures, "llama, gpt2", for errors. */
 void ss_gguf_family_names(char *text, size_t bytes);
 
-/* Names of tensors are shorter than this in GGUF and Hugging Face. */
+/* Names of tensors, in GGUF and in Hugging Face, have fewer bytes than this. */
 #define SS_GGUF_NAME_BYTES 128
 
-/* Writes the name of Hugging Face, or the same name if the table lacks it. name has at most
- * SS_GGUF_NAME_BYTES / 2 bytes, none of them NUL. */
+/* Writes the Hugging Face name of a tensor, or the name unchanged if the table lacks it. name has
+ * at most SS_GGUF_NAME_BYTES / 2 bytes, none of them NUL. */
 void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *family, ss_bytes name);
 
 /*

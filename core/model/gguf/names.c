@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* '#' is the number of a layer; the part after the last dot, "weight" or "bias", is the same in
- * both. */
+/* A name of a tensor in GGUF and in Hugging Face. '#' is the number of a layer. The part after the
+ * last dot, "weight" or "bias", is left out: both have the same. */
 typedef struct name {
     const char *gguf, *hugging_face;
 } name;
@@ -28,7 +28,7 @@ static const name llama[] = {
     {NULL, NULL},
 };
 
-/* Names of other architectures that replace those of llama or add to them. */
+/* Names in other architectures; each table replaces names of llama or adds to them. */
 static const name branches[] = {
     {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
     {"blk.#.ffn_norm", "model.layers.#.pre_feedforward_layernorm"},
@@ -57,7 +57,7 @@ static const name hunyuan[] = {
     {NULL, NULL},
 };
 
-/* The first of the two norms belongs to the feed-forward, despite its name. */
+/* The first of the two norms is the feed-forward's, although its name says attention. */
 static const name falcon[] = {
     {"token_embd", "word_embeddings"},
     {"token_embd_norm", "word_embeddings_layernorm"},
@@ -100,7 +100,7 @@ static const name gpt_neox[] = {
     {NULL, NULL},
 };
 
-/* Older files fuse q, k and v. */
+/* phi2: older files fuse q, k and v. */
 static const name phi2[] = {
     {"output_norm", "model.final_layernorm"},
     {"blk.#.attn_qkv", "model.layers.#.self_attn.qkv_proj"},
@@ -221,7 +221,7 @@ void ss_gguf_family_names(char *text, size_t bytes) {
                                  families[i].architecture);
 }
 
-/* Matches a text with a pattern; *number is the layer at '#'. */
+/* Matches a text with a pattern; *number becomes the layer at '#'. */
 static bool match(const char *pattern, ss_bytes text, ss_bytes *number) {
     size_t at = 0;
     *number = (ss_bytes){text.data, 0};
@@ -250,7 +250,7 @@ void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *famil
     ss_bytes stem = source, number;
     while (stem.n && stem.data[stem.n - 1] != '.') stem.n--;
     ss_bytes suffix = {stem.data + stem.n, source.n - stem.n};
-    if (stem.n) stem.n--; /* drops the dot */
+    if (stem.n) stem.n--; /* drops the dot before the suffix */
     const name *row = find(family->names, stem, &number);
     if (!row) row = find(family->others, stem, &number);
     if (!row) {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Files with more pairs are refused; those of models have a few dozen. */
+/* Upper bound of the pairs in a file; the files of models have a few dozen. */
 #define PAIRS_MAX 4096
 
 static double number_of(const ss_gguf_pair *pair) {
@@ -24,7 +24,7 @@ static double number_of(const ss_gguf_pair *pair) {
     }
 }
 
-/* Converts an array of a number for each layer; others become empty. */
+/* Converts an array of numbers, at most one per layer, to JSON; every other array becomes empty. */
 static cJSON *list_of(const ss_gguf_pair *pair) {
     cJSON *list = cJSON_CreateArray();
     bool numbers = pair->type != SS_GGUF_TEXT && pair->count && pair->count <= SS_LAYERS_MAX;
@@ -38,8 +38,8 @@ static cJSON *list_of(const ss_gguf_pair *pair) {
     return list;
 }
 
-/* Converts a pair to JSON. A long text is no known choice and becomes empty, as a text ends at a
- * NUL; NaN and infinity become null. */
+/* Converts a pair to JSON. A text that is too long to be one of the known words becomes empty; a
+ * text ends at its first NUL; NaN and infinity become null. */
 static cJSON *item_of(const ss_gguf_pair *pair) {
     char text[SS_GGUF_TEXT_BYTES] = "";
     if (pair->array) return list_of(pair);

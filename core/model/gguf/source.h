@@ -9,17 +9,17 @@
 
 #include <cJSON.h>
 
-/* Errors about the pairs name this place. */
+/* The place that errors about the pairs name. */
 #define SS_GGUF_METADATA "GGUF metadata"
 
-/* Keys, and texts that are a choice between words, are shorter than this. */
+/* Upper bound of the bytes of keys, and of texts that are a choice between words. */
 #define SS_GGUF_TEXT_BYTES 128
 
 typedef struct ss_gguf_source {
     const ss_gguf_family *family;
     char architecture[SS_GGUF_TEXT_BYTES];
-    cJSON *pairs;    /* numbers, texts and booleans by key; arrays longer than layers are, and of
-                        texts, are stored empty */
+    cJSON *pairs;    /* numbers, texts and booleans by key; arrays of texts, and arrays with more
+                        elements than layers, are stored empty */
     cJSON *config;   /* the translated config */
     bool has_output; /* the LM head has its own tensor */
     bool attention_bias, ffn_bias;
@@ -37,7 +37,7 @@ typedef struct ss_gguf_source {
  */
 ss_status ss_gguf_source_read(ss_gguf_source *source, ss_bytes file, ss_error *err);
 
-/* A full key, such as "llama.block_count". */
+/* A full key with the architecture's prefix, such as "llama.block_count". */
 typedef struct ss_gguf_key {
     char text[2 * SS_GGUF_TEXT_BYTES];
 } ss_gguf_key;

@@ -6,14 +6,14 @@
 #define ALIGNMENT_STANDARD 32
 #define ALIGNMENT_MAX 65536
 
-/* An empty key or tensor takes this many bytes, which bounds the counts. */
+/* Bytes of an empty pair and of an empty tensor, which bound the counts in the file. */
 #define PAIR_BYTES_MIN 13
 #define TENSOR_BYTES_MIN 24
 
 /* Bytes of a value of each type; 0 for texts and arrays. */
 static const size_t widths[SS_GGUF_TYPE_N] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-static size_t rest(const ss_gguf *gguf) {
+static size_t remaining_bytes(const ss_gguf *gguf) {
     return gguf->file.n - gguf->at;
 }
 
@@ -22,7 +22,7 @@ static ss_status take(ss_gguf *gguf, uint64_t *out, size_t width, ss_error *err)
     if (!ss_read_uint(out, gguf->file, gguf->at, width))
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(gguf->at).text,
                        "expected %lu more bytes, found the end after %lu", (unsigned long)width,
-                       (unsigned long)rest(gguf));
+                       (unsigned long)remaining_bytes(gguf));
     gguf->at += width;
     return SS_OK;
 }
@@ -32,10 +32,10 @@ static ss_status take_text(ss_gguf *gguf, ss_bytes *text, ss_error *err) {
     uint64_t n = 0;
     ss_status status = take(gguf, &n, 8, err);
     if (status != SS_OK) return status;
-    if (n > rest(gguf))
+    if (n > remaining_bytes(gguf))
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(start).text,
                        "expected a text of at most %lu bytes, the file says %.0f",
-                       (unsigned long)rest(gguf), (double)n);
+                       (unsigned long)remaining_bytes(gguf), (double)n);
     *text = (ss_bytes){gguf->file.data + gguf->at, (size_t)n};
     gguf->at += (size_t)n;
     return SS_OK;
@@ -61,22 +61,24 @@ ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err) {
     if (status == SS_OK) status = take(gguf, &gguf->tensors_n, 8, err);
     if (status == SS_OK) status = take(gguf, &gguf->pairs_n, 8, err);
     if (status != SS_OK) return status;
-    if (gguf->tensors_n > rest(gguf) / TENSOR_BYTES_MIN)
+    if (gguf->tensors_n > remaining_bytes(gguf) / TENSOR_BYTES_MIN)
         return ss_fail(err, SS_BAD_FILE, "byte 8", "expected at most %lu tensors, found %.0f",
-                       (unsigned long)(rest(gguf) / TENSOR_BYTES_MIN), (double)gguf->tensors_n);
-    if (gguf->pairs_n > rest(gguf) / PAIR_BYTES_MIN)
+                       (unsigned long)(remaining_bytes(gguf) / TENSOR_BYTES_MIN),
+                       (double)gguf->tensors_n);
+    if (gguf->pairs_n > remaining_bytes(gguf) / PAIR_BYTES_MIN)
         return ss_fail(err, SS_BAD_FILE, "byte 16", "expected at most %lu keys, found %.0f",
-                       (unsigned long)(rest(gguf) / PAIR_BYTES_MIN), (double)gguf->pairs_n);
+                       (unsigned long)(remaining_bytes(gguf) / PAIR_BYTES_MIN),
+                       (double)gguf->pairs_n);
     return SS_OK;
 }
 
 /* Skips the elements of a value. */
 static ss_status take_elements(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
     size_t width = pair->type == SS_GGUF_TEXT ? 8 : widths[pair->type], start = gguf->at;
-    if (pair->count > rest(gguf) / width)
+    if (pair->count > remaining_bytes(gguf) / width)
         return ss_fail(err, SS_BAD_FILE, ss_where_name(pair->key).text,
                        "expected at most %lu elements before the file's end, found %.0f",
-                       (unsigned long)(rest(gguf) / width), (double)pair->count);
+                       (unsigned long)(remaining_bytes(gguf) / width), (double)pair->count);
     if (pair->type != SS_GGUF_TEXT) gguf->at += (size_t)pair->count * width;
     for (uint64_t i = 0; pair->type == SS_GGUF_TEXT && i < pair->count; i++) {
         ss_bytes text;
@@ -172,7 +174,7 @@ ss_status ss_gguf_next_tensor(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *e
 
 ss_bytes ss_gguf_data(const ss_gguf *gguf) {
     size_t padding = (gguf->alignment - gguf->at % gguf->alignment) % gguf->alignment;
-    if (padding > rest(gguf)) padding = rest(gguf);
+    if (padding > remaining_bytes(gguf)) padding = remaining_bytes(gguf);
     size_t start = gguf->at + padding;
     return (ss_bytes){gguf->file.data + start, gguf->file.n - start};
 }

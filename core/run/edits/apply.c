@@ -109,7 +109,8 @@ int ss_together_clamp_channel(const float *values) {
     return values[5] > 0.0f ? (int)values[5] : INT_MAX;
 }
 
-/* The edit keeps one mean per hidden state: the embedding and each layer. */
+/* Returns how many means the edit keeps: one for each hidden state, that is the embedding and each
+ * layer. */
 size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch) {
     return (int)values[3] == CLAMP_MEAN ? (size_t)ss_states(arch) : 0;
 }
@@ -144,7 +145,7 @@ void ss_apply_swap_positions(const ss_hook *hook, const float *values) {
     if (values[2] == 0.0f) *b = held;
 }
 
-/* The order is that of the words in table.c. */
+/* Returns a matrix of a layer by its index among the words in table.c. */
 static const ss_linear *matrix_of(const ss_model *model, int layer, int matrix) {
     const ss_layer *at = &model->layers[layer];
     return (const ss_linear *[]){&at->q,        &at->k,      &at->v,       &at->o,
@@ -167,7 +168,7 @@ ss_status ss_check_scale_weight(const ss_pass *pass, const float *values, const 
                    (double)values[3]);
 }
 
-/* out[row] += (factor - 1) w[row][column] in[column]; a factor of 1 leaves the product
+/* Adds (factor - 1) w[row][column] in[column] to out[row]; a factor of 1 leaves the product
  * bit-identical. */
 void ss_apply_scale_weight(const ss_hook *hook, const float *values) {
     const ss_linear *linear = matrix_of(hook->pass->trace->model, (int)values[1], (int)values[0]);

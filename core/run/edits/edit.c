@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Number of parameters of the row. */
+/* Returns the number of parameters of a row. */
 static int parameters_of(const ss_edit_kind *row) {
     int n = 0;
     while (n < SS_EDIT_PARAMETERS && row->parameters[n].name) n++;
@@ -27,7 +27,8 @@ bool ss_edits_continue(const ss_edit_kind *first, const ss_edit_kind *then) {
     return !(first->replays & then->hook_points & ~then->replays);
 }
 
-/* The operation that an edit selects, or NULL; its parameters follow the edit's. */
+/* Returns the operation that an edit selects, or NULL; the operation's parameters follow the
+ * edit's. */
 static const ss_operation *operation_of(const ss_edit_kind *row, const float *values) {
     int n;
     const ss_operation *operations = ss_operations(&n);
@@ -55,7 +56,7 @@ static range range_of(const ss_edit_parameter *parameter, const ss_model *model,
     switch (parameter->type) {
     case SS_EDIT_INDEX: {
         ss_trace sizes = {.model = model, .T = capacity};
-        /* An edit names a layer by its number among all. */
+        /* An edit names a layer by its index among all layers. */
         if (!strcmp(parameter->below, "L")) return (range){0, model->arch.blocks - 1, true};
         return (range){0, (double)ss_trace_size_of(&sizes, parameter->below) - 1, true};
     }
@@ -91,7 +92,8 @@ static ss_status settle(float *value, float standard, bool required, range r, in
                    r.low, r.high, x);
 }
 
-/* Edits of attention select a layer that has it; those of products may select any. */
+/* Checks that an edit of attention selects a layer with attention; an edit of products may select
+ * any layer. */
 static ss_status check_layer(const ss_edit_kind *row, const float *values, int i,
                              const ss_model *model, ss_error *err) {
     for (int p = 0; p < parameters_of(row) && !(row->hook_points & SS_AT_PRODUCT); p++)

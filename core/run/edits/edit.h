@@ -5,19 +5,19 @@
 #include "table.h"
 
 /*
- * Sets *full to edits[i] with every default filled in. SS_BAD_REQUEST for a value that is out of
- * range or missing, with its place ("edits[1].budget"), expected and actual; SS_UNSUPPORTED if the
- * model lacks what the edit needs.
+ * Sets *full to edits[i] with every default filled in. Returns SS_BAD_REQUEST for a value that is
+ * out of range or missing, with the place ("edits[1].budget"), expected and actual; SS_UNSUPPORTED
+ * if the model lacks what the edit needs.
  */
 ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_model *model,
                           int capacity, ss_error *err);
 
-/* The first layer that an edit of kind `row` with these values changes; -1: it may change the
- * embedding. */
+/* Returns the first layer that an edit of kind `row` with these values changes; -1 if it may change
+ * the embedding. */
 int ss_edit_first_layer(const ss_edit_kind *row, const float *values);
 
-/* True if a run may keep its first tokens when its text changes, given edit `then` after `first`
- * in the list. False if `first` replays rows that `then` has changed since. */
+/* Returns true if a run with edit `then` after edit `first` may keep first tokens when its text
+ * changes; false if `first` replays rows that `then` has changed. */
 bool ss_edits_continue(const ss_edit_kind *first, const ss_edit_kind *then);
 
 #endif

@@ -28,7 +28,7 @@ typedef struct eviction {
     float policy, budget, first, recent, positions, prompt, queries, pool, seed, layer, head;
 } eviction;
 
-static eviction read(const float *values) {
+static eviction read_eviction(const float *values) {
     eviction e;
     memcpy(&e, values, sizeof e);
     return e;
@@ -53,10 +53,10 @@ bool ss_is_eviction(const ss_edit_kind *kind) {
 }
 
 bool ss_evict_moves_keys(const float *values) {
-    return (int)read(values).positions == IN_CACHE;
+    return (int)read_eviction(values).positions == IN_CACHE;
 }
 
-/* Query heads that share a key at most. */
+/* Returns the largest number of query heads that share a key. */
 static int most_sharing(const ss_arch *arch) {
     int most = 1;
     for (int a = 0; a < arch->L; a++) {
@@ -66,25 +66,26 @@ static int most_sharing(const ss_arch *arch) {
     return most;
 }
 
-/* snapkv keeps all keys after the prompt. The policies that evict by age agree across the heads
- * of a group. */
+/* Returns ss_evict.h's bound of kept keys, or 0 if there is none. snapkv keeps all keys after the
+ * prompt. The policies that evict by age agree across the heads of a group. */
 int ss_evict_keeps(const float *values, const ss_arch *arch) {
-    eviction e = read(values);
+    eviction e = read_eviction(values);
     bool alike = (int)e.policy == WINDOW || (int)e.policy == FIRST;
     if ((int)e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
     double most = (double)e.budget * (alike ? 1 : most_sharing(arch));
     return most < INT_MAX ? (int)most : INT_MAX;
 }
 
-/* No key is evicted before a query has more keys than the budget. */
+/* Returns the number of first tokens before an eviction: no key is evicted before a query has more
+ * keys than the budget. */
 int ss_idle_evict(const float *values) {
-    eviction e = read(values);
+    eviction e = read_eviction(values);
     return (int)((int)e.policy == SNAPKV ? e.prompt : e.budget);
 }
 
 bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
     return ss_evict_moves_keys(values) && arch->positions == SS_POSITIONS_ROTARY &&
-           ss_evict_keeps(values, arch) && read(values).budget <= (float)arch->context;
+           ss_evict_keeps(values, arch) && read_eviction(values).budget <= (float)arch->context;
 }
 
 static bool overlap(float a, float b) {
@@ -93,10 +94,10 @@ static bool overlap(float a, float b) {
 
 static ss_status check_scope(const ss_pass *pass, const float *values, const char *where,
                              ss_error *err) {
-    eviction own = read(values);
+    eviction own = read_eviction(values);
     for (const ss_edit *edit = pass->edits; edit->values != values; edit++) {
         if (!ss_is_eviction(&pass->edit_kinds[edit->kind])) continue;
-        eviction other = read(edit->values);
+        eviction other = read_eviction(edit->values);
         if (overlap(own.layer, other.layer) && overlap(own.head, other.head))
             return ss_fail(err, SS_BAD_REQUEST, where,
                            "expected one eviction for a head, found two");
@@ -104,7 +105,8 @@ static ss_status check_scope(const ss_pass *pass, const float *values, const cha
     return SS_OK;
 }
 
-/* Keys can move if positions only enter as distances from the query. */
+/* Checks that keys can move, which requires that positions only enter as distances from the query.
+ */
 static ss_status check_placing(const ss_pass *pass, const char *where, ss_error *err) {
     const ss_arch *arch = &pass->trace->model->arch;
     if (arch->positions == SS_POSITIONS_LEARNED || arch->positions == SS_POSITIONS_SINUSOID)
@@ -121,7 +123,7 @@ static ss_status check_placing(const ss_pass *pass, const char *where, ss_error 
 
 ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *where,
                          ss_error *err) {
-    eviction e = read(values);
+    eviction e = read_eviction(values);
     int policy = (int)e.policy;
     if (e.first + fmaxf(e.recent, 1.0f) > e.budget)
         return ss_fail(
@@ -171,7 +173,7 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
             ss_drawn((uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
 }
 
-/* True if attention weights determine the eviction scores. */
+/* Returns true if attention weights determine the eviction scores. */
 static bool reads_weights(const eviction *e) {
     int policy = (int)e->policy;
     return policy == H2O || policy == VATP || policy == TOVA || policy == SNAPKV;
@@ -197,7 +199,7 @@ void ss_evict_none(ss_pass *pass) {
     if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
 }
 
-/* One head's eviction, replayed from recorded weights. */
+/* The replay of one head's eviction from recorded weights. */
 typedef struct replay {
     ss_hook query;
     const eviction *e;
@@ -219,7 +221,7 @@ static void add_weights_again(void *context, int t, int n, const float *x, size_
 }
 
 void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p) {
-    eviction e = read(values);
+    eviction e = read_eviction(values);
     const ss_arch *arch = &from->model->arch;
     int H = arch->H;
     ss_map_link(from);
@@ -240,17 +242,17 @@ void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from,
 
 /* ---- evictions ----------------------------------------------------------------------------- */
 
-/* Number of most recent keys that are never evicted, including the query's own. */
-static int kept_recent(const eviction *e) {
+/* Returns the number of most recent keys that are never evicted, including the query's own. */
+static int recent_kept_keys(const eviction *e) {
     bool halves = (int)e->policy == H2O || (int)e->policy == VATP;
     int most = (int)e->budget - (int)e->first, half = (int)e->budget / 2;
     int recent = e->recent > 0.0f ? (int)e->recent : halves && half > 0 ? half : 1;
     return recent < most ? recent : most;
 }
 
-/* Index of the kept key in [from, to) with the lowest score, the oldest in a tie; -1 if there is
- * none. */
-static int lowest_score(const head_cache *cache, bool oldest, int from, int to) {
+/* Returns the index of the kept key in [from, to) with the lowest score, or -1 if there is none. In
+ * a tie it is the oldest key, or the newest if `oldest` is false. */
+static int key_of_lowest_score(const head_cache *cache, bool oldest, int from, int to) {
     int lowest = -1;
     for (int j = from; j < to; j++) {
         if (!isnan(cache->evicted[j])) continue;
@@ -261,8 +263,9 @@ static int lowest_score(const head_cache *cache, bool oldest, int from, int to) 
     return lowest;
 }
 
-/* SnapKV, at the first query after the prompt: among the keys before the prompt's last queries,
- * keeps those with the most attention from these queries, averaged over neighboring keys. */
+/* Evicts by SnapKV, at the first query after the prompt: among the keys before the prompt's last
+ * queries, keeps the keys with the most attention from these queries, averaged over neighboring
+ * keys. */
 static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
     int end = (int)e->prompt - (int)e->queries, half = (int)e->pool / 2;
     for (int j = 0; j < end; j++) {
@@ -273,7 +276,7 @@ static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
     }
     for (int j = 0; j < end; j++) cache->score[j] = 1.0f;
     for (int over = (int)e->prompt - (int)e->budget; over > 0; over--) {
-        int lowest = lowest_score(cache, false, (int)e->first, end);
+        int lowest = key_of_lowest_score(cache, false, (int)e->first, end);
         if (lowest >= 0) cache->evicted[lowest] = (float)t;
     }
 }
@@ -285,16 +288,16 @@ static void evict(const ss_hook *hook, const eviction *e, const head_cache *cach
         return;
     }
     for (int j = 0; j <= hook->own; j++) kept += isnan(cache->evicted[j]) != 0;
-    int first = (int)e->first, last = hook->own + 1 - kept_recent(e);
+    int first = (int)e->first, last = hook->own + 1 - recent_kept_keys(e);
     for (; kept > (int)e->budget; kept--) {
-        int lowest = lowest_score(cache, policy == WINDOW || policy == FIRST, first, last);
+        int lowest = key_of_lowest_score(cache, policy == WINDOW || policy == FIRST, first, last);
         cache->evicted[lowest] = (float)t;
     }
 }
 
 /* ---- masks and positions ------------------------------------------------------------------- */
 
-/* Masks the evicted keys; if the edit asks for it, sets the positions of the others to their
+/* Masks the evicted keys; if the edit asks for it, sets the positions of the other keys to their
  * index in the cache. */
 static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int32_t *ranks = hook->scratch->ranks, rank = 0;
@@ -322,7 +325,7 @@ static size_t rotary_row(const ss_pass *pass, int back) {
     return row;
 }
 
-/* out[K] = the query rotated to a position that is `back` earlier. */
+/* Writes to out[K] the query, rotated to a position that is `back` earlier. */
 static void rotate_query(const ss_hook *hook, int back, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K;
@@ -349,7 +352,7 @@ static void rotate_scores(const ss_hook *hook) {
     int g = ss_arch_group(arch, hook->a, hook->h), shift = 0;
     int from = pass->positions[hook->t] - scratch->ranks[hook->own];
     const float *k = ss_row(pass->trace, SS_FIELD_K, hook->a * arch->G + g, 0);
-    float *q = scratch->queries; /* free here: these heads have no feature map */
+    float *q = scratch->queries; /* unused here: these heads have no feature map */
     if (hook->bias && from > 0) {
         rotate_query(hook, shift = from, q);
         *hook->bias =
@@ -365,7 +368,7 @@ static void rotate_scores(const ss_hook *hook) {
 }
 
 void ss_apply_evict(const ss_hook *hook, const float *values) {
-    eviction e = read(values);
+    eviction e = read_eviction(values);
     if (!ss_edit_holds(e.layer, hook->l) || !ss_edit_holds(e.head, hook->h)) return;
     head_cache cache = cache_of(hook->pass, hook->a, hook->h);
     if (hook->point == SS_AT_MASK) {

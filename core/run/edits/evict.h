@@ -5,17 +5,18 @@
 
 #include "../pass.h"
 
-/* True if the row is an eviction; the functions below read an eviction's values. */
+/* Returns true if the row is an eviction; the functions below read an eviction's values. */
 bool ss_is_eviction(const ss_edit_kind *kind);
 
-/* True if the eviction sets the positions of keys to their index in the cache. */
+/* Returns true if the eviction sets the positions of keys to their index in the cache. */
 bool ss_evict_moves_keys(const float *values);
 
-/* Largest number of keys that the eviction leaves a group of heads, if it covers every head and
- * decides query by query; else 0. */
+/* Returns the largest number of keys that the eviction leaves to a group of heads, if it covers
+ * every head and decides query by query; else 0. */
 int ss_evict_keeps(const float *values, const ss_arch *arch);
 
-/* True if the positions of all keys then stay within the context, however long the text. */
+/* Returns true if the positions of all keys stay within the context under this eviction, however
+ * long the text. */
 bool ss_evict_is_endless(const float *values, const ss_arch *arch);
 
 /* Resets evictions: no key is evicted, and a streaming run's slots are empty. */
@@ -24,7 +25,8 @@ void ss_evict_none(ss_pass *pass);
 /* Adds the weights of the first p queries, which `from` has recorded, to the eviction scores. */
 void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p);
 
-/* Moves the keys that a head of group g in layer l still keeps to the first of `slots` slots. */
+/* Moves the keys that a head of group g in attention layer a still keeps to the first of `slots`
+ * slots. */
 void ss_cache_compact(ss_pass *pass, int a, int g, int slots);
 
 #endif

@@ -9,15 +9,15 @@ typedef struct ss_hook {
     ss_pass *pass;
     ss_scratch *scratch; /* for hook points of one query */
     unsigned point;      /* SS_AT_... */
-    int l, a;            /* layer; its index among those with attention, for points in it */
-    int h;               /* query head, for hook points of one query */
-    int t, n;            /* rows [t, t+n) */
-    float *rows;         /* [n][heads][width] */
+    int l, a;    /* l: layer; a: its index among those with attention, for points in attention */
+    int h;       /* query head, for hook points of one query */
+    int t, n;    /* rows [t, t+n) */
+    float *rows; /* [n][heads][width] */
     size_t heads, width;
-    size_t keys;                  /* number of slots that the query may see */
-    int own;                      /* slot of the query's own key */
-    bool again;                   /* a map is recomputed: edits reuse the decisions of the pass */
-    const int32_t *tokens;        /* [keys] token in each slot; NULL: slot j holds token j */
+    size_t keys;           /* number of slots that the query may see */
+    int own;               /* slot of the query's own key */
+    bool again;            /* a map is recomputed: edits reuse the decisions that the pass made */
+    const int32_t *tokens; /* [keys] token in each slot; NULL: slot j holds token j */
     const unsigned char *visible; /* [keys] 1 for a visible key; NULL: all are visible */
     const float *q;               /* [K] */
     float *bias;                  /* score or weight of the bias key, or NULL */
@@ -25,12 +25,13 @@ typedef struct ss_hook {
     const ss_linear *linear;
 } ss_hook;
 
-/* The token whose key a slot holds. */
+/* Returns the token whose key a slot holds. */
 static inline int ss_token_of(const ss_hook *hook, size_t slot) {
     return hook->tokens ? hook->tokens[slot] : (int)slot;
 }
 
-/* The slot of a token's key among those that a query may see; hook->keys if no slot holds it. */
+/* Returns the slot of a token's key among those that a query may see; hook->keys if no slot holds
+ * it. */
 static inline size_t ss_slot_of(const ss_hook *hook, int token) {
     size_t slot = hook->tokens ? 0 : (size_t)token;
     while (slot < hook->keys && ss_token_of(hook, slot) != token) slot++;
@@ -40,19 +41,21 @@ static inline size_t ss_slot_of(const ss_hook *hook, int token) {
 /* Applies every edit that acts at the hook's point, in the order of the list. */
 void ss_edits_apply(const ss_hook *hook);
 
-/* The same, at no cost if no edit acts at the point. */
+/* Calls ss_edits_apply, at no cost if no edit acts at the point. */
 static inline void ss_edits_at(unsigned point, ss_hook hook) {
     hook.point = point;
     if (hook.pass->hook_points & point) ss_edits_apply(&hook);
 }
 
-/* The numbers that the edit with these values keeps from its first tokens. */
+/* Returns the numbers that the edit with these values keeps from its first tokens. */
 float *ss_kept_of(const ss_hook *hook, const float *values);
 
-/* True if `wanted`, a layer, head or token that an edit names, is `index` or means all of them. */
+/* Returns true if `wanted`, a layer, head or token that an edit names, is `index` or means all of
+ * them. */
 bool ss_edit_holds(float wanted, int index);
 
-/* SS_BAD_REQUEST if `layer`, one of all or NaN, has no attention. */
+/* Returns SS_BAD_REQUEST if `layer`, an index among all layers, has no attention; NaN means all
+ * layers. */
 ss_status ss_edit_check_attention(const ss_arch *arch, float layer, const char *where,
                                   ss_error *err);
 

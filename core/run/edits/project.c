@@ -17,15 +17,16 @@ enum { DIRECTION, FROM, LAYER, HEAD, KEY, SEED };
 enum { TAG, RANDOM };
 enum { STREAM, HEADS };
 
-/* A direction that loses all but this share of its length to the earlier ones depends on them. */
+/* If the earlier directions remove all but this share of a direction's length, it depends on them.
+ */
 #define DEPENDENT 1e-4f
 
 static size_t width_of(const float *values, const ss_arch *arch) {
     return (size_t)((int)values[FROM] == STREAM ? arch->D : arch->U);
 }
 
-/* Keeps one direction per head. In the stream those of a layer are orthonormal, else each has
- * length 1; heads without a direction have zeros. */
+/* Returns how many numbers the edit keeps: one direction per head. In the stream the directions of
+ * a layer are orthonormal, else each has length 1; heads without a direction have zeros. */
 size_t ss_keeps_project(const float *values, const ss_arch *arch) {
     return (size_t)arch->blocks * (size_t)arch->H * width_of(values, arch);
 }
@@ -46,7 +47,7 @@ ss_status ss_check_project(const ss_pass *pass, const float *values, const char 
 }
 
 /* Subtracts from x[n] its component along a direction of length 1. */
-static void take_out(float *x, const float *direction, size_t n) {
+static void remove_component(float *x, const float *direction, size_t n) {
     float along = ss_dot(x, direction, n);
     for (size_t i = 0; i < n; i++) x[i] -= along * direction[i];
 }
@@ -56,14 +57,14 @@ static void orthonormalize(float *directions, size_t count, size_t n) {
     for (size_t a = 0; a < count; a++) {
         float *own = directions + a * n, whole = sqrtf(ss_dot(own, own, n));
         /* The second pass removes what rounding left after the first. */
-        for (size_t b = 0; b < 2 * a; b++) take_out(own, directions + b % a * n, n);
+        for (size_t b = 0; b < 2 * a; b++) remove_component(own, directions + b % a * n, n);
         float left = sqrtf(ss_dot(own, own, n));
         bool has_own = left > DEPENDENT * whole;
         for (size_t i = 0; i < n; i++) own[i] = has_own ? own[i] / left : 0.0f;
     }
 }
 
-/* directions[H][n]: the values of the key, or W_O times these, from values[G][K]; zeros for
+/* Writes directions[H][n]: the values of the key from values[G][K], or W_O times these; zeros for
  * heads that the edit does not select. */
 static void find_tags(const ss_hook *hook, const float *values, const float *key_values,
                       float *directions, size_t n) {
@@ -83,7 +84,7 @@ static void find_tags(const ss_hook *hook, const float *values, const float *key
     }
 }
 
-static void draw(const float *values, int l, float *directions, size_t heads, size_t n) {
+static void draw_directions(const float *values, int l, float *directions, size_t heads, size_t n) {
     for (size_t i = 0; i < heads * n; i++) {
         uint32_t head = (uint32_t)((size_t)l * heads + i / n);
         float drawn = ss_drawn((uint32_t)values[SEED], head, (uint32_t)(i % n)) - 0.5f;
@@ -99,7 +100,7 @@ static void keep_directions(const ss_hook *hook, const float *values, float *dir
         find_tags(hook, values, hook->rows + (size_t)row * hook->heads * hook->width, directions,
                   n);
     else
-        draw(values, hook->l, directions, H, n);
+        draw_directions(values, hook->l, directions, H, n);
     bool is_stream = (int)values[FROM] == STREAM;
     for (size_t h = 0; h < (is_stream ? 1 : H); h++)
         orthonormalize(directions + h * n, is_stream ? H : 1, n);
@@ -118,6 +119,6 @@ void ss_apply_project(const ss_hook *hook, const float *values) {
     for (int i = 0; i < hook->n; i++) {
         float *row = hook->rows + (size_t)i * hook->heads * hook->width;
         for (size_t h = 0; h < H && hook->t + i > (int)values[KEY]; h++)
-            take_out(point == SS_AT_HEADS ? row + h * n : row, directions + h * n, n);
+            remove_component(point == SS_AT_HEADS ? row + h * n : row, directions + h * n, n);
     }
 }

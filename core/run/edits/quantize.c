@@ -24,7 +24,7 @@ enum { QUERIES, KEYS, VALUES, HIDDEN, WEIGHTS };
 /* Indices of the row's values, in the order of table.c. */
 enum { WHAT, BITS, BY, GROUP_SIZE, SYMMETRIC, FIRST, LAYER, PROMPT };
 
-/* True if several tokens share scales. */
+/* Returns true if several tokens share scales. */
 static bool is_together(const float *values) {
     int by = (int)values[BY];
     return (int)values[WHAT] != WEIGHTS && (by == TENSOR || by == CHANNEL);
@@ -35,13 +35,13 @@ int ss_together_quantize(const float *values) {
     return values[PROMPT] > 0.0f ? (int)values[PROMPT] : INT_MAX;
 }
 
-/* Columns of the widest rows that the edit rounds. */
+/* Returns the number of columns of the widest rows that the edit rounds. */
 static size_t columns_of(const ss_arch *arch) {
     int heads = arch->H * (arch->K > arch->U ? arch->K : arch->U);
     return (size_t)(heads > arch->D ? heads : arch->D);
 }
 
-/* Keeps one range per layer, or per column of each layer. */
+/* Returns how many numbers the edit keeps: a range per layer, or per column of each layer. */
 size_t ss_keeps_quantize(const float *values, const ss_arch *arch) {
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(arch) : 1;
     return is_together(values) ? (size_t)ss_states(arch) * ranges * 2 : 0;
@@ -53,10 +53,10 @@ typedef struct range {
     float low, high;
 } range;
 
-static const range nothing = {INFINITY, -INFINITY};
+static const range empty_range = {INFINITY, -INFINITY};
 
-/* The range r, widened to hold x[i * step + j], i < rows, j < n. */
-static range widened(range r, const float *x, size_t rows, size_t step, size_t n) {
+/* Returns the range r, widened to include x[i * step + j] for i < rows, j < n. */
+static range widen(range r, const float *x, size_t rows, size_t step, size_t n) {
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
             r.low = fminf(r.low, x[i * step + j]);
@@ -65,9 +65,10 @@ static range widened(range r, const float *x, size_t rows, size_t step, size_t n
     return r;
 }
 
-/* errors [rows][4], or NULL: errors[row][0] += squared error, errors[row][1] += squared norm. */
-static void round_in(range r, float *x, size_t rows, size_t step, size_t n, const float *values,
-                     float *errors) {
+/* Rounds the numbers x[i * step + j] to the levels of range r. errors is [rows][4] or NULL:
+ * errors[row][0] grows by the squared error, errors[row][1] by the squared norm. */
+static void round_to_range(range r, float *x, size_t rows, size_t step, size_t n,
+                           const float *values, float *errors) {
     bool symmetric = values[SYMMETRIC] != 0.0f;
     int bits = (int)values[BITS];
     float most = symmetric ? fmaxf(-r.low, r.high) : r.high - r.low;
@@ -77,8 +78,8 @@ static void round_in(range r, float *x, size_t rows, size_t step, size_t n, cons
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
             float *at = &x[i * step + j], exact = *at;
-            /* Clamps, since the range may come from other tokens. Scale 0 means that all numbers
-             * are equal. */
+            /* Clamps, since the range may come from other tokens. A scale of 0 means that all
+             * numbers are equal. */
             if (scale > 0.0f)
                 *at = zero + scale * fminf(fmaxf(rintf((exact - zero) / scale), least), levels);
             else if (most == 0.0f)
@@ -91,7 +92,7 @@ static void round_in(range r, float *x, size_t rows, size_t step, size_t n, cons
 
 static void quantize(float *x, size_t rows, size_t step, size_t n, const float *values,
                      float *errors) {
-    round_in(widened(nothing, x, rows, step, n), x, rows, step, n, values, errors);
+    round_to_range(widen(empty_range, x, rows, step, n), x, rows, step, n, values, errors);
 }
 
 /* Quantizes a row with one scale, or group by group. */
@@ -103,32 +104,33 @@ static void quantize_row(float *x, size_t n, const float *values, float *errors)
 
 /* ---- weights ------------------------------------------------------------------------------- */
 
-/* The range of the whole matrix; work [in]. */
+/* Returns the range of the whole matrix; work has [in] floats. */
 static range range_of(const ss_matrix *w, float *work) {
-    range r = nothing;
+    range r = empty_range;
     for (size_t n = 0; n < w->out; n++) {
         ss_matrix_output(work, w, n);
-        r = widened(r, work, 1, w->in, w->in);
+        r = widen(r, work, 1, w->in, w->in);
     }
     return r;
 }
 
-/* out[in] = quantized weights of output n; `all` is the matrix's range, for one scale per
- * tensor. */
+/* Writes the quantized weights of output n to out[in]; `all` is the matrix's range, for one scale
+ * per tensor. */
 static void round_output(float *out, const ss_matrix *w, size_t n, range all, const float *values,
                          float *errors) {
     ss_matrix_output(out, w, n);
     if ((int)values[BY] == TENSOR)
-        round_in(all, out, 1, w->in, w->in, values, errors);
+        round_to_range(all, out, 1, w->in, w->in, values, errors);
     else
         quantize_row(out, w->in, values, errors);
 }
 
-/* sums[2] += squared error and squared norm of the matrix, if the layer has it. */
+/* Adds the squared error and the squared norm of the matrix to sums[2], if the layer has the
+ * matrix. */
 static void add_errors(const ss_linear *linear, const float *values, float *work, double *sums) {
     const ss_matrix *w = &linear->w;
     if (!w->data) return;
-    range all = (int)values[BY] == TENSOR ? range_of(w, work) : nothing;
+    range all = (int)values[BY] == TENSOR ? range_of(w, work) : empty_range;
     for (size_t n = 0; n < w->out; n++) {
         float errors[4] = {0};
         round_output(work, w, n, all, values, errors);
@@ -137,7 +139,7 @@ static void add_errors(const ss_linear *linear, const float *values, float *work
     }
 }
 
-/* Records the errors of all matrices of the selected layers, before the first token. */
+/* Records the errors of all matrices of the selected layers; called before the first token. */
 static void count_weights(const ss_pass *pass, const float *values) {
     const ss_model *model = pass->trace->model;
     float *counted = ss_floats(pass->trace, SS_FIELD_WEIGHT_ROUNDED);
@@ -168,7 +170,7 @@ static void quantize_weights(const ss_hook *hook, const float *values) {
     size_t in = w->in, rows = (size_t)hook->n;
     float *outputs = hook->pass->work, *panel = outputs + SS_PANEL * in;
     float *tiles = panel + SS_PANEL * in;
-    range all = (int)values[BY] == TENSOR ? range_of(w, outputs) : nothing;
+    range all = (int)values[BY] == TENSOR ? range_of(w, outputs) : empty_range;
     ss_tile(tiles, hook->in, in, rows, in);
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
         size_t columns = w->out - n < SS_PANEL ? w->out - n : SS_PANEL;
@@ -180,14 +182,15 @@ static void quantize_weights(const ss_hook *hook, const float *values) {
     }
 }
 
-/* True for a quantization of activations, which does not change the weights. */
+/* Returns true for a quantization of activations, which does not change the weights. */
 static bool is_of_activations(const ss_pass *pass, const ss_edit *edit) {
     return pass->edit_kinds[edit->kind].apply == ss_apply_quantize &&
            (int)edit->values[WHAT] != WEIGHTS;
 }
 
-/* A quantization recomputes the product, which would undo or double a scaled weight; and 8-bit
- * products do not read the weights that an edit would change. */
+/* Checks that edits of weights do not exclude each other: a quantization computes the product
+ * again, which would undo or double a scaled weight. Products in eight bits do not read the weights
+ * that an edit changes, so both are refused there. */
 ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
                            ss_error *err) {
     const ss_edit_kind *table = pass->edit_kinds;
@@ -224,8 +227,8 @@ ss_status ss_check_quantize(const ss_pass *pass, const float *values, const char
 /* ---- activations --------------------------------------------------------------------------- */
 
 /*
- * Rounds column d of x[rows][n], or all of it (d 0, n the width). The first `made` rows of the
- * first chunk determine the range, which later chunks reuse.
+ * Rounds column d of x[rows][n], or the whole of x if d is 0 and n the width. The first `made` rows
+ * of the first chunk determine the range, which later chunks reuse.
  */
 static void round_together(const ss_hook *hook, const float *values, float *x, size_t made,
                            size_t rows, size_t d, size_t n, float *errors) {
@@ -233,11 +236,11 @@ static void round_together(const ss_hook *hook, const float *values, float *x, s
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(&hook->pass->trace->model->arch) : 1;
     float *kept = ss_kept_of(hook, values) + 2 * ((size_t)hook->l * ranges + d);
     if (hook->t == 0) {
-        range found = widened(nothing, x + d, made, width, n);
+        range found = widen(empty_range, x + d, made, width, n);
         kept[0] = found.low;
         kept[1] = found.high;
     }
-    round_in((range){kept[0], kept[1]}, x + d, rows, width, n, values, errors);
+    round_to_range((range){kept[0], kept[1]}, x + d, rows, width, n, values, errors);
 }
 
 static void quantize_rows(const ss_hook *hook, const float *values) {
@@ -266,7 +269,7 @@ void ss_apply_quantize(const ss_hook *hook, const float *values) {
         if (ss_edit_holds(values[LAYER], hook->l)) quantize_rows(hook, values);
         return;
     }
-    /* Excludes the LM head, which is in no layer, and feature maps, which are part of the
+    /* Leaves out the LM head, which is in no layer, and feature maps, which are part of the
      * operation and work in place. */
     int layer = hook->pass->layer;
     bool own = layer < hook->pass->trace->model->arch.blocks && hook->in != hook->rows;

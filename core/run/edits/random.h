@@ -11,7 +11,7 @@ static inline uint32_t ss_edit_hash(uint32_t x) {
     return x ^ x >> 16;
 }
 
-/* A number in [0, 1) from the seed, the head (layer * H + head) and an index. */
+/* Returns a number in [0, 1) from the seed, the head (layer * H + head) and an index. */
 static inline float ss_drawn(uint32_t seed, uint32_t head, uint32_t index) {
     return (float)(ss_edit_hash(ss_edit_hash(ss_edit_hash(seed) + head) + index) >> 8) /
            16777216.0f;

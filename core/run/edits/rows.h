@@ -19,7 +19,7 @@ SS_CHECK(operation);
 SS_APPLY(mask);
 SS_APPLY(hide_key);
 int ss_idle_hide_key(const float *values);
-int ss_idle_token(const float *values); /* the token in the first parameter */
+int ss_idle_token(const float *values); /* the token is the first parameter */
 SS_APPLY(self_only);
 SS_APPLY(scale_value);
 SS_APPLY(silence);

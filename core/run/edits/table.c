@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-/* Integers are passed as floats, which hold all integers of the seven digits that errors print. */
+/* Upper bound of integers: they are passed as floats, which hold all integers of the seven digits
+ * that errors print. */
 #define COUNT_MAX 9999999.0f
 #define NUMBER_MAX 1e30f
 

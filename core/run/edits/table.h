@@ -9,7 +9,8 @@
 
 #include "../trace.h"
 
-/* Most parameters of a row, and most values of an edit: its own and those of an operation. */
+/* Most parameters of a row (SS_EDIT_PARAMETERS), and most values of an edit (SS_EDIT_VALUES): the
+ * row's parameters and those of an operation. */
 #define SS_EDIT_PARAMETERS 11
 #define SS_EDIT_VALUES (SS_EDIT_PARAMETERS + SS_PARAMETERS_MAX)
 
@@ -24,11 +25,11 @@ typedef enum ss_edit_type {
 typedef struct ss_edit_parameter {
     const char *name; /* NULL ends the list */
     ss_edit_type type;
-    float standard;             /* default; NaN: all, or a required value */
+    float standard;             /* default; NaN: all layers, heads or tokens, or a required value */
     float low, high;            /* range of numbers and integers */
     const char *below;          /* letter that bounds an index; T is the run's capacity */
     const char *const *choices; /* NULL-terminated */
-    const char *const *labels;  /* a reader's name for each choice; NULL: the word itself */
+    const char *const *labels;  /* a readable name for each choice; NULL: the word itself */
     bool required;
     const char *meaning;
 } ss_edit_parameter;
@@ -66,27 +67,29 @@ struct ss_pass;
 typedef struct ss_edit_kind {
     const char *name, *meaning;
     /*
-     *     Template of the edit's label: text with {parameter}, {at} (layer and head), {heads} and
-     * {after} (a layer of the stream), [parts] that are omitted without their parameter, and
-     * alternatives "parameter=value?text|text". editLabel in the npm package fills it in.
+     *     Template of the edit's label, filled in by editLabel of the npm package. The text may
+     * have {parameter}, {at} (layer and head), {heads}, {after} (a layer of the stream), [parts]
+     * that are omitted without their parameter, and alternatives "parameter=value?text|text".
      */
     const char *label;
-    bool counterfactual;  /* no trained model computes this; else a served one could: a smaller
-                             cache, fewer bits */
+    bool counterfactual;  /* no trained model computes this; otherwise a served model might, with a
+                             smaller cache or fewer bits */
     int needs;            /* SS_NEEDS_... */
     uint32_t fields;      /* SS_BIT(field) that the edit records */
     unsigned hook_points; /* SS_AT_... */
-    /* Subset of hook_points where the edit only reads rows and replays them from the trace when
-     * the text of a run changes. A later edit that changes rows there prevents that (edit.h). */
+    /* The hook points where the edit only reads rows, and replays them from the trace when the text
+     * of a run changes; a subset of hook_points. A later edit that changes rows there prevents that
+     * (edit.h). */
     unsigned replays;
     ss_edit_parameter parameters[SS_EDIT_PARAMETERS];
     void (*apply)(const struct ss_hook *hook, const float *values);
-    /* together: number of first tokens that the edit must see in one chunk, INT_MAX for all;
-     * NULL: it reads each token alone. keeps: number of floats that it keeps from these for
-     * later tokens. */
+    /* together: number of first tokens that the edit must see in one chunk, INT_MAX for all tokens;
+     * NULL: it reads each token alone. keeps: number of floats that the edit keeps from these
+     * tokens for later ones. */
     int (*together)(const float *values);
     size_t (*keeps)(const float *values, const ss_arch *arch);
-    int (*idle)(const float *values); /* first tokens that it does not change; NULL: none */
+    int (*idle)(
+        const float *values); /* number of first tokens that the edit does not change; NULL: 0 */
     /* Checks what ranges cannot express; `where` is the place of an error. NULL: nothing to
      * check. */
     ss_status (*check)(const struct ss_pass *pass, const float *values, const char *where,
@@ -94,7 +97,7 @@ typedef struct ss_edit_kind {
     const char *source;
 } ss_edit_kind;
 
-/* The table; *n rows. */
+/* Returns the table and its number of rows, *n. */
 const ss_edit_kind *ss_edits(int *n);
 
 #endif

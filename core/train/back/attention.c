@@ -44,7 +44,7 @@ const float *ss_recorded(const ss_trace *trace, ss_field_id field, int l, int h)
     return ss_row(trace, field, h < 0 ? l : l * heads + h, 0);
 }
 
-/* out[m][n] = a[m][k] b[k][n]. */
+/* Computes out[m][n] = a[m][k] b[k][n]. */
 static void multiply(const ss_attention_back *s, float *out, const float *a, const float *b,
                      size_t m, size_t k, size_t n) {
     ss_tile(s->tiles, a, k, m, k);
@@ -52,7 +52,7 @@ static void multiply(const ss_attention_back *s, float *out, const float *a, con
     ss_matmul(out, n, s->tiles, s->panels, NULL, m, n, k);
 }
 
-/* out[m][n] = a[k][m]^T b[k][n], the rows of b stride apart. */
+/* Computes out[m][n] = a[k][m]^T b[k][n], where the rows of b are stride apart. */
 static void multiply_transposed(const ss_attention_back *s, float *out, const float *a,
                                 const float *b, size_t stride, size_t m, size_t k, size_t n) {
     ss_tile_columns(s->tiles, a, m, m, k);
@@ -80,22 +80,24 @@ static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *ro
     }
 }
 
-/* z[n][K] -> phi(z), in place. */
-static void map(const ss_attention_back *s, const ss_layer *layer, ss_feature feature, float *z,
-                size_t n, size_t K) {
+/* Replaces z[n][K] by phi(z). */
+static void map_features(const ss_attention_back *s, const ss_layer *layer, ss_feature feature,
+                         float *z, size_t n, size_t K) {
     if (feature == SS_FEATURE_ELU1) ss_elu1(z, n * K);
     if (feature == SS_FEATURE_MLP) map_mlp(s, layer, z, n);
 }
 
-/* Turns d from the derivative by phi(z) into that by z. phi_z is phi(z); z is overwritten. */
+/* Turns d from the derivative with respect to phi(z) into that with respect to z. phi_z is phi(z);
+ * z is overwritten. */
 static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss_layer *sums,
                      ss_feature feature, float *d, const float *phi_z, float *z, size_t n,
                      size_t K) {
     if (feature == SS_FEATURE_ELU1) /* the slope is 1 where phi > 1 (z > 0), else e^z = phi */
         for (size_t i = 0; i < n * K; i++) d[i] *= phi_z[i] < 1.0f ? phi_z[i] : 1.0f;
     if (feature != SS_FEATURE_MLP) return;
-    memcpy(s->values, z, n * K * sizeof *z); /* unused from here on */
-    map_mlp(s, layer, z, n);                 /* computes inner */
+    memcpy(s->values, z,
+           n * K * sizeof *z); /* keeps z here: the values themselves are not needed any more */
+    map_mlp(s, layer, z, n);   /* computes inner */
     ss_linear_back_weights(s->inner, d, &sums->kernel_out, n, s->work);
     ss_linear_back_inputs(d, d, &layer->kernel_out, n, s->work);
     for (size_t i = 0; i < n * K; i++) d[i] = s->inner[i] > 0.0f ? d[i] : 0.0f;
@@ -105,7 +107,7 @@ static void map_back(const ss_attention_back *s, const ss_layer *layer, const ss
 
 /* ---- one head ----------------------------------------------------------------------------- */
 
-/* Writes the bias key or its value (NULL: zeros), then T rows of the trace. */
+/* Writes the bias key or its value (zeros if `first` is NULL), then T rows of the trace. */
 static void prepend_bias_key(float *out, const float *first, size_t bias, const float *rows,
                              size_t T, size_t K) {
     memset(out, 0, bias * K * sizeof *out);
@@ -113,7 +115,7 @@ static void prepend_bias_key(float *out, const float *first, size_t bias, const 
     memcpy(out + bias * K, rows, T * K * sizeof *out);
 }
 
-/* Removes x[first, first + hidden), which the mask hides, from x[n]; open_gap puts zeros back. */
+/* Removes x[first, first + hidden), which the mask hides, from x[n]. */
 static void close_gap(float *x, size_t first, size_t hidden, size_t n) {
     memmove(x + first, x + first + hidden, (n - first - hidden) * sizeof *x);
 }
@@ -123,12 +125,13 @@ static void open_gap(float *x, size_t first, size_t hidden, size_t n) {
     memset(x + first, 0, hidden * sizeof *x);
 }
 
-/* Turns d[n], the derivative by a row of weights, into that by its scores. Hidden keys get 0. */
+/* Turns d[n], the derivative with respect to a row of weights, into that with respect to the row's
+ * scores. Hidden keys get 0. */
 static float row_back(const ss_attention_back *s, float *d, const float *weights, size_t n,
                       const ss_choice *choice, size_t bias, size_t all) {
     float *x = s->row, *w = s->row + all;
-    /* Among the masks of models only a window hides keys before a query: the first tokens, never
-     * the bias key. */
+    /* Of the masks that models have, only a window hides keys before a query: the first tokens,
+     * never the bias key. */
     size_t tokens = n - bias, recent = (size_t)choice->mask.recent;
     size_t hidden = recent < tokens ? tokens - recent : 0;
     memcpy(w, weights, n * sizeof *w);
@@ -142,7 +145,8 @@ static float row_back(const ss_attention_back *s, float *d, const float *weights
     return of_parameter;
 }
 
-/* Turns s->d from the derivative by the weights of head h into that by its products q.k. */
+/* Turns s->d from the derivative with respect to the weights of head h into that with respect to
+ * the products q.k. */
 static float scores_back(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &trace->choices[l * arch->H + h];
@@ -182,15 +186,15 @@ static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, 
     const ss_layer *layer = &trace->model->layers[l];
     size_t T = (size_t)trace->T, K = (size_t)arch->K, bias = bias_keys(arch);
     memcpy(s->queries, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof(float));
-    map(s, layer, feature, s->queries, T, K);
+    map_features(s, layer, feature, s->queries, T, K);
     prepend_bias_key(s->keys, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
                      ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
-    map(s, layer, feature, s->keys, bias + T, K);
+    map_features(s, layer, feature, s->keys, bias + T, K);
     prepend_bias_key(s->values, ss_owned(layer->bias_values, arch->bias_key_value, (int)g, arch->K),
                      bias, ss_recorded(trace, SS_FIELD_V, l, (int)g), T, K);
 }
 
-/* Adds rows[T][K] to those of head h in out[T][heads*K]. */
+/* Adds rows[T][K] to the rows of head h in out[T][heads*K]. */
 static void add_head(float *out, size_t h, size_t heads, const float *rows, size_t T, size_t K) {
     for (size_t t = 0; t < T; t++) ss_add(out + (t * heads + h) * K, rows + t * K, K);
 }
@@ -206,8 +210,8 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     read_weights(s, trace, l, h);
     read_head(s, trace, l, h, g, feature);
 
-    /* head_out = weights values: d weights = d_head_out values^T, d values = weights^T d_head_out.
-     */
+    /* From head_out = weights values follow d weights = d_head_out values^T and d values =
+     * weights^T d_head_out. */
     const float *d = d_head_out + (size_t)h * K;
     ss_tile(s->tiles, d, H * K, T, K);
     ss_pack_rows(s->panels, s->values, K, keys, K);
@@ -217,7 +221,8 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     float of_parameter = scores_back(s, trace, l, h);
     if (sums->sinks) ((float *)(size_t)sums->sinks)[h] += of_parameter;
 
-    /* products = queries keys^T. */
+    /* From products = queries keys^T follow d queries = d products keys and d keys = d products^T
+     * queries. */
     multiply(s, s->d_q, s->d, s->keys, T, keys, K);
     multiply_transposed(s, s->d_k, s->d, s->queries, K, keys, T, K);
     if (feature != SS_FEATURE_NONE) {

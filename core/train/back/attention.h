@@ -1,4 +1,4 @@
-/* One layer's attention backwards, over one sequence. Private to train/. */
+/* The backward pass of one layer's attention over one sequence. Private to train/. */
 #ifndef SS_TRAIN_BACK_ATTENTION_H
 #define SS_TRAIN_BACK_ATTENTION_H
 
@@ -7,7 +7,7 @@
 /* Working memory for T tokens; B is 1 for a model with a bias key, else 0. */
 typedef struct ss_attention_back {
     float *weights;        /* [T][B+T] of one head */
-    float *d;              /* [T][B+T] derivatives by weights, then by scores */
+    float *d;              /* [T][B+T] derivatives with respect to weights, then to scores */
     float *row;            /* [2][B+T] scores and weights that the mask lets through */
     float *queries, *d_q;  /* [T][K] after the feature map */
     float *keys, *d_k;     /* [B+T][K] */
@@ -21,9 +21,9 @@ void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int
                                ss_arena *arena);
 
 /*
- * d_head_out[T][H*K], the derivative by the outputs of the heads of layer l, is propagated to
- * queries d_q[T][H*K], keys d_k[T][G*K] and values d_v[T][G*K] as recorded. The derivatives by a
- * bias key, sink logits and a feature map are added to sums.
+ * Propagates d_head_out[T][H*K], the derivative with respect to the head outputs of layer l, to the
+ * recorded queries d_q[T][H*K], keys d_k[T][G*K] and values d_v[T][G*K]. The derivatives with
+ * respect to a bias key, sink logits and a feature map are added to sums.
  */
 void ss_attention_back_run(const ss_attention_back *back, float *d_q, float *d_k, float *d_v,
                            const float *d_head_out, const ss_trace *trace, int l,

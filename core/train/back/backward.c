@@ -18,11 +18,11 @@ uint32_t ss_backward_fields(const ss_arch *arch) {
     return arch->ffn == SS_FFN_GATED ? mask | SS_BIT(SS_FIELD_FFN_GATE) : mask;
 }
 
-static bool is_other(float scale) {
+static bool is_factor(float scale) {
     return scale < 1.0f || scale > 1.0f;
 }
 
-static bool any_unrotated(const ss_arch *arch) {
+static bool has_unrotated_layer(const ss_arch *arch) {
     bool any = false;
     for (int l = 0; l < arch->L; l++) any |= arch->unrotated[l];
     return any;
@@ -33,11 +33,11 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                        : arch->mixer.kind                ? "mixers"
                        : arch->ffn == SS_FFN_NONE        ? "no feed-forward"
                        : arch->branch_norms              ? "branch norms"
-                       : is_other(arch->branch_scale)    ? "scaled branches"
-                       : is_other(arch->logit_scale)     ? "scaled logits"
+                       : is_factor(arch->branch_scale)   ? "scaled branches"
+                       : is_factor(arch->logit_scale)    ? "scaled logits"
                        : arch->bare_norm                 ? "norms without gain"
                        : arch->one_more_gain             ? "gains of 1 + w"
-                       : any_unrotated(arch)             ? "layers without rotary positions"
+                       : has_unrotated_layer(arch)       ? "layers without rotary positions"
                        : arch->parallel                  ? "parallel blocks"
                        : arch->kv_latent                 ? "latent attention"
                        : arch->sizes[0].K                ? "layers of other sizes"
@@ -117,8 +117,8 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
 /* ---- reading traces ----------------------------------------------------------------------- */
 
 /* Gathers rows[R][width] of a field without heads. */
-static void gather(float *rows, const ss_trace *traces, int n, ss_field_id field, int l,
-                   size_t width) {
+static void gather_rows(float *rows, const ss_trace *traces, int n, ss_field_id field, int l,
+                        size_t width) {
     for (int s = 0; s < n; s++) {
         size_t count = (size_t)traces[s].T * width;
         memcpy(rows, ss_recorded(&traces[s], field, l, -1), count * sizeof *rows);
@@ -148,44 +148,47 @@ static void norm_rows(float *out, const float *x, const ss_norm *norm, const ss_
 }
 
 /*
- * Reads x, the residual stream that a block of layer l reads: after the attention (ffn) or before
- * it. With post norm the stream after the attention is normalized.
+ * Reads x, the residual stream that a block of layer l reads: for the feed-forward (ffn) the stream
+ * after attention, else the stream before it. With post norm, the stream after attention is
+ * normalized.
  */
 static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int l, bool ffn) {
     const ss_arch *arch = &b->model->arch;
     size_t R = (size_t)n * (size_t)b->T, D = (size_t)arch->D;
-    gather(b->x, traces, n, SS_FIELD_HIDDEN, l, D);
+    gather_rows(b->x, traces, n, SS_FIELD_HIDDEN, l, D);
     if (!ffn) return;
-    gather(b->y, traces, n, SS_FIELD_ATT_OUT, l, D);
+    gather_rows(b->y, traces, n, SS_FIELD_ATT_OUT, l, D);
     ss_add(b->x, b->y, R * D);
     if (arch->post_norm) norm_rows(b->x, b->x, &b->model->layers[l].attention_norm, arch, R);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------- */
 
-/* Computes dx from d, the derivative by the output of a product that read x. */
-static void back_through(const ss_backward *b, float *dx, const float *x, const float *d,
+/* Computes dx from d, the derivative with respect to the output of a product that read x. */
+static void product_back(const ss_backward *b, float *dx, const float *x, const float *d,
                          const ss_linear *linear, const ss_linear *sums, size_t rows) {
     ss_linear_back_weights(x, d, sums, rows, b->work);
     ss_linear_back_inputs(dx, d, linear, rows, b->work);
 }
 
-/* Adds the derivative by the input of a product that read y to dy. */
-static void add_through(const ss_backward *b, const float *d, const ss_linear *linear,
-                        const ss_linear *sums, size_t rows) {
-    back_through(b, b->part, b->y, d, linear, sums, rows);
+/* Adds to dy the derivative with respect to y, from d, that with respect to the output of a product
+ * that read y. */
+static void add_product_back(const ss_backward *b, const float *d, const ss_linear *linear,
+                             const ss_linear *sums, size_t rows) {
+    product_back(b, b->part, b->y, d, linear, sums, rows);
     ss_add(b->dy, b->part, rows * linear->w.in);
 }
 
-/* Propagates d[R][D], the derivative by the output of a feed-forward, to dy; y is its input. */
+/* Propagates d[R][D], the derivative with respect to the output of a feed-forward, to dy; y is the
+ * input of the feed-forward. */
 static void ffn_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
     const ss_arch *arch = &b->model->arch;
     const ss_ffn *ffn = &b->model->layers[l].ffn, *sums = &b->sums->layers[l].ffn;
     size_t R = (size_t)n * (size_t)b->T, F = (size_t)arch->F;
     bool gated = arch->ffn == SS_FFN_GATED;
     float *inner = gated ? b->gate : b->up, *d_inner = gated ? b->d_gate : b->d_up;
-    gather(b->up, traces, n, SS_FIELD_FFN_UP, l, F);
-    if (gated) gather(b->gate, traces, n, SS_FIELD_FFN_GATE, l, F);
+    gather_rows(b->up, traces, n, SS_FIELD_FFN_UP, l, F);
+    if (gated) gather_rows(b->gate, traces, n, SS_FIELD_FFN_GATE, l, F);
     /* Recomputes the input of the down projection: activation(gate) * up, or activation(up). */
     ss_linear_back_inputs(d_inner, d, &ffn->down, R, b->work);
     if (gated) {
@@ -198,12 +201,12 @@ static void ffn_back(const ss_backward *b, const float *d, const ss_trace *trace
         ss_multiply(inner, b->up, R * F);
     }
     ss_linear_back_weights(inner, d, &sums->down, R, b->work);
-    back_through(b, b->dy, b->y, b->d_up, &ffn->up, &sums->up, R);
-    if (gated) add_through(b, b->d_gate, &ffn->gate, &sums->gate, R);
+    product_back(b, b->dy, b->y, b->d_up, &ffn->up, &sums->up, R);
+    if (gated) add_product_back(b, b->d_gate, &ffn->gate, &sums->gate, R);
 }
 
-/* Multiplies d by the gates and computes d_gates, the derivative by the inputs of the sigmoids;
- * rows[R][heads*K] are the numbers that they gate. */
+/* Multiplies d by the gates and computes d_gates, the derivative with respect to the inputs of the
+ * sigmoids; rows[R][heads*K] are the gated numbers. */
 static void gates_back(const ss_backward *b, float *d, const float *rows, size_t R) {
     const ss_arch *arch = &b->model->arch;
     size_t K = (size_t)arch->K, width = (size_t)ss_arch_gate_width(arch);
@@ -239,14 +242,14 @@ static void add_value_biases(const ss_backward *b, float *rows, int l, size_t R)
         ss_add(rows + i * K, ss_owned(biases, arch->value_bias, (int)(i % H), arch->K), K);
 }
 
-/* Propagates d[R][D], the derivative by the attention output, through W_O, gates and value biases
- * to d_head_out[R][H*K]. */
+/* Propagates d[R][D], the derivative with respect to the attention output, through W_O, gates and
+ * value biases to d_head_out[R][H*K]. */
 static void heads_back(const ss_backward *b, const float *d, const ss_trace *traces, int n, int l) {
     const ss_arch *arch = &b->model->arch;
     const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];
     size_t R = (size_t)n * (size_t)b->T, H = (size_t)arch->H, K = (size_t)arch->K;
     bool gated = arch->gate && arch->gate < SS_GATE_VALUE_ELEMENT;
-    float *read = b->d_q; /* input of W_O; d_q is unused until the heads are done */
+    float *read = b->d_q; /* input of W_O; d_q is unused until heads_back is done */
     gather_heads(b->head_out, traces, n, SS_FIELD_HEAD_OUT, l);
     add_value_biases(b, b->head_out, l, R);
     memcpy(read, b->head_out, R * H * K * sizeof *read);
@@ -261,7 +264,7 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
         memmove(read + i * K, read + i * H * K, K * sizeof *read);
         for (size_t h = 1; h < H; h++) ss_add(read + i * K, read + (i * H + h) * K, K);
     }
-    back_through(b, b->d_head_out, read, d, &layer->o, &sums->o, R);
+    product_back(b, b->d_head_out, read, d, &layer->o, &sums->o, R);
     for (size_t i = R; arch->added_heads && i-- > 0;)
         for (size_t h = H; h-- > 0;)
             memmove(b->d_head_out + (i * H + h) * K, b->d_head_out + i * K,
@@ -307,8 +310,8 @@ static void add_squares(const ss_backward *b, float *sums, const float *rows, si
         sums[i % (size_t)b->T] += ss_dot(rows + i * width, rows + i * width, width);
 }
 
-/* Adds for each sequence the norm of the first of rows[n][T][D] over the mean norm of the others.
- */
+/* Adds to sum, for each sequence, the norm of the first of rows[n][T][D] over the mean norm of the
+ * others. */
 static void add_ratios(const ss_backward *b, float *sum, const float *rows, int n) {
     size_t D = (size_t)b->model->arch.D, T = (size_t)b->T;
     for (int s = 0; s < n; s++, rows += T * D) {
@@ -318,8 +321,8 @@ static void add_ratios(const ss_backward *b, float *sum, const float *rows, int 
     }
 }
 
-/* Propagates d[R][D], the derivative by the attention output, to dy; y is the input of attention.
- */
+/* Propagates d[R][D], the derivative with respect to the attention output, to dy; y is the input of
+ * attention. */
 static void attention_back(const ss_backward *b, const float *d, const ss_trace *traces, int n,
                            int l) {
     const ss_arch *arch = &b->model->arch;
@@ -340,20 +343,21 @@ static void attention_back(const ss_backward *b, const float *d, const ss_trace 
         rotate_back(b, b->d_q, (size_t)arch->H, R);
         rotate_back(b, b->d_k, (size_t)arch->G, R);
     }
-    float *values = b->head_out; /* unused from here on; holds the values before their gates */
+    float *values =
+        b->head_out; /* head_out is unused from here on and stores the values before their gates */
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) {
         ss_matrix_times(values, b->y, &layer->v.w, layer->v.bias, R, b->work, NULL);
         if (of_values) find_gates(b, l, values, R);
         gates_back(b, b->d_v, values, R);
     }
     if (of_values) { /* the gates are computed from values */
-        back_through(b, b->part, values, b->d_gates, &layer->gate, &sums->gate, R);
+        product_back(b, b->part, values, b->d_gates, &layer->gate, &sums->gate, R);
         ss_add(b->d_v, b->part, R * GK);
     }
-    back_through(b, b->dy, b->y, b->d_q, &layer->q, &sums->q, R);
-    add_through(b, b->d_k, &layer->k, &sums->k, R);
-    add_through(b, b->d_v, &layer->v, &sums->v, R);
-    if (arch->gate && !of_values) add_through(b, b->d_gates, &layer->gate, &sums->gate, R);
+    product_back(b, b->dy, b->y, b->d_q, &layer->q, &sums->q, R);
+    add_product_back(b, b->d_k, &layer->k, &sums->k, R);
+    add_product_back(b, b->d_v, &layer->v, &sums->v, R);
+    if (arch->gate && !of_values) add_product_back(b, b->d_gates, &layer->gate, &sums->gate, R);
 }
 
 /* Propagates dx through one block and its norm, from the stream after it to the stream before it.
@@ -367,7 +371,7 @@ static void block_back(const ss_backward *b, const ss_trace *traces, int n, int 
     read_stream(b, traces, n, l, ffn);
     if (arch->post_norm) {
         /* With post norm the output is norm(x + block(x)), so the norm comes first. */
-        gather(b->y, traces, n, ffn ? SS_FIELD_MLP_OUT : SS_FIELD_ATT_OUT, l, D);
+        gather_rows(b->y, traces, n, ffn ? SS_FIELD_MLP_OUT : SS_FIELD_ATT_OUT, l, D);
         ss_add(b->y, b->x, R * D);
         ss_norm_back(b->dx, b->y, norm, of_norm, arch->norm, arch->norm_eps, R, D);
         memcpy(b->y, b->x, R * D * sizeof *b->y);
@@ -382,17 +386,18 @@ static void block_back(const ss_backward *b, const ss_trace *traces, int n, int 
     if (!ffn) add_ratios(b, b->ratios + arch->L + l, b->dx, n);
 }
 
-/* Propagates the derivative by the logits to dx, the stream after the last layer. */
+/* Propagates the derivative with respect to the logits to dx, that with respect to the stream after
+ * the last layer. */
 static void head_back(const ss_backward *b, const ss_trace *traces, int n) {
     const ss_model *model = b->model;
     const ss_arch *arch = &model->arch;
     size_t R = (size_t)n * (size_t)b->T, D = (size_t)arch->D;
-    gather(b->x, traces, n, SS_FIELD_HIDDEN, arch->L, D);
+    gather_rows(b->x, traces, n, SS_FIELD_HIDDEN, arch->L, D);
     if (arch->post_norm)
         memcpy(b->y, b->x, R * D * sizeof *b->y);
     else
         norm_rows(b->y, b->x, &model->norm, arch, R);
-    back_through(b, b->dx, b->y, b->logits, &model->head, &b->sums->head, R);
+    product_back(b, b->dx, b->y, b->logits, &model->head, &b->sums->head, R);
     if (!arch->post_norm)
         ss_norm_back(b->dx, b->x, &model->norm, &b->sums->norm, arch->norm, arch->norm_eps, R, D);
 }

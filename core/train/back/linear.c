@@ -31,7 +31,7 @@ void ss_tile_columns(float *tiles, const float *rows, size_t stride, size_t T, s
         for (size_t t = first; t < T; t++) *tiles++ = rows[k * stride + t];
 }
 
-static float *numbers(const ss_matrix *w) {
+static float *floats_of(const ss_matrix *w) {
     return (float *)(size_t)w->data;
 }
 
@@ -40,9 +40,9 @@ void ss_linear_back_inputs(float *dx, const float *d, const ss_linear *linear, s
     const ss_matrix *w = &linear->w;
     float *panels = work, *tiles = panels + panels_floats(w->in, w->out);
     if (w->in_out)
-        ss_pack_rows(panels, numbers(w) + w->first, w->total, w->in, w->out);
+        ss_pack_rows(panels, floats_of(w) + w->first, w->total, w->in, w->out);
     else
-        ss_pack_columns(panels, numbers(w) + w->first * w->in, w->in, w->in, w->out);
+        ss_pack_columns(panels, floats_of(w) + w->first * w->in, w->in, w->in, w->out);
     for (size_t t = 0; t < n; t += SS_BACK_ROWS) {
         size_t rows = smaller(n - t, SS_BACK_ROWS);
         ss_tile(tiles, d + t * w->out, w->out, rows, w->out);
@@ -50,7 +50,7 @@ void ss_linear_back_inputs(float *dx, const float *d, const ss_linear *linear, s
     }
 }
 
-/* Adds a^T b of n rows a[n][rows] and b[n][columns] to sums, whose rows are `stride` apart. */
+/* Adds a^T b, with a[n][rows] and b[n][columns], to sums, whose rows are `stride` apart. */
 static void add_products(float *sums, size_t stride, const float *a, size_t rows, const float *b,
                          size_t columns, size_t n, float *panels, float *tiles, float *product) {
     for (size_t t = 0; t < n; t += SS_BACK_ROWS) {
@@ -68,10 +68,10 @@ void ss_linear_back_weights(const float *x, const float *d, const ss_linear *sum
     float *panels = work, *tiles = panels + panels_floats(w->in, w->out);
     float *product = tiles + SS_BACK_ROWS * larger(w->in, w->out);
     if (w->in_out)
-        add_products(numbers(w) + w->first, w->total, x, w->in, d, w->out, n, panels, tiles,
+        add_products(floats_of(w) + w->first, w->total, x, w->in, d, w->out, n, panels, tiles,
                      product);
     else
-        add_products(numbers(w) + w->first * w->in, w->in, d, w->out, x, w->in, n, panels, tiles,
+        add_products(floats_of(w) + w->first * w->in, w->in, d, w->out, x, w->in, n, panels, tiles,
                      product);
     float *of_bias = (float *)(size_t)sums->bias;
     for (size_t t = 0; of_bias && t < n; t++) ss_add(of_bias, d + t * w->out, w->out);

@@ -4,17 +4,18 @@
 
 #include "../../model/model.h"
 
-/* The products of this many rows are summed at a time, then added to the sums. The number bounds
- * the working memory and fixes the order of the sums. */
+/* Number of rows whose products are summed at a time before they are added to the sums. The number
+ * bounds the working memory and fixes the order of the sums. */
 #define SS_BACK_ROWS 256
 
 /* Returns the floats of working memory for weights [in][out]. */
 size_t ss_linear_back_work(size_t in, size_t out);
 
 /*
- * For y = x w + b over n rows with F32 weights, d[n][out] is the derivative by y. The derivative by
- * x is written to dx[n][in], which may be d if the widths are equal; those by w and b are added to
- * sums, laid out like `linear`.
+ * Propagate d[n][out], the derivative with respect to y = x w + b over n rows with F32 weights. The
+ * first function writes the derivative with respect to x to dx[n][in], which may be d if the widths
+ * are equal. The second one adds the derivatives with respect to w and b to sums, which are laid
+ * out like `linear`.
  */
 void ss_linear_back_inputs(float *dx, const float *d, const ss_linear *linear, size_t n,
                            float *work);
