@@ -1,6 +1,6 @@
 /**
- * The npm package `sinkscope-page`: <sink-scope> with its engine, six models and the pictures of the course, which work
- * from any site that serves npm's packages, by one script tag. It holds no page: figures link to the one at HOME.
+ * The npm package `sinkscope-page`: <sink-scope> with its engine, six models and the pictures of the course, which one
+ * script tag loads from any site that serves npm's packages. It holds no page: figures link to the one at HOME.
  *
  *     SINKSCOPE_HOME=https://example.org/1.0.0/ npm --prefix web run package        writes .build/sinkscope-page-1.0.0.tgz
  */
@@ -8,18 +8,18 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { defineConfig, type Plugin } from 'vite';
-import { buildInto, SHARED } from './ship/build.ts';
+import { buildOptions, SHARED_CONFIG } from './ship/build.ts';
 import { home, source } from './ship/home.ts';
 import { writeNotices } from './ship/notices.ts';
-import { Part, seedsAmong } from './ship/parts.ts';
+import { Part, seedsByModel } from './ship/parts.ts';
 
 const root = import.meta.dirname;
 const out = resolve(root, process.env.SINKSCOPE_PACKAGE ?? '../.build/sinkscope-page');
 const binaries = resolve(root, '../.build/wasm');
 const { version, license } = JSON.parse(readFileSync(resolve(root, 'package.json'), 'utf8'));
 
-const named = pathToFileURL(resolve(root, '../wasm/loading/zoo.ts')).href;
-const { ZOO } = (await import(named)) as { readonly ZOO: readonly string[] };
+const zooModule = pathToFileURL(resolve(root, '../wasm/loading/zoo.ts')).href;
+const { ZOO } = (await import(zooModule)) as { readonly ZOO: readonly string[] };
 
 const folder = resolve(root, '../models/zoo');
 interface Listed {
@@ -31,16 +31,16 @@ const cards = (JSON.parse(readFileSync(`${folder}/index.json`, 'utf8')) as Liste
 );
 
 /**
- * A model is a whole folder, which the package `sinkscope` opens by the model's name. Checkpoints are left out, and what
- * refines a preview, for the exact weights are there.
+ * Whether the package ships a file of the zoo. It ships the whole folder of each model, which the package `sinkscope`
+ * opens by the model's name, except checkpoints and the refinement of a preview, since the exact weights are there.
  */
-function isOfModel(file: string): boolean {
+function isShipped(file: string): boolean {
   const [id = '', name] = file.split('/');
   return ZOO.includes(id) && name !== 'timeline' && name !== 'refinement.gz';
 }
-/** The package's address has its version, so each build may use the same names for its models. */
-const zoo = new Part('zoo', folder, (file) => !file.includes('/') || isOfModel(file), 'zoo/');
-/** A figure on another site has no threads, and opens no model that is large enough for 8-bit products. */
+/** The zoo's address needs no hash of its contents, since the package's address has a version. */
+const zoo = new Part('zoo', folder, (file) => !file.includes('/') || isShipped(file), 'zoo/');
+/** Engines with threads or 8-bit products are left out: a figure on another site has no threads and no large model. */
 const engine = new Part('engine', binaries, (file) =>
   /^sinkscope\.((lab\.)?(simd\.)?wasm|describe\.json)$/.test(file),
 );
@@ -74,7 +74,7 @@ function ship(): Plugin {
         ZOO: JSON.stringify(zoo.path),
         RECORDINGS: JSON.stringify('recordings/'),
         SHIPPED: '[]',
-        SEEDS: JSON.stringify(seedsAmong(zoo.files)),
+        SEEDS: JSON.stringify(seedsByModel(zoo.files)),
         SOURCE: JSON.stringify(''),
         LESSONS: '[]',
         PLATES: 'false',
@@ -113,8 +113,8 @@ function ship(): Plugin {
 }
 
 export default defineConfig({
-  ...SHARED,
-  build: buildInto(
+  ...SHARED_CONFIG,
+  build: buildOptions(
     out,
     {
       // This module computes the package's address from its own, so it must be in the same folder as the others.

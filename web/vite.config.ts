@@ -1,18 +1,18 @@
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { defineConfig, type Plugin } from 'vite';
-import { buildInto, SHARED } from './ship/build.ts';
-import { shareable } from './ship/cards.ts';
+import { buildOptions, SHARED_CONFIG } from './ship/build.ts';
+import { previews } from './ship/cards.ts';
 import { home, source } from './ship/home.ts';
 import { course, isLesson } from './ship/lessons.ts';
 import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
-import { filesOf, Part, seedsAmong } from './ship/parts.ts';
+import { filesOf, Part, seedsByModel } from './ship/parts.ts';
 import { plain } from './ship/plain.ts';
-import { APART, policy } from './ship/policy.ts';
+import { ISOLATION, policy } from './ship/policy.ts';
 
 const root = import.meta.dirname;
-/** A test may build its own page in another folder. */
+/** The folder of the built page; a test may build its own page in another one. */
 const out = resolve(root, process.env.SINKSCOPE_PAGE ?? '../.build/page');
 const binaries = resolve(root, '../.build/wasm');
 const models = resolve(root, process.env.SINKSCOPE_ZOO ?? '../models/zoo');
@@ -22,32 +22,36 @@ const recorded = resolve(root, process.env.SINKSCOPE_RECORDINGS ?? '../models/re
 const isRecording = (file: string) => file.endsWith('.safetensors');
 const shipped = existsSync(recorded) ? filesOf(recorded).filter(isRecording) : [];
 const recordings = shipped.length ? new Part('recordings', recorded, isRecording) : undefined;
-/**
- * Files that the page's own thread fetches first, so that the browser preloads them. The worker's files are left out: a
- * preload does not serve a worker.
- */
+/** A model in the zoo's list. */
 interface Listed {
   readonly id: string;
   readonly tokenizer: string;
   readonly preview?: { readonly file: string };
 }
-const first = (JSON.parse(readFileSync(zoo.file('index.json'), 'utf8')) as Listed[]).filter(
+const first = (JSON.parse(readFileSync(zoo.pathOf('index.json'), 'utf8')) as Listed[]).filter(
   ({ preview }) => preview,
 );
 const tokenizers = new Set(first.map(({ tokenizer }) => `${tokenizer}/tokenizer.json`));
+/**
+ * Files that the page's main thread fetches first, so that the browser preloads them. The worker's files are left out: a
+ * preload does not serve a worker.
+ */
 const PRELOADED = ['index.json', ...tokenizers];
 /**
  * Files of the zoo that the service worker precaches: those of the first screen, and the texts and figures of a
  * comparison.
  */
-const KEPT = [
+const PRECACHED = [
   ...PRELOADED,
   'heldout.json',
   'reported.json',
   ...first.map(({ id, preview }) => `${id}/${preview!.file}`),
 ];
 
-function withoutUnread(cards: readonly { readonly license: string; readonly exact: object }[]) {
+/** Removes the fields of the list that the page does not read. */
+function withoutUnreadFields(
+  cards: readonly { readonly license: string; readonly exact: object }[],
+) {
   return cards.map(({ license: _, exact: __, ...card }) => card);
 }
 
@@ -56,7 +60,7 @@ function ship(): Plugin {
   return {
     name: 'ship',
     config() {
-      // Unit tests run without a compiler; those that need the binaries find them by themselves.
+      // Unit tests may run before the engine is compiled; those that need its binaries find them by themselves.
       if (!process.env.VITEST)
         engine = new Part('engine', binaries, (file) =>
           /^sinkscope[.\w]*\.(wasm|json)$/.test(file),
@@ -67,7 +71,7 @@ function ship(): Plugin {
           ZOO: JSON.stringify(zoo.path),
           RECORDINGS: JSON.stringify(recordings?.path ?? 'recordings/'),
           SHIPPED: JSON.stringify(shipped),
-          SEEDS: JSON.stringify(seedsAmong(zoo.files)),
+          SEEDS: JSON.stringify(seedsByModel(zoo.files)),
           SOURCE: JSON.stringify(source),
           HOME: JSON.stringify(''),
           PLATES: JSON.stringify(home !== ''),
@@ -75,7 +79,7 @@ function ship(): Plugin {
       };
     },
     transformIndexHtml: (_, { path }) => [
-      // A lesson is read before its first figure is seen.
+      // Lessons preload nothing, since a reader sees text before the first figure.
       ...(isLesson(path) ? [] : PRELOADED).map((name) => ({
         tag: 'link',
         attrs: { rel: 'preload', as: 'fetch', crossorigin: '', href: zoo.path + name },
@@ -86,35 +90,35 @@ function ship(): Plugin {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine!.copyTo(out);
       zoo.copyTo(out);
-      // Every first visit fetches these; a third of the list and half of a tokenizer are the space that readers need,
-      // and of a model the page reads neither the license nor the measurements before rounding.
+      // Every first visit fetches these files. A third of the list and half of a tokenizer are indentation, and the page
+      // does not read a model's license or the measurements before rounding.
       for (const name of PRELOADED) {
-        const read = JSON.parse(readFileSync(zoo.file(name), 'utf8'));
-        const shown = name === 'index.json' ? withoutUnread(read) : read;
+        const read = JSON.parse(readFileSync(zoo.pathOf(name), 'utf8'));
+        const shown = name === 'index.json' ? withoutUnreadFields(read) : read;
         writeFileSync(join(out, zoo.path, name), JSON.stringify(shown));
       }
       recordings?.copyTo(out);
-      const kept = KEPT.map((name) => zoo.path + name);
-      await buildServiceWorker(out, zoo.path, kept);
+      const precached = PRECACHED.map((name) => zoo.path + name);
+      await buildServiceWorker(out, zoo.path, precached);
       writeNotices(out, ['NOTICES.page.md', 'NOTICES.sw.md'], resolve(binaries, 'NOTICES.md'));
     },
   };
 }
 
 export default defineConfig({
-  ...SHARED,
-  preview: { headers: APART },
-  build: buildInto(
+  ...SHARED_CONFIG,
+  preview: { headers: ISOLATION },
+  build: buildOptions(
     out,
     {
-      // What the first screen is made of comes as one file, not as a dozen. What it shares with a
-      // later one, as the cache is, would be a file of its own and make the bundler's runtime another.
+      // Puts all code of the first screen into one file instead of a dozen. Modules that a later screen also uses, such
+      // as the cache, are named, since the bundler would otherwise make a file of them and one of its runtime.
       groups: [
         {
           name: 'first',
           test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/trust)|wasm\/(engine\/client|loading\/cache))\.[jt]s$/,
         },
-        // A host's page shares that code, and must not load the page's styles with it.
+        // Keeps the page's styles apart from the code of the first screen, which figures on other sites load as well.
         {
           name: 'style',
           priority: 1,
@@ -124,8 +128,8 @@ export default defineConfig({
     },
     { index: resolve(root, 'index.html'), embed: resolve(root, 'embed.html') },
   ),
-  plugins: [course(), policy(), shareable(home), plain(), ship()],
-  // A busy machine takes its time; no test waits for a limit to pass.
+  plugins: [course(), policy(), previews(home), plain(), ship()],
+  // The limits are long for busy machines; no test waits for a limit to pass.
   test: {
     include: ['test/*.test.ts'],
     testTimeout: 60_000,

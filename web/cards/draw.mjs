@@ -1,7 +1,9 @@
 /**
  * Draws the pictures for previews of shared links, one for each room and lesson: its title, its sentence and a figure
- * of lessons/pictures. The page also shows Start's where its program cannot run. Run it after a change of any of them;
- * web/test/cards.test.ts fails until then. node web/cards/draw.mjs [NAME]
+ * of lessons/pictures. The page also shows the picture of Start where its program cannot run. Run this script after a
+ * change of a title, a sentence or a figure: web/test/cards.test.ts fails until then.
+ *
+ *     node web/cards/draw.mjs [NAME]
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +15,7 @@ const here = import.meta.dirname;
 const root = join(here, '..');
 const load = async (file) =>
   (await runnerImport(join(root, file), { configFile: false, root })).module;
-const { cards, drawnFrom, figuresOf, SIZE } = await load('ship/cards.ts');
+const { cards, fingerprintOf, figuresOf, SIZE } = await load('ship/cards.ts');
 
 const STYLE = `
   body { display: grid; grid-template-columns: 430px 1fr; gap: 40px; align-items: center; box-sizing: border-box;
@@ -54,6 +56,6 @@ for (const card of cards()) {
 }
 await browser.close();
 if (!only) {
-  const all = Object.fromEntries(cards().map((card) => [card.name, drawnFrom(card)]));
+  const all = Object.fromEntries(cards().map((card) => [card.name, fingerprintOf(card)]));
   writeFileSync(join(here, 'drawn.json'), `${JSON.stringify(all, null, 2)}\n`);
 }

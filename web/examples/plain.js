@@ -1,10 +1,12 @@
 const figure = document.querySelector('sink-scope');
-const said = document.querySelector('#said');
+const output = document.querySelector('#said');
 
 figure.addEventListener('run', ({ detail }) => {
-  said.textContent = detail.results.map((result) => `${result.title}: T = ${result.T}`).join('; ');
+  output.textContent = detail.results
+    .map((result) => `${result.title}: T = ${result.T}`)
+    .join('; ');
 });
-figure.addEventListener('error', ({ detail }) => (said.textContent = detail.message));
+figure.addEventListener('error', ({ detail }) => (output.textContent = detail.message));
 document.querySelector('#short').addEventListener('click', () => {
   figure.prompt = 'The old man sat at the door.';
 });

@@ -1,6 +1,7 @@
 /**
- * Draws the picture of each figure of the course, which is shown in print and until the figure is live, and
- * writes what its text states of the run behind it. Run it after a change of a figure or a lesson's numbers:
+ * Draws a picture of each figure of the course, which a lesson shows in print and until the figure is live, and records
+ * the numbers of the figure's run that the lesson states. Run this script after a change of a figure or of such a
+ * number:
  *
  *     SINKSCOPE_DRAWS=1 npm --prefix web run build && node web/lessons/draw.mjs [NAME]
  */
@@ -17,22 +18,23 @@ const load = async (file) =>
   (await runnerImport(join(here, '..', file), { configFile: false, root: join(here, '..') }))
     .module;
 
-const { isNarrow, lessonOf, ORDER, picturesOf, writings } = await load('ship/markdown.ts');
+const { isNarrow, lessonOf, ORDER, readPictures, readWritings } = await load('ship/markdown.ts');
 const { values } = await load('src/learn/values.ts');
 const { once } = await load('src/embed/label.ts');
 const { namesIn } = await load('src/learn/conditions.ts');
 const { intervalOfPairs } = await load('ship/facts.ts');
 const lessons = ORDER.map((slug) => lessonOf(slug, readFileSync(join(here, `${slug}.md`), 'utf8')));
 
-/** Widths of a figure in a lesson's column and on a phone of 390 pixels, by learn.css. */
+/** Returns the width of a figure in a lesson's column, as learn.css sets it. */
 const widthOf = (state) => (isNarrow(state) ? 534 : 694);
+/** The width of a figure on a phone of 390 pixels. */
 const PHONE = 324;
 
 const stage = await openStage();
 const page = await stage.open('', { file: 'learn/glossary/index.html', waits: false });
 
-/** Adds a figure to the page and returns its event. */
-async function show(attributes) {
+/** Adds a figure to the page and returns the results of its `run` event. */
+async function runFigure(attributes) {
   await page.evaluate(
     ([all, width]) => {
       document.querySelector('main').replaceChildren();
@@ -65,24 +67,25 @@ async function show(attributes) {
   return run.results;
 }
 
+/** Draws a figure's picture into a file; returns the figure's numbers and sizes for pictures.json. */
 async function draw({ id, state }, { lives, whens }) {
-  const results = await show(state);
+  const results = await runFigure(state);
   const element = page.locator('sink-scope');
   const height = () => element.evaluate((one) => one.offsetHeight);
   const live = await height();
   await element.evaluate((one, width) => (one.style.width = `${width}px`), PHONE);
   await page.waitForTimeout(700);
   const phone = await height();
-  await show({ ...state, controls: 'save' });
+  await runFigure({ ...state, controls: 'save' });
   const menu = page.locator('sink-scope .save').first();
   const { bytes } = await saveFrom(page, menu, 'SVG');
   const svg = bytes.toString().replace(/<metadata>[^]*?<\/metadata>/, '');
   const size = (name) => Number(new RegExp(`<svg[^>]* ${name}="([\\d.]+)"`).exec(svg)?.[1]);
   writeFileSync(join(pictures, `${id}.svg`), svg);
-  const own = ({ figure }) => figure === id;
+  const isOfFigure = ({ figure }) => figure === id;
   const wanted = new Set([
-    ...lives.filter(own).map(({ value }) => value),
-    ...whens.filter(own).flatMap(({ condition }) => namesIn(condition)),
+    ...lives.filter(isOfFigure).map(({ value }) => value),
+    ...whens.filter(isOfFigure).flatMap(({ condition }) => namesIn(condition)),
   ]);
   return {
     state,
@@ -93,7 +96,7 @@ async function draw({ id, state }, { lives, whens }) {
 }
 
 mkdirSync(pictures, { recursive: true });
-const known = picturesOf();
+const known = readPictures();
 const made = {};
 for (const lesson of lessons)
   for (const figure of lesson.figures) {
@@ -101,12 +104,12 @@ for (const lesson of lessons)
     made[figure.id] = isKnown || (await draw(figure, lesson));
     console.log(figure.id, JSON.stringify(made[figure.id].values));
   }
-/** Seeds over which the texts of a model are compared. */
+/** The number of seeds over which the texts of a model are compared. */
 const SEEDS = 20;
 const mean = (all) => all.reduce((a, b) => a + b, 0) / all.length;
 const signed = (change) => change.toFixed(3).replace('-', '−');
 const percent = (share) => `${(100 * share).toFixed(0)}%`;
-const knownTexts = writings();
+const knownTexts = readWritings();
 const written = {};
 for (const { writes } of lessons)
   for (const { id, model, prompt } of writes) {

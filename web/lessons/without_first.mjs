@@ -1,7 +1,7 @@
 /**
  * Records the texts that SmolLM2-135M-Instruct generates with its first key, without it, and with it restored, and the
- * loss on the page's first text. Start and lesson 4 show these greedy texts; the numbers beside them are means over
- * sampled texts, so that they do not rest on one continuation. It takes some minutes:
+ * loss on the page's first text. Start and lesson 4 show the greedy texts, with means over sampled texts, so that the
+ * numbers do not rest on one continuation. The script takes some minutes:
  *
  *     models/fetch/smollm2 && node web/lessons/without_first.mjs
  */
@@ -40,21 +40,22 @@ const cases = [[], [{ kind: 'hide_key', key: 0 }]];
 const measured = await sweep(model, [read], cases, { metrics: ['loss_mean'] });
 await engine.close();
 
-// Up to here the restored text was written without the first key: a token is predicted by the query before it.
+// Half of the restored text's tokens, and one more, were predicted without the first key: the query before a token
+// predicts it.
 const { tokens } = greedy.restored;
 const pieces = tokens.slice(0, Math.floor(COUNT / 2) + 1).map((id) => writer.tokenizer.piece(id));
 
-const of = (trial, pick) => Object.fromEntries(NAMES.map((name) => [name, pick(trial[name])]));
+const perName = (trial, pick) => Object.fromEntries(NAMES.map((name) => [name, pick(trial[name])]));
 const rounded = (value) => Number(value.toFixed(4));
 const lossOf = ({ metrics }) => rounded(metrics.loss_mean.mean[0]);
 const recorded = {
   ...{ model: 'SmolLM2-135M-Instruct', file: FILE, prompt: PROMPT, count: COUNT },
   first: writer.tokenizer.piece(prompt[0]),
   back: pieces.join('').length,
-  texts: of(greedy, ({ text }) => text),
+  texts: perName(greedy, ({ text }) => text),
   losses: { kept: lossOf(measured[0]), deleted: lossOf(measured[1]) },
   trials: trials.map((trial) =>
-    of(trial, ({ loss, repeated, late }) => ({
+    perName(trial, ({ loss, repeated, late }) => ({
       ...{ loss: rounded(loss), repeated: rounded(repeated), late: rounded(late) },
     })),
   ),

@@ -4,7 +4,7 @@ import type { BuildOptions, UserConfig } from 'vite';
 
 const root = resolve(import.meta.dirname, '..');
 
-export const SHARED = {
+export const SHARED_CONFIG = {
   root,
   base: './',
   publicDir: false,
@@ -21,11 +21,12 @@ const ENTRIES = {
 };
 
 /**
+ * Returns Vite's build options for a folder of the page or of the package.
  * @param out the folder that is written
  * @param pages further entries, by name
  * @param codeSplitting which modules share a file
  */
-export function buildInto(out: string, codeSplitting: object, pages: object = {}): BuildOptions {
+export function buildOptions(out: string, codeSplitting: object, pages: object = {}): BuildOptions {
   return {
     outDir: out,
     emptyOutDir: true,
@@ -33,7 +34,7 @@ export function buildInto(out: string, codeSplitting: object, pages: object = {}
     modulePreload: { polyfill: false },
     license: { fileName: 'NOTICES.page.md' },
     rollupOptions: {
-      // The worker imports the cache lazily; the page imports it at once.
+      // Silences a warning: the worker imports the cache lazily, but the page imports it at once.
       checks: { ineffectiveDynamicImport: false },
       input: { ...pages, ...ENTRIES },
       preserveEntrySignatures: 'exports-only',

@@ -1,6 +1,7 @@
 /**
- * Previews of shared links: a title, a sentence and a picture for each room and each lesson. The rooms are states of
- * one page, which a preview cannot distinguish: each has a page of its own, which redirects there.
+ * Previews of shared links: a title, a sentence and a picture for each room and each lesson. All rooms are states of one
+ * page, which a preview cannot distinguish, so each room also has a small page with its preview, which redirects to the
+ * room.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -14,7 +15,7 @@ import { POLICY_TAGS } from './policy.ts';
 export const SIZE = { width: 1200, height: 630 } as const;
 
 export interface Card {
-  /** The page below the page's own address: `explore/index.html`. */
+  /** The path of the card's page below Sinkscope's address: `explore/index.html`. */
   readonly page: string;
   /** The name of the picture's file. */
   readonly name: string;
@@ -24,7 +25,7 @@ export interface Card {
   readonly figures: readonly string[];
 }
 
-/** The figure of each room. */
+/** The figures of lessons that each room's picture shows. */
 const FIGURES: Readonly<Record<RoomName, readonly string[]>> = {
   start: ['1-map', '1-twin'],
   explore: ['1-heads'],
@@ -64,8 +65,8 @@ export const figuresOf = ({ figures }: Card): readonly string[] =>
     readFileSync(join(import.meta.dirname, '../lessons/pictures', `${name}.svg`), 'utf8'),
   );
 
-/** Returns a fingerprint of the picture's contents, by which a test finds outdated pictures. */
-export function drawnFrom(card: Card): string {
+/** Returns a hash of all that a card's picture shows; a test compares it to find outdated pictures. */
+export function fingerprintOf(card: Card): string {
   const hash = createHash('sha256').update(JSON.stringify([card.heading, card.description]));
   for (const svg of figuresOf(card)) hash.update(svg);
   return hash.digest('hex').slice(0, 16);
@@ -73,7 +74,10 @@ export function drawnFrom(card: Card): string {
 
 export const pictureOf = ({ name }: Card) => `cards/${name}.png`;
 
-/** Returns the tags of a page. @param home the address of the page's own folder, absolute if known */
+/**
+ * Returns the meta tags of a card's page.
+ * @param home the address of Sinkscope's folder, absolute if known
+ */
 export function tagsOf(card: Card, home: string): readonly Readonly<Record<string, string>>[] {
   return [
     { property: 'og:site_name', content: 'Sinkscope' },
@@ -89,8 +93,8 @@ export function tagsOf(card: Card, home: string): readonly Readonly<Record<strin
   ];
 }
 
-/** A script for old browsers without modules: the hash of a link names its state. */
-const GOES = `location.replace('../index.html' + (location.hash || document.currentScript.getAttribute('data-hash')));
+/** A script that leads to the page's room in the state of the link's hash; it also runs in browsers without modules. */
+const REDIRECT = `location.replace('../index.html' + (location.hash || document.currentScript.getAttribute('data-hash')));
 `;
 
 /** Returns the page of a room, whose picture is visible without scripts. */
@@ -124,8 +128,11 @@ ${tags.join('\n')}
 `;
 }
 
-/** @param home the absolute address of the built page; '' if unknown */
-export function shareable(home: string): Plugin {
+/**
+ * Returns a plugin that adds previews to the pages, and a page and a picture for each room.
+ * @param home the absolute address of the built page; '' if unknown
+ */
+export function previews(home: string): Plugin {
   const all = new Map(cards().map((card) => [card.page, card]));
   const homeOf = (page: string) => home || '../'.repeat(page.split('/').length - 1) || './';
   return {
@@ -143,7 +150,7 @@ export function shareable(home: string): Plugin {
           pictureOf(card),
           readFileSync(join(import.meta.dirname, '../cards', `${card.name}.png`)),
         );
-      emit('room.js', GOES);
+      emit('room.js', REDIRECT);
       for (const { name } of others) {
         const card = all.get(`${name}/index.html`)!;
         emit(card.page, roomPage(card, homeOf(card.page)));

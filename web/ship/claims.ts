@@ -1,8 +1,8 @@
-/** The claims of papers and our tests, as lesson tables: a row for each section, which a reader unfolds. */
+/** Shows the claims of papers and our tests as a table of a lesson: a row for each section, which a reader unfolds. */
 import { chance, claims, type Claim } from './facts.ts';
 import { make, minus, table, text, type Node } from './nodes.ts';
 
-/** Outcomes of the tests, as the course names them. */
+/** The course's names of outcomes, by their column in the logs. */
 const OUTCOMES: Readonly<Record<string, string>> = {
   alpha: 'α₁ above uniform',
   value_ratio: 'value ratio',
@@ -11,30 +11,30 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 };
 const NOT_TESTED = 'not tested';
 
-const intervalOf = (mean: number, low: number | null, high: number | null) =>
+const intervalWords = (mean: number, low: number | null, high: number | null) =>
   minus(mean, 2) +
   (low === null || high === null ? '' : ` (${minus(low, 2)} to ${minus(high, 2)})`);
 
-/** The smallest and the largest Sink_1, which decide nothing. */
-function sinksOf(sinks: readonly number[]): string {
+/** Returns the smallest and the largest Sink_1 in words; they do not affect the verdict. */
+function sinkWords(sinks: readonly number[]): string {
   if (!sinks.length) return '';
   const [least, most] = [Math.min(...sinks), Math.max(...sinks)].map((one) => one.toFixed(0));
   return `; Sink₁ ${least === most ? least : `${least} to ${most}`}%`;
 }
 
-/** Returns each effect: the compared recipes, the difference with its interval, the number of seeds, the protocol. */
-function effectsOf({ effects }: Claim): Node {
+/** Lists the effects of a claim: recipes, difference with its interval, number of seeds and protocol. */
+function effectLines({ effects }: Claim): Node {
   const all = effects.flatMap(
     ({ recipe, against, outcome, name, protocol, seeds, mean, low, high, by_shares, sinks }) => {
       if (mean === null) return [];
       const words = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
       const subtrahend = typeof against === 'number' && against !== 0 ? ` − ${against}` : '';
       const reference = typeof against === 'string' ? ` against ${against}` : '';
-      const shares = by_shares ? `, by shares ${intervalOf(...by_shares)}` : '';
+      const shares = by_shares ? `, by shares ${intervalWords(...by_shares)}` : '';
       const by = protocol ? `, protocol ${protocol.toUpperCase()}` : '';
       return (
-        `${recipe}${reference}: ${words}${subtrahend} ${intervalOf(mean, low, high)}${shares}, n = ${seeds}${by}` +
-        sinksOf(sinks)
+        `${recipe}${reference}: ${words}${subtrahend} ${intervalWords(mean, low, high)}${shares}, n = ${seeds}${by}` +
+        sinkWords(sinks)
       );
     },
   );
@@ -46,7 +46,7 @@ function effectsOf({ effects }: Claim): Node {
   );
 }
 
-const verdictOf = ({ verdict, survives, two_seeds }: Claim) =>
+const verdictWords = ({ verdict, survives, two_seeds }: Claim) =>
   `${verdict}${survives ? ' †' : ''}${two_seeds ? ', on two seeds' : ''}`;
 
 /** Explains why a claim has no verdict: it cannot be tested here, or runs are missing. */
@@ -55,6 +55,7 @@ function whyNot({ hours, why }: Claim): string {
   return [runs, why && typeset(why)].filter(Boolean).join(' ');
 }
 
+/** Replaces signs and names of the claims file by typeset ones: minus signs, subscripts, Greek letters. */
 const typeset = (said: string) =>
   said
     .replace(/(^|[\s(])-(?=\d)/g, '$1−')
@@ -64,7 +65,7 @@ const typeset = (said: string) =>
     .replace(/\balpha\b/g, 'α₁')
     .replace(/\beps\b/g, 'ε');
 
-/** Returns the row of a claim: a paper's section, or the whole paper if it makes few claims. */
+/** Returns the name of the row that a claim belongs to: a section of a paper, or a whole paper that makes few claims. */
 function placeOf({ source, section }: Claim): string {
   const paper = source.replace(/ \(.*/, '');
   const [part] = /^(?:section \d+|appendix)/.exec(section) ?? [];
@@ -73,7 +74,7 @@ function placeOf({ source, section }: Claim): string {
 
 const VERDICTS = ['agrees', 'differs', 'undecided', NOT_TESTED] as const;
 
-/** A count of each verdict over the sections, and below each section its claims, which a reader unfolds. */
+/** Returns a table of the verdicts: a count of each for every section, which unfolds to the section's claims. */
 export function claimsTables(hrefOf: (state: string) => string): Node[] {
   const all = claims();
   const linked = ({ claim, seen }: Claim) =>
@@ -87,7 +88,7 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   );
   const span = (words: string, className?: string) =>
     make('span', className ? { className: [className] } : {}, [text(words)]);
-  /** Returns a count; the column's heading shows the verdict, and hidden words name it for screen readers. */
+  /** Returns the cell of a count; hidden words name its verdict for screen readers, as the column's heading does. */
   const countOf = (own: readonly Claim[], verdict: string) => {
     const number = count(own, verdict);
     return make('span', number ? {} : { className: ['none'] }, [
@@ -106,8 +107,8 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
           linked(one),
           one.section,
           typeset(one.paper ?? '–'),
-          one.verdict === NOT_TESTED ? whyNot(one) : effectsOf(one),
-          verdictOf(one),
+          one.verdict === NOT_TESTED ? whyNot(one) : effectLines(one),
+          verdictWords(one),
           one.before ?? '–',
         ]),
       ),

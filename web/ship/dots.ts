@@ -2,7 +2,7 @@
 import { longRuns, meanOf, modelsOfZoo } from './facts.ts';
 import { fixed, make, table, text, type Node } from './nodes.ts';
 
-/** The outcomes that can be drawn, with their decimals. */
+/** The outcomes that can be drawn, with the number of decimals that each is printed with. */
 const OUTCOMES: Readonly<Record<string, { readonly title: string; readonly digits: number }>> = {
   alpha: { title: 'α₁ above uniform attention', digits: 2 },
   loss: { title: 'loss (nats)', digits: 2 },
@@ -14,7 +14,7 @@ export interface Dots {
   readonly mean: number;
 }
 
-/** Draws the outcome of the recipes' long runs at a step, the largest mean first. */
+/** Reads the outcome of the recipes' long runs at a step, sorted by mean, the largest first. */
 export function seedDots(recipes: readonly string[], step: number, outcome: string): Dots[] {
   const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));
   return recipes
@@ -34,7 +34,8 @@ export function seedDots(recipes: readonly string[], step: number, outcome: stri
 
 const [WIDTH, HEIGHT, EDGE] = [240, 20, 6];
 
-function strip({ values, mean }: Dots, [low, high]: readonly [number, number]): Node {
+/** Draws a recipe's seeds on a line. */
+function stripOf({ values, mean }: Dots, [low, high]: readonly [number, number]): Node {
   const x = (value: number) =>
     (EDGE + ((value - low) / (high - low)) * (WIDTH - 2 * EDGE)).toFixed(1);
   const middle = HEIGHT / 2;
@@ -52,7 +53,10 @@ function strip({ values, mean }: Dots, [low, high]: readonly [number, number]): 
   );
 }
 
-/** @param outcome of the logs: a key of OUTCOMES */
+/**
+ * Returns a table with a dot for each seed, and a sentence on the widest spread.
+ * @param outcome a key of OUTCOMES
+ */
 export function dotsOf(recipes: readonly string[], step: number, outcome: string): Node[] {
   const definition = Object.hasOwn(OUTCOMES, outcome) && OUTCOMES[outcome];
   if (!definition)
@@ -74,7 +78,7 @@ export function dotsOf(recipes: readonly string[], step: number, outcome: string
       rows.map((row) => [
         row.title,
         String(row.values.length),
-        strip(row, domain),
+        stripOf(row, domain),
         `${words(row.mean)} (${range(row.values)})`,
       ]),
     ),

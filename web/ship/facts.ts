@@ -1,21 +1,21 @@
 /**
- * The numbers that lessons state, looked up in the tables they come from. A lesson names the place of each
- * number, and the build refuses a lesson whose number differs from its table.
+ * Looks up the numbers that lessons state in the tables that they come from. A lesson names the place of each number,
+ * and the build refuses a lesson that states another number than the table.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const models = join(import.meta.dirname, '../../models');
-const read = (file: string): unknown => JSON.parse(readFileSync(join(models, file), 'utf8'));
+const readJson = (file: string): unknown => JSON.parse(readFileSync(join(models, file), 'utf8'));
 
-interface Named {
+interface TableRow {
   readonly id?: string;
   readonly model?: string;
   readonly seed?: number;
 }
 
-/** Indexes rows by their names, if they have some. */
-function byName(rows: readonly Named[]): Record<string, unknown> {
+/** Indexes rows by their id, model or seed; a row without these by its place. */
+function byName(rows: readonly TableRow[]): Record<string, unknown> {
   return Object.fromEntries(
     rows.map((row, i) => [
       row.id ?? row.model?.replaceAll(' ', '_') ?? (row.seed ? `seed-${row.seed}` : String(i)),
@@ -35,7 +35,7 @@ export function longRuns(id: string): readonly Log[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)
     .sort()
-    .map((file) => read(`zoo/${id}/seeds/${file}`) as Log);
+    .map((file) => readJson(`zoo/${id}/seeds/${file}`) as Log);
 }
 
 /** The outcomes of each run of a recipe of protocol B, in the order of its seeds. */
@@ -45,8 +45,9 @@ export interface Decisive {
   readonly loss: readonly number[];
 }
 
-/** Every recipe that has a run, by its id: models/train/pages.py writes them. */
-export const decisiveRuns = () => read('zoo/decisive.json') as Readonly<Record<string, Decisive>>;
+/** Reads the runs of protocol B by the recipe's id, which models/train/pages.py writes. */
+export const decisiveRuns = () =>
+  readJson('zoo/decisive.json') as Readonly<Record<string, Decisive>>;
 
 const rangeOf = (values: readonly number[]) => ({
   mean: meanOf(values),
@@ -54,7 +55,7 @@ const rangeOf = (values: readonly number[]) => ({
   max: Math.max(...values),
 });
 
-/** Returns the first step from which α₁ stays at least 0.1 above uniform attention: protocol A's onset. */
+/** Returns protocol A's onset: the first step from which α₁ stays at least 0.1 above uniform attention. */
 function onsetOf({ points }: Log): number {
   const last = points.findLastIndex(({ alpha }) => !(alpha! >= 0.1));
   return points[last + 1]?.step ?? NaN;
@@ -63,13 +64,13 @@ function onsetOf({ points }: Log): number {
 export const meanOf = (values: readonly number[]) =>
   values.reduce((a, b) => a + b, 0) / values.length;
 
-/** Student's t of a two-sided interval of 95%, by its degrees of freedom, from 1 (scipy.stats.t.ppf(0.975, n)). */
+/** Student's t of a two-sided 95% interval for 1, 2 ... degrees of freedom (scipy.stats.t.ppf(0.975, n)). */
 const STUDENT = [
   ...[12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622, 2.2281],
   ...[2.201, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.093],
 ] as const;
 
-/** The mean of paired differences and its 95% interval, for 2 to 20 pairs. */
+/** Returns the mean of paired differences and its 95% interval, for 2 to 20 pairs. */
 export function intervalOfPairs(differences: readonly number[]) {
   const n = differences.length;
   const t = STUDENT[n - 2] ?? NaN;
@@ -81,7 +82,7 @@ export function intervalOfPairs(differences: readonly number[]) {
   return { mean, low: mean - half, high: mean + half, seeds: n };
 }
 
-/** Pearson's correlation. */
+/** Returns Pearson's correlation. */
 export function correlationOf(xs: readonly number[], ys: readonly number[]): number {
   const [x, y] = [meanOf(xs), meanOf(ys)];
   const sum = (of: (i: number) => number) => xs.reduce((all, _, i) => all + of(i), 0);
@@ -93,8 +94,8 @@ export function correlationOf(xs: readonly number[], ys: readonly number[]): num
 
 const alphaAt = ({ points }: Log, step: number) => points.find((one) => one.step === step)?.alpha;
 
-/** The change of α₁ at a step against softmax, over every seed that both recipes have a long run of. */
-function ofPairs(id: string, step: number): Record<string, unknown> {
+/** Returns the change of α₁ at a step against softmax, over all seeds of which both recipes have a long run. */
+function pairedFacts(id: string, step: number): Record<string, unknown> {
   const base = new Map(longRuns('softmax').map((run) => [run.seed, alphaAt(run, step)]));
   const differences = longRuns(id).flatMap((run) => {
     const [own, other] = [alphaAt(run, step), base.get(run.seed)];
@@ -104,14 +105,14 @@ function ofPairs(id: string, step: number): Record<string, unknown> {
 }
 
 /** Returns how the onset of the sink correlates with α₁ at a step, over the long runs of a recipe. */
-function ofOnsets(id: string, step: number): Record<string, unknown> {
+function onsetFacts(id: string, step: number): Record<string, unknown> {
   const runs = longRuns(id);
   const alphas = runs.map((run) => alphaAt(run, step) ?? NaN);
   return { [step]: { correlation: correlationOf(runs.map(onsetOf), alphas), seeds: runs.length } };
 }
 
-/** An outcome at a step: of each seed, and their mean, minimum and maximum. */
-function ofLogs(id: string): Record<string, unknown> {
+/** Returns the mean, minimum and maximum over seeds of the onset, and of each outcome at each step. */
+function logFacts(id: string): Record<string, unknown> {
   const runs = longRuns(id);
   const steps = [...new Set(runs.flatMap(({ points }) => points.map(({ step }) => step!)))];
   const at = (step: number) => {
@@ -132,9 +133,9 @@ function ofLogs(id: string): Record<string, unknown> {
   };
 }
 
-/** The means of models/train/inputs.json over the models of each group. */
-function ofInputs(): Record<string, unknown> {
-  const groups = read('train/inputs.json') as Readonly<
+/** Returns the mean of each column of models/train/inputs.json over the models of each group. */
+function inputFacts(): Record<string, unknown> {
+  const groups = readJson('train/inputs.json') as Readonly<
     Record<string, readonly Readonly<Record<string, unknown>>[]>
   >;
   return Object.fromEntries(
@@ -151,13 +152,13 @@ function ofInputs(): Record<string, unknown> {
 }
 
 const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
-  zoo: () => byName(read('zoo/index.json') as Named[]),
-  reported: () => byName((read('zoo/reported.json') as { models: Named[] }).models),
-  claims: () => byName((read('claims.json') as { rows: Named[] }).rows),
-  inputs: ofInputs,
-  long: ([id = '']) => ({ [id]: ofLogs(id) }),
-  pairs: ([id = '', step = '']) => ({ [id]: ofPairs(id, Number(step)) }),
-  onsets: ([id = '', step = '']) => ({ [id]: ofOnsets(id, Number(step)) }),
+  zoo: () => byName(readJson('zoo/index.json') as TableRow[]),
+  reported: () => byName((readJson('zoo/reported.json') as { models: TableRow[] }).models),
+  claims: () => byName((readJson('claims.json') as { rows: TableRow[] }).rows),
+  inputs: inputFacts,
+  long: ([id = '']) => ({ [id]: logFacts(id) }),
+  pairs: ([id = '', step = '']) => ({ [id]: pairedFacts(id, Number(step)) }),
+  onsets: ([id = '', step = '']) => ({ [id]: onsetFacts(id, Number(step)) }),
   decisive: () =>
     Object.fromEntries(
       Object.entries(decisiveRuns()).map(([id, { seeds, alpha, loss }]) => [
@@ -167,14 +168,17 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
     ),
   seeds: ([id = '']) => ({
     [id]: byName(
-      (read('zoo/seeds.json') as Named[])
+      (readJson('zoo/seeds.json') as TableRow[])
         .filter((row) => row.id === id)
         .map(({ id: _, ...row }) => row),
     ),
   }),
 };
 
-/** @param place a table, and the names that lead to the number: `zoo softmax measured sink_1` */
+/**
+ * Returns a number of a table.
+ * @param place the table, and the names that lead to the number: `zoo softmax measured sink_1`
+ */
 export function fact(place: string): number {
   const [table = '', ...names] = place.split(/\s+/);
   let value: unknown = Object.hasOwn(tables, table) ? tables[table]!(names) : undefined;
@@ -195,10 +199,10 @@ const FORMS: Readonly<Record<string, (value: number) => number>> = {
 };
 
 /**
- * Checks whether a text states the number of a table, rounded to the text's digits.
- * @returns undefined, or the error
+ * Checks that a text states the number of a table, rounded to the text's digits.
+ * @returns undefined if it does, otherwise the error
  */
-export function wrongly(stated: string, place: string, as = ''): string | undefined {
+export function wrongNumber(stated: string, place: string, as = ''): string | undefined {
   const form = Object.hasOwn(FORMS, as) && FORMS[as];
   if (!form) return `the form “${as}”: expected one of ${Object.keys(FORMS).join(', ')}`;
   const digits = /[−-]?\d[\d,]*(?:\.\d+)?/.exec(stated)?.[0].replace('−', '-').replace(/,/g, '');
@@ -208,7 +212,7 @@ export function wrongly(stated: string, place: string, as = ''): string | undefi
   return Number(actual) === Number(digits) ? undefined : `“${stated}”: ${place} is ${actual}`;
 }
 
-/** One claim of the paper and our test; models/train/claims.py writes them. */
+/** A claim of a paper with our tests of it, as models/train/claims.py writes it. */
 export interface Claim {
   readonly id: string;
   readonly claim: string;
@@ -228,7 +232,7 @@ export interface Claim {
     readonly mean: number | null;
     readonly low: number | null;
     readonly high: number | null;
-    /** For claims that a sink is absent: alpha on rows divided by their sums. */
+    /** For claims that a sink is absent: the effect with its interval, of alpha on rows divided by their sums. */
     readonly by_shares: readonly [number, number, number] | null;
     /** Sink_1^0.3 of each seed or model, in percent. */
     readonly sinks: readonly number[];
@@ -238,16 +242,16 @@ export interface Claim {
   readonly before: string | null;
   /** Whether the verdict rests on two seeds of a recipe. */
   readonly two_seeds: boolean;
-  /** Whether its verdicts on a direction survive Benjamini and Hochberg's procedure; null without one. */
+  /** Whether the claim's verdicts on a direction survive Benjamini and Hochberg's procedure; null if it has none. */
   readonly survives: boolean | null;
   readonly why: string | null;
-  /** The range of core hours that the missing runs take. */
+  /** The least and the most core hours that the missing runs would take. */
   readonly hours: readonly [number, number] | null;
-  /** A state of the page. */
+  /** The state of the page that shows the claim. */
   readonly seen: string | null;
 }
 
-/** The number of verdicts on a direction, and the number that chance alone would give. */
+/** The number of verdicts on a direction, and how many of them chance alone would give. */
 export interface Chance {
   readonly comparisons: number;
   readonly directions: number;
@@ -256,7 +260,7 @@ export interface Chance {
 }
 
 const claimsFile = () =>
-  read('claims.json') as { readonly chance: Chance; readonly rows: readonly Claim[] };
+  readJson('claims.json') as { readonly chance: Chance; readonly rows: readonly Claim[] };
 export const claims = () => claimsFile().rows;
 export const chance = () => claimsFile().chance;
 
@@ -279,4 +283,4 @@ export interface Model {
   } | null;
 }
 
-export const modelsOfZoo = () => read('zoo/index.json') as readonly Model[];
+export const modelsOfZoo = () => readJson('zoo/index.json') as readonly Model[];

@@ -1,4 +1,4 @@
-/** The page's future address, which a build for GitHub Pages reads from its environment. */
+/** The addresses that the page will have, which a build for GitHub Pages reads from its environment. */
 const {
   GITHUB_SERVER_URL: host,
   GITHUB_REPOSITORY: repository = '',
@@ -7,9 +7,9 @@ const {
 } = process.env;
 const [owner, name] = repository.split('/');
 
-/** The repository's address; '' if the build does not know it, and the page then has no link to its source. */
+/** The repository's address, '' if unknown: the page then has no link to its source. */
 export const source = host && repository ? `${host}/${repository}` : '';
 
-/** The page's address, in a folder of its site (site.ts); '' if the build does not know it. */
+/** The address of the page's folder on its site (site.ts), '' if unknown. */
 export const home =
   given ?? (source ? `https://${owner}.github.io/${name}/${folder ? `${folder}/` : ''}` : '');

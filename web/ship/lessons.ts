@@ -20,12 +20,12 @@ export function lessons(): Lesson[] {
   return ORDER.map((slug) => lessonOf(slug, readFileSync(join(folder, `${slug}.md`), 'utf8')));
 }
 
-/** The facts about a lesson that the page lists. */
-export const listed = ({ slug, number, title, description, minutes }: Lesson) => ({
+/** Returns the facts about a lesson that the page lists. */
+export const listedFacts = ({ slug, number, title, description, minutes }: Lesson) => ({
   ...{ slug, number, title, description, minutes },
 });
 
-/** A text as HTML, also within quotes. */
+/** Escapes a text for HTML, also for quoted attributes. */
 export const escaped = (text: string) =>
   text.replace(
     /[&<>"]/g,
@@ -94,7 +94,10 @@ function glossaryPage(): string {
   );
 }
 
-/** The pages by their addresses below the page's own. */
+/**
+ * Returns the HTML of the course's pages by their paths below Sinkscope's address.
+ * @throws Error on a problem of a lesson
+ */
 export function pages(): Readonly<Record<string, string>> {
   const all = lessons();
   const problems = all.flatMap(({ slug, problems: own }) =>
@@ -110,17 +113,17 @@ export function pages(): Readonly<Record<string, string>> {
   };
 }
 
-/** @param path of a page, as Vite names it */
+/** Whether a page belongs to the course, by its path as Vite names it. */
 export const isLesson = (path: string) => path.startsWith('/learn/');
 
-/** Gives Vite the pages as if they lay in its root. */
+/** Returns a plugin that gives Vite the pages of the course as if they were files of its root. */
 export function course(): Plugin {
   const files = new Map(Object.entries(pages()).map(([file, html]) => [resolve(root, file), html]));
   return {
     name: 'course',
     enforce: 'pre',
     config: () => ({
-      define: { LESSONS: JSON.stringify(lessons().map(listed)) },
+      define: { LESSONS: JSON.stringify(lessons().map(listedFacts)) },
       build: {
         rollupOptions: {
           input: Object.fromEntries(

@@ -1,5 +1,5 @@
 /**
- * A lesson, from Markdown to a page. Directives (remark-directive) name what Markdown has no sign for:
+ * Turns a lesson from Markdown into a page. Directives (remark-directive) stand for what Markdown has no syntax for:
  *
  *     ::figure[Caption.]{#map view="heads" shown="softmax"}   a figure: <sink-scope> in a state, over its picture
  *     ::row[Caption.]{switches="bias" bias="key" beside="softmax1"}  one row with switches and sliders (src/learn/rows.ts)
@@ -49,21 +49,21 @@ import {
 import { CONDITIONS, NAMES, type Measures, type Name } from '../src/run/without_first.ts';
 import { isTrue } from '../src/learn/conditions.ts';
 import { claimsTables } from './claims.ts';
-import { remediesOf } from './remedies.ts';
+import { remedyTable } from './remedies.ts';
 import { linkTerms } from './terms.ts';
 import { make, minus, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
-import { groupsOf, runsOf } from './runs.ts';
-import { fact, longRuns, meanOf, modelsOfZoo, wrongly, type Model } from './facts.ts';
+import { parseGroups, runsOf } from './runs.ts';
+import { fact, longRuns, meanOf, modelsOfZoo, wrongNumber, type Model } from './facts.ts';
 
 export interface FigureOf {
   /** The name of the figure's picture: `1-map`. */
   readonly id: string;
-  /** Attributes of the element. */
+  /** The attributes of the <sink-scope> element. */
   readonly state: Readonly<Record<string, string>>;
 }
 
-/** A picture of a figure, as web/lessons/draw.mjs took it. */
+/** A picture of a figure, which web/lessons/draw.mjs drew. */
 export interface Picture {
   readonly state: Readonly<Record<string, string>>;
   readonly says: string;
@@ -75,7 +75,7 @@ export interface Picture {
   readonly phone: number;
 }
 
-/** Texts that lessons/draw.mjs let a model generate. */
+/** Texts of a model that lessons/draw.mjs recorded. */
 export interface Writing {
   readonly id: string;
   readonly model: string;
@@ -85,7 +85,7 @@ export interface Writing {
     readonly text: string;
     readonly distinct: string;
   }[];
-  /** Means over seeds. */
+  /** Numbers about the texts: means over seeds, as words. */
   readonly values: Readonly<Record<string, string>>;
 }
 
@@ -101,25 +101,25 @@ interface When {
   readonly figure: string;
   readonly condition: string;
   readonly said: string;
-  /** Sentences that follow one another are cases of one: on every text one of them must be true. */
+  /** The group of sentences that follow one another: on every text, one sentence of the group must be true. */
   readonly group: number;
 }
 
 export interface Lesson {
-  /** Its address below `learn/`: the name of its file, which stays when lessons are inserted. */
+  /** The lesson's address below `learn/`, which is the name of its file and stays when lessons are inserted. */
   readonly slug: string;
-  /** Its place in lessons/order.json, from 1; 0 if it is not listed. */
+  /** The lesson's place in lessons/order.json, from 1; 0 if it is not listed. */
   readonly number: number;
   readonly title: string;
   readonly description: string;
   readonly minutes: number;
-  /** Words of the text, without those of figures and tables. */
+  /** The number of words of the text, without those of figures and tables. */
   readonly words: number;
   readonly html: string;
   readonly figures: readonly FigureOf[];
-  /** Texts that a model writes. */
+  /** The places where a model generates text. */
   readonly writes: readonly Omit<Writing, 'rows' | 'values'>[];
-  /** States of the page that it links to. */
+  /** The states of the page that the lesson links to. */
   readonly links: readonly string[];
   readonly lives: readonly {
     readonly figure: string;
@@ -127,11 +127,11 @@ export interface Lesson {
     readonly stated: string;
   }[];
   readonly whens: readonly When[];
-  /** Its problems, a sentence each. */
+  /** The lesson's errors, a sentence each. */
   readonly problems: readonly string[];
 }
 
-/** The attributes of each directive; for a figure, those attributes of <sink-scope> that lessons use. */
+/** The attributes of each directive; of a figure, only the attributes of <sink-scope> that lessons use. */
 export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   figure: [
     ...['id', 'view', 'shown', 'controls', 'hide', 'input', 'prompt', 'seed', 'first', 't', 'n'],
@@ -155,12 +155,12 @@ export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   paper: ['of', 'as'],
 };
 
-/** Links and pictures may have these schemes, or lead to the page's own files. */
+/** The schemes that addresses of links and pictures may have, unless they lead to the page's own files. */
 const SCHEMES = ['https:', 'http:', 'mailto:'];
 
 /**
- * Bounds of a lesson. The time that parsing takes grows with the square of the depth of its lists, directives and
- * marks; our own lessons use a tenth of each.
+ * Bounds of a lesson, since the time of parsing grows with the square of the depth of its lists, directives and marks.
+ * The lessons of the course use a tenth of each bound.
  */
 const MOST = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
 
@@ -191,20 +191,20 @@ function excessOf(source: string): string[] {
 const lessonsFolder = join(import.meta.dirname, '../lessons');
 const folder = join(lessonsFolder, 'pictures');
 
-/** Slugs of the lessons as the course has them. */
+/** The slugs of the lessons in the order of the course. */
 export const ORDER = JSON.parse(
   readFileSync(join(lessonsFolder, 'order.json'), 'utf8'),
 ) as readonly string[];
 const placeOf = (slug: string) => ORDER.indexOf(slug) + 1;
 
-/** Returns the prefix of a lesson's pictures: for lessons of the first edition, a number. */
+/** Returns the prefix of the names of a lesson's pictures, for lessons of the first edition a number. */
 export const picturesPrefix = (slug: string) => /^\d+/.exec(slug)?.[0] ?? slug;
 
 /** The address of the page, relative to a lesson. */
 const PAGE = '../../index.html';
 const WORDS_A_MINUTE = 110;
 
-export function picturesOf(): Readonly<Record<string, Picture>> {
+export function readPictures(): Readonly<Record<string, Picture>> {
   const file = join(folder, 'pictures.json');
   return existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Picture>)
@@ -215,7 +215,7 @@ const { version: VERSION } = JSON.parse(
   readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'),
 ) as { readonly version: string };
 
-/** Explains what is wrong with the stamp of a figure's picture: another version of the page drew it. */
+/** Explains that another version of the page drew a figure's picture; undefined if this version drew it. */
 export function staleWords(name: string, svg: string): string | undefined {
   const stamp = /Sinkscope (\d[\d.]*)/.exec(svg)?.[1];
   return stamp === VERSION
@@ -223,25 +223,25 @@ export function staleWords(name: string, svg: string): string | undefined {
     : `the picture ${name} was drawn by version ${stamp ?? 'unknown'}, expected ${VERSION}: node web/lessons/draw.mjs ${name}`;
 }
 
-export function writings(): Readonly<Record<string, Writing>> {
+export function readWritings(): Readonly<Record<string, Writing>> {
   const file = join(folder, 'writings.json');
   return existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Writing>)
     : {};
 }
 
-/** A number in a text that reads as a measurement must have a source. */
+/** A number in a text that looks like a measurement, so that it must have a source. */
 const MEASURED = /\d(?:[\d,.]*\d)?(?:%| nats?\b|×)/;
-/** Numbers that hold by definition: a whole, and the level of an interval. */
+/** Numbers that hold by definition and need no source: a whole, and the level of an interval. */
 const DEFINED = /\b100%|\b95% intervals?/g;
 
-/** A map of one model fits on a screen with its text; several, and charts, take the whole column. */
+/** Whether a figure is one model's map, which is drawn narrower than the column to fit on a screen with its text. */
 export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, string>>) =>
   ['attention', 'heads', 'contribution', 'bias', 'gate', 'effects'].includes(view) &&
   !/,(?![^(]*\))/.test(shown);
 
-/** The sink and the loss of recipes with three or more seeds at one step of training. */
-function costs(ids: readonly string[]): Node {
+/** Returns a table of the sink and the loss of recipes with three or more seeds, at one step of training. */
+function costTable(ids: readonly string[]): Node {
   const all = new Map(modelsOfZoo().map((one) => [one.id, one]));
   const BASE = 'softmax';
   const rows = ids.map((id) => {
@@ -284,21 +284,21 @@ const mathOf = ([tag, ...children]: MathNode): Node =>
     children.map((one) => (typeof one === 'string' ? text(one) : mathOf(one))),
   );
 
-/** Checks a word of a directive against the known ones. */
-function oneOf(given: string, what: string, known: object): string {
+/** Returns a word of a directive if it is a known one. */
+function checkedWord(given: string, what: string, known: object): string {
   if (!Object.hasOwn(known, given))
     throw new Error(`The ${what} “${given}”: expected one of ${Object.keys(known).join(', ')}.`);
   return given;
 }
 
-/** A row in its initial state, as a formula and a table, which pages without JavaScript show. */
-function rowOf({ switches = '', beside = '', ...set }: Record<string, string>): Node[] {
+/** Returns a row in its initial state, as a formula and a table, which pages without JavaScript show. */
+function initialRow({ switches = '', beside = '', ...set }: Record<string, string>): Node[] {
   const words = (all: string) => all.split(/\s+/).filter(Boolean);
-  for (const name of words(switches)) oneOf(name, 'switch', SWITCHES);
+  for (const name of words(switches)) checkedWord(name, 'switch', SWITCHES);
   for (const [name, value] of Object.entries(set))
-    oneOf(value, name, SWITCHES[oneOf(name, 'switch', SWITCHES) as Switch].values);
+    checkedWord(value, name, SWITCHES[checkedWord(name, 'switch', SWITCHES) as Switch].values);
   const row: Row = { ...start, ...(set as Partial<Row>) };
-  const otherForms = words(beside).map((name) => forms[oneOf(name, 'form', forms)]!);
+  const otherForms = words(beside).map((name) => forms[checkedWord(name, 'form', forms)]!);
   const all = [row, ...otherForms.map((one) => ({ ...row, ...one.set }))].map(attend);
   const score = (i: number) => String(start.scores[i]).replace('-', '−');
   return [
@@ -321,7 +321,8 @@ function rowOf({ switches = '', beside = '', ...set }: Record<string, string>): 
   ];
 }
 
-interface Read {
+/** What parsing collects of a lesson. */
+interface Collected {
   readonly figures: FigureOf[];
   readonly writes: { id: string; model: string; prompt: string }[];
   readonly links: string[];
@@ -330,15 +331,15 @@ interface Read {
   readonly problems: string[];
 }
 
-/** The label of a container, which remark-directive makes its first paragraph. */
-function labelOf(node: Node): readonly Node[] {
+/** Removes and returns the label of a container, which remark-directive makes its first paragraph. */
+function takeLabel(node: Node): readonly Node[] {
   const [first] = node.children ?? [];
   if (!first?.data?.directiveLabel) return [];
   node.children!.shift();
   return first.children ?? [];
 }
 
-/** The end of a sentence of prose. */
+/** Matches the space between two sentences of prose. */
 const SENTENCE = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
 
 /**
@@ -362,32 +363,33 @@ function sentencesOf(node: Node): { readonly said: string; readonly figures: rea
   }));
 }
 
-/** Words with which a sentence names its text, so that its numbers need not hold for other texts. */
+/** Matches a phrase with which a sentence names its text, so that its numbers need not hold for other texts. */
 const NAMES_ITS_TEXT = /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b/i;
 
-function directives(slug: string, read: Read) {
+function directives(slug: string, read: Collected) {
   const prefix = picturesPrefix(slug);
   /** Figures whose text or step the reader can change. */
   const changing = new Set<string>();
   let group = 0;
-  /** All cases, and cases that follow another one. */
+  /** All sentences of `:when`. */
   const cases = new WeakSet<Node>();
-  const further = new WeakSet<Node>();
-  const pictures = picturesOf();
+  /** The sentences of `:when` that follow another one, and so belong to its group. */
+  const laterCases = new WeakSet<Node>();
+  const pictures = readPictures();
   const hrefOf = (state: string) => {
     read.links.push(state.replace(/^#/, ''));
     return `${PAGE}#${state.replace(/^#/, '')}`;
   };
   const errorAt = (node: Node, what: string) =>
     read.problems.push(`line ${node.position?.start.line ?? '?'}: ${what}`);
-  const become = (node: Node, made: Node) => {
+  const replaceBy = (node: Node, made: Node) => {
     node.data = made.data!;
     node.children = made.children!;
   };
-  /** A number of the run behind a figure, when its picture was drawn. */
+  /** Returns a number of a figure's run, as it was when the picture was drawn. */
   const valueIn = (figure: string, value: string): string | undefined => {
     const name = `${prefix}-${figure}`;
-    const values = (pictures[name] ?? writings()[name])?.values ?? {};
+    const values = (pictures[name] ?? readWritings()[name])?.values ?? {};
     return Object.hasOwn(values, value) ? values[value] : undefined;
   };
   const caption = (node: Node) =>
@@ -415,7 +417,7 @@ function directives(slug: string, read: Read) {
         ? { style: `--column-height:${picture.live}px;--phone-height:${picture.phone}px` }
         : {};
       const element = make('sink-scope', { id, ...state, ...heights }, image);
-      become(
+      replaceBy(
         node,
         make(
           'figure',
@@ -425,12 +427,15 @@ function directives(slug: string, read: Read) {
       );
     },
     row(node, given) {
-      const element = make('sink-row', given, rowOf(given));
-      become(node, make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]));
+      const element = make('sink-row', given, initialRow(given));
+      replaceBy(
+        node,
+        make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]),
+      );
     },
     write(node, { id = '', model = '', prompt = '' }) {
       const name = `${prefix}-${id}`;
-      const texts = writings()[name];
+      const texts = readWritings()[name];
       if (texts?.prompt !== prompt || texts.model !== model)
         errorAt(node, `“${id}”: lessons/draw.mjs has written no text for it`);
       const recorded = table(
@@ -440,7 +445,10 @@ function directives(slug: string, read: Read) {
       recorded.data!.hProperties!.className = ['wide-table', 'recorded'];
       read.writes.push({ id: name, model, prompt });
       const element = make('sink-write', { id, model, prompt }, [recorded]);
-      become(node, make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]));
+      replaceBy(
+        node,
+        make('figure', { className: ['lesson-figure'] }, [element, ...caption(node)]),
+      );
     },
     deleted(node) {
       const file = join(folder, 'without_first.json');
@@ -451,30 +459,33 @@ function directives(slug: string, read: Read) {
       });
       const written = table(['First token', 'The model writes', 'Repeated'], rows);
       written.data!.hProperties!.className = ['wide-table'];
-      become(node, make('figure', { className: ['lesson-figure'] }, [written, ...caption(node)]));
+      replaceBy(
+        node,
+        make('figure', { className: ['lesson-figure'] }, [written, ...caption(node)]),
+      );
     },
     count(node, { figure = '' }) {
-      become(node, make('p', { className: ['head-count'], dataFigure: figure, role: 'status' }));
+      replaceBy(node, make('p', { className: ['head-count'], dataFigure: figure, role: 'status' }));
     },
     costs(node, { models = '' }) {
-      become(node, make('figure', {}, [costs(models.split(/\s+/)), ...caption(node)]));
+      replaceBy(node, make('figure', {}, [costTable(models.split(/\s+/)), ...caption(node)]));
     },
     dots(node, { recipes = '', step = '', outcome = '' }) {
       const dots = dotsOf(recipes.split(/\s+/), Number(step), outcome);
-      become(node, make('figure', {}, [...dots, ...caption(node)]));
+      replaceBy(node, make('figure', {}, [...dots, ...caption(node)]));
     },
     runs(node, { groups = '' }) {
-      const drawn = runsOf(groupsOf(groups), ['loss', 'alpha']);
-      become(node, make('figure', {}, [...drawn, ...caption(node)]));
+      const drawn = runsOf(parseGroups(groups), ['loss', 'alpha']);
+      replaceBy(node, make('figure', {}, [...drawn, ...caption(node)]));
     },
     claims(node) {
-      become(node, make('figure', {}, [...claimsTables(hrefOf), ...caption(node)]));
+      replaceBy(node, make('figure', {}, [...claimsTables(hrefOf), ...caption(node)]));
     },
     remedies(node) {
-      become(node, make('figure', {}, [...remediesOf(hrefOf), ...caption(node)]));
+      replaceBy(node, make('figure', {}, [...remedyTable(hrefOf), ...caption(node)]));
     },
     predict(node, { min, max, unit, choices, answer }) {
-      const question = labelOf(node);
+      const question = takeLabel(node);
       if (choices ? !choices.split('|').includes(answer ?? '') : answer !== undefined)
         errorAt(
           node,
@@ -484,7 +495,7 @@ function directives(slug: string, read: Read) {
         );
       if (!choices && !/dataAnswers/.test(JSON.stringify(node.children)))
         errorAt(node, 'expected a number with a source in the answer to a question for a number');
-      become(
+      replaceBy(
         node,
         make(
           'section',
@@ -508,7 +519,7 @@ function directives(slug: string, read: Read) {
       );
     },
     exercise(node) {
-      become(
+      replaceBy(
         node,
         make('section', { className: ['exercise'] }, [
           make('h2', {}, [text('Exercise')]),
@@ -523,27 +534,27 @@ function directives(slug: string, read: Read) {
       if (printed !== stated)
         errorAt(node, `“${stated}”: ${value} of the figure “${figure}” is ${printed ?? 'unknown'}`);
       const properties = { dataFigure: figure, dataValue: value, dataAnswers: '' };
-      become(node, make('output', properties, [text(stated)]));
+      replaceBy(node, make('output', properties, [text(stated)]));
     },
     when(node, { figure = '', if: condition = '' }) {
       const isHidden = !isTrue(condition, (name) => valueIn(figure, name) ?? '–');
       const place = { figure: `${prefix}-${figure}`, condition, said: toString(node) };
-      read.whens.push({ ...place, group: further.has(node) ? group : ++group });
+      read.whens.push({ ...place, group: laterCases.has(node) ? group : ++group });
       const properties = { className: ['when'], dataFigure: figure, dataIf: condition };
-      become(node, make('span', { ...properties, hidden: isHidden }, node.children));
+      replaceBy(node, make('span', { ...properties, hidden: isHidden }, node.children));
     },
     set(node) {
-      become(node, make('span', {}, node.children!));
+      replaceBy(node, make('span', {}, node.children!));
     },
     data(node, { of = '', as }) {
-      const problem = wrongly(toString(node), of, as);
+      const problem = wrongNumber(toString(node), of, as);
       if (problem) errorAt(node, problem);
-      become(node, make('span', { dataAnswers: '' }, node.children!));
+      replaceBy(node, make('span', { dataAnswers: '' }, node.children!));
     },
     paper(node, { of, as }) {
-      const problem = of && wrongly(toString(node), of, as);
+      const problem = of && wrongNumber(toString(node), of, as);
       if (problem) errorAt(node, problem);
-      become(node, make('span', {}, node.children!));
+      replaceBy(node, make('span', {}, node.children!));
     },
   };
 
@@ -576,10 +587,10 @@ function directives(slug: string, read: Read) {
     } else if (type === 'text' && !isSourced && /\blessons? \d/i.test(node.value))
       errorAt(node, `“${node.value.trim()}”: expected the number of a lesson to be a link to it`);
     (node.children ?? []).forEach((child, i, all) => {
-      // Cases follow one another with nothing but space between them.
+      // Sentences of `:when` belong to one group if nothing but space is between them.
       const [last, gap] = [all[i - 2], all[i - 1]];
       const follows = gap?.type === 'text' && !gap.value.trim() && last && cases.has(last);
-      if (child.name === 'when') (follows ? further : cases).add(child);
+      if (child.name === 'when') (follows ? laterCases : cases).add(child);
       if (follows) cases.add(child);
       visit(child, isSourced || type === 'link' || ['data', 'live', 'paper', 'set'].includes(name));
     });
@@ -612,7 +623,7 @@ function directives(slug: string, read: Read) {
   };
 }
 
-/** The first heading is the title, and the paragraph after it the description. */
+/** Returns the title, which is the first heading, and the description, which is the paragraph after it. */
 function headOf(tree: Root): { title: string; description: string } {
   const [title, description] = tree.children;
   if (title?.type !== 'heading' || description?.type !== 'paragraph')
@@ -620,7 +631,7 @@ function headOf(tree: Root): { title: string; description: string } {
   return { title: toString(title), description: toString(description as Paragraph) };
 }
 
-/** Estimates the reading time of all words outside of folded tables. */
+/** Estimates the minutes that a lesson takes to read, without its folded tables. */
 export function minutesOf(html: string): number {
   const shown = html
     .replace(/<(?:svg|math|sink-row|sink-write)\b[^]*?<\/(?:svg|math|sink-row|sink-write)>/g, ' ')
@@ -630,10 +641,13 @@ export function minutesOf(html: string): number {
   return Math.round(words / WORDS_A_MINUTE) + 1;
 }
 
-/** @param name of the file, without its ending: `1-what-is-an-attention-sink` */
+/**
+ * Parses a lesson.
+ * @param name the name of its file without the ending: `1-what-is-an-attention-sink`
+ */
 export function lessonOf(name: string, source: string): Lesson {
   const number = placeOf(name);
-  const read: Read = {
+  const read: Collected = {
     ...{ figures: [], writes: [], links: [], lives: [], whens: [] },
     problems: excessOf(source),
   };

@@ -1,15 +1,15 @@
 /**
- * Writes the notices about other authors' code in the build: npm's packages, as Vite finds them in the bundles, and
- * code in the binaries, whose notices the C build writes.
+ * Writes the notices about other authors' code in the build: of npm's packages, which Vite finds in the bundles, and of
+ * the code in the binaries, whose notices the C build writes.
  */
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Joins the notices of several bundles in `out` into one; `binaries` has further notices. */
+/** Joins the notices of several bundles in `out` and those in the file `binaries` into one file. */
 export function writeNotices(out: string, bundles: readonly string[], binaries: string): void {
-  // "# Licenses", a sentence, then "## name, version - ..." for each package.
-  const [head = '', ...first] = sections(join(out, bundles[0]!));
-  const otherSections = bundles.slice(1).flatMap((file) => sections(join(out, file)).slice(1));
+  // A file has "# Licenses", a sentence, then "## name, version - ..." for each package.
+  const [head = '', ...first] = readSections(join(out, bundles[0]!));
+  const otherSections = bundles.slice(1).flatMap((file) => readSections(join(out, file)).slice(1));
   const packages = [...new Set([...first, ...otherSections])].sort();
   const notices = [head.trim(), ...packages, readFileSync(binaries, 'utf8')];
   for (const file of bundles) rmSync(join(out, file));
@@ -17,7 +17,8 @@ export function writeNotices(out: string, bundles: readonly string[], binaries: 
   copyFileSync(join(import.meta.dirname, '../../LICENSE'), join(out, 'LICENSE'));
 }
 
-function sections(file: string): string[] {
+/** Reads a file's sections, each from its heading on. */
+function readSections(file: string): string[] {
   return readFileSync(file, 'utf8')
     .split(/^(?=## )/m)
     .map((one) => `${one.trim()}\n`);

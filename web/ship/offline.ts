@@ -7,17 +7,22 @@ import { build } from 'vite';
 import { HASH_BYTES, packList } from '../sw/listed.ts';
 import { filesOf } from './parts.ts';
 
-/** Read by hosts, by people, or by pages of others. */
+/** Files that the page never loads: hosts, people or pages of other sites read them. */
 const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards|plates)\/.*)$/;
 
 /**
- * Cached when first used: engines that train, multiply in eight bits or in relaxed floats, or do without SIMD; recordings;
- * the course's pictures; the table of production models; the lab, whose engine is among them.
+ * Files that are cached at their first use: engines for training, for products in 8 bits or relaxed floats, and for
+ * browsers without SIMD; recordings; the course's pictures; the code of the table of production models and of the lab.
  */
 const ON_DEMAND =
   /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/([^/]*\.svg|(remedies|lab|pair|trainer)-[^/]*\.(js|css)))$/;
 
-/** @param out the built page @param zoo the folder of its models, below `out`; only `first` of these are precached */
+/**
+ * Builds the service worker into the built page.
+ * @param out the folder of the built page
+ * @param zoo the folder of its models, below `out`
+ * @param first the models' files that are precached
+ */
 export async function buildServiceWorker(
   out: string,
   zoo: string,
@@ -54,6 +59,6 @@ export async function buildServiceWorker(
   });
 }
 
-/** 48 bits distinguish a file from another that took its place by mistake. */
+/** Returns the first bits of a file's hash, enough to notice another file that took its place by mistake. */
 const hashOf = (bytes: Buffer) =>
   createHash('sha256').update(bytes).digest().subarray(0, HASH_BYTES).toString('base64');

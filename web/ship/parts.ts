@@ -14,6 +14,7 @@ export function filesOf(folder: string): string[] {
     .sort();
 }
 
+/** Returns a short hash of the files' names and contents. */
 function digest(folder: string, files: readonly string[]): string {
   const hash = createHash('sha256');
   for (const file of files)
@@ -34,15 +35,15 @@ export class Part {
   constructor(
     name: string,
     from: string,
-    isOfIt: (file: string) => boolean = () => true,
+    isIncluded: (file: string) => boolean = () => true,
     path?: string,
   ) {
     this.#from = from;
-    this.files = filesOf(from).filter(isOfIt);
+    this.files = filesOf(from).filter(isIncluded);
     this.path = path ?? `${name}/${digest(from, this.files)}/`;
   }
 
-  file(name: string): string {
+  pathOf(name: string): string {
     return join(this.#from, name);
   }
 
@@ -52,8 +53,8 @@ export class Part {
   }
 }
 
-/** The logs of long runs among the zoo's files, as numbers by the model's name. */
-export function seedsAmong(files: readonly string[]): Record<string, number[]> {
+/** Returns the seeds of each model's long runs that have a log among the zoo's files. */
+export function seedsByModel(files: readonly string[]): Record<string, number[]> {
   const seeds: Record<string, number[]> = {};
   for (const file of files) {
     const [, id, seed] = /^([\w-]+)\/seeds\/(\d+)\.json$/.exec(file) ?? [];

@@ -1,20 +1,20 @@
 /**
- * The content of the page until its program runs: the picture of Start's preview, and the reason why there may be no
- * more. Without JavaScript it is visible at once, from a disk or a broken host after a moment; the program removes it.
- * A script without modules states the reason, where it can run.
+ * The content of the page until its program runs: the picture of Start's preview, and the likely reason if the program
+ * does not run. Without JavaScript this content shows at once, otherwise after a moment; the program removes it. A script
+ * that needs no modules picks the reason.
  */
 import type { Plugin } from 'vite';
 import { cards, pictureOf, SIZE } from './cards.ts';
 import { escaped, isLesson } from './lessons.ts';
-import { picturesOf } from './markdown.ts';
+import { readPictures } from './markdown.ts';
 
-/** The first one is Start's. */
+/** The card of the room Start. */
 const card = cards()[0]!;
 const SCRIPT = 'plain.js';
-const SAID =
+const INTRODUCTION =
   'Sinkscope runs small language models in your browser and draws where their attention goes. This ' +
   'picture of it stays only where the program cannot run.';
-const WITHOUT = 'JavaScript is off in this browser: turn it on for this page.';
+const NO_SCRIPT = 'JavaScript is off in this browser: turn it on for this page.';
 const REASONS = {
   file:
     'If you opened the page as a file: a browser lets no file read the models beside it. Serve its folder ' +
@@ -25,8 +25,8 @@ const REASONS = {
     '<code>Access-Control-Allow-Origin</code>.',
   host: 'Its scripts could not be fetched, or this browser is older than they are. Try again.',
 };
-/** A script for old browsers without modules. */
-const SHOWS_REASON = `(function () {
+/** A script, also for old browsers without modules, that shows the one of REASONS that applies. */
+const REASON_SCRIPT = `(function () {
   var why = location.protocol === 'file:' ? 'file' : self.origin === 'null' ? 'sandbox' : 'host';
   var all = ['file', 'sandbox', 'host'];
   for (var i = 0; i < 3; i++) document.getElementById('plain-' + all[i]).hidden = all[i] !== why;
@@ -35,13 +35,13 @@ const SHOWS_REASON = `(function () {
 const STYLE =
   '#plain{max-width:60rem;margin:1rem auto;padding:0 1rem;animation:plain-waits 3s step-end}' +
   '#plain img{max-width:100%;height:auto}' +
-  // Far off the screen, so that browsers do not fetch the picture either.
+  // The content waits far off the screen, so that browsers do not fetch its picture.
   '@keyframes plain-waits{from{position:absolute;left:-9999px;visibility:hidden}}';
 
 export function plain(): Plugin {
   return {
     name: 'plain',
-    // A lesson can be read without them.
+    // A lesson can be read without the program.
     transformIndexHtml: (_, { path }) =>
       isLesson(path)
         ? []
@@ -56,21 +56,21 @@ export function plain(): Plugin {
               tag: 'div',
               attrs: { id: 'plain' },
               children:
-                `<p>${SAID}</p><noscript><p>${WITHOUT}</p></noscript>` +
+                `<p>${INTRODUCTION}</p><noscript><p>${NO_SCRIPT}</p></noscript>` +
                 Object.entries(REASONS)
-                  // Where that script cannot run either, the page is a local file or a frame.
+                  // Where REASON_SCRIPT cannot run either, the page is a local file or in a frame.
                   .map(
                     ([name, text]) =>
                       `<p id="plain-${name}"${name === 'host' ? ' hidden' : ''}>${text}</p>`,
                   )
                   .join('') +
                 `<script src="./${SCRIPT}"></script><img src="./${pictureOf(card)}" width="${SIZE.width}" height="${SIZE.height}" loading="lazy" ` +
-                `alt="${escaped(card.figures.map((name) => picturesOf()[name]!.says).join(' '))}" />`,
+                `alt="${escaped(card.figures.map((name) => readPictures()[name]!.says).join(' '))}" />`,
               injectTo: 'body-prepend',
             },
           ],
     generateBundle() {
-      this.emitFile({ type: 'asset', fileName: SCRIPT, source: SHOWS_REASON });
+      this.emitFile({ type: 'asset', fileName: SCRIPT, source: REASON_SCRIPT });
     },
   };
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { renderSVG } from 'uqr';
 import { parseHash, printHash, table, type State } from '../src/ask/state';
 import { escaped } from './lessons.ts';
-import { picturesOf } from './markdown.ts';
+import { readPictures } from './markdown.ts';
 
 const web = join(import.meta.dirname, '..');
 
@@ -24,21 +24,21 @@ interface Plate {
   readonly link: string;
 }
 
-/** Replaces `{alpha}` by the picture's number of that name, and `{says}` by its computed sentence. */
-function filled(text: string, of: Readonly<Record<string, string>>): string {
+/** Replaces `{alpha}` by the picture's number of that name, and `{says}` by the picture's sentence. */
+function fillIn(text: string, of: Readonly<Record<string, string>>): string {
   return text.replace(/\{(\w+)\}/g, (_, name: string) => {
     if (!(name in of)) throw new Error(`plates.json: no number “${name}” in the picture: ${text}`);
     return of[name]!;
   });
 }
 
-/** The attributes of a figure as the hash of a link: attributes are in small letters. */
+/** Returns the link's hash of a figure's attributes, whose names are in lower case. */
 function hashOf(attributes: Readonly<Record<string, string>>): string {
   const names = new Map(Object.keys(table).map((name) => [name.toLowerCase(), name]));
   const pairs = Object.entries(attributes).map(([name, value]) => [names.get(name) ?? name, value]);
   const { state, problems } = parseHash(String(new URLSearchParams(pairs)));
   if (problems.length) throw new Error(`plates.json: ${problems.join(' ')}`);
-  // A later page may have other defaults.
+  // The link states these settings even where they are defaults, since a later page may have other defaults.
   const pinned: (keyof State)[] = [
     'view',
     'shown',
@@ -47,18 +47,18 @@ function hashOf(attributes: Readonly<Record<string, string>>): string {
   return printHash(state, pinned);
 }
 
-/** The figure without the line over it, which names the view: a sheet has a title, and room for more of the figure. */
-function untitled(svg: string): string {
+/** Returns the figure without its first line, which names the view: a sheet has a title of its own. */
+function withoutTitle(svg: string): string {
   const [, width, height] = /viewBox="0 0 (\d+) (\d+)"/.exec(svg)!;
   return svg
     .replace(/<text x="12" y="22"[^>]*>[^<]*<\/text>/, '')
     .replace(
       /width="\d+" height="\d+" viewBox="[^"]*"/,
-      `viewBox="0 ${LINE} ${width} ${Number(height) - LINE}"`,
+      `viewBox="0 ${TITLE_HEIGHT} ${width} ${Number(height) - TITLE_HEIGHT}"`,
     );
 }
-/** The height of that line, in units of the figure. */
-const LINE = 26;
+/** The height of a figure's first line, in units of the figure. */
+const TITLE_HEIGHT = 26;
 
 export function plates(): readonly Plate[] {
   const written = JSON.parse(readFileSync(join(web, 'plates/plates.json'), 'utf8')) as Pick<
@@ -66,15 +66,15 @@ export function plates(): readonly Plate[] {
     'figure' | 'title' | 'sentences' | 'question'
   >[];
   return written.map(({ figure, title, sentences, question }) => {
-    const picture = picturesOf()[figure];
+    const picture = readPictures()[figure];
     if (!picture) throw new Error(`plates.json: the course has no figure “${figure}”`);
     const svg = readFileSync(join(web, 'lessons/pictures', `${figure}.svg`), 'utf8');
     const [, described = ''] = /<desc>([^]*?)<\/desc>/.exec(svg) ?? [];
     const numbers = { ...picture.values, says: picture.says };
     return {
-      ...{ figure, title, question, svg: untitled(svg) },
-      sentences: sentences.map((one) => filled(one, numbers)),
-      // The picture's own conditions, which are escaped already.
+      ...{ figure, title, question, svg: withoutTitle(svg) },
+      sentences: sentences.map((one) => fillIn(one, numbers)),
+      // The conditions in the picture's description, which are escaped already.
       conditions: described.split('\n').filter((line) => line.includes(' · ε = ')),
       link: `embed.html#${hashOf(picture.state)}`,
     };
@@ -97,10 +97,13 @@ const STYLE = `
   footer svg { flex: none; width: 27mm; height: 27mm; }
   a { color: inherit; overflow-wrap: anywhere; }
 `;
-/** More than any paper has room for. */
+/** The number of lines to write on, more than any paper has room for. */
 const LINES = 30;
 
-/** @param home the absolute address of the page */
+/**
+ * Returns the sheet of a plate.
+ * @param home the absolute address of the page
+ */
 export function plateHtml(
   { title, sentences, question, conditions, svg, link }: Plate,
   home: string,
@@ -133,7 +136,7 @@ export const PAPERS = ['A4', 'Letter'] as const;
 export const fileOf = ({ figure }: Plate, paper: (typeof PAPERS)[number]) =>
   `${figure}-${paper.toLowerCase()}.pdf`;
 
-/** The page that lists them. */
+/** Returns the page that lists the plates. */
 export function listHtml(all: readonly Plate[]): string {
   const rows = all.map((plate) => {
     const files = PAPERS.map((paper) => `<a href="${fileOf(plate, paper)}">${paper}</a>`);

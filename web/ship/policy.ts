@@ -1,14 +1,14 @@
 /**
- * The page's policy on loading and connecting, written once: as <meta> in both pages, for hosts that send no headers,
- * and as `_headers`, which Netlify, Cloudflare Pages and others read and tests/browser/stage.mjs sends.
+ * The page's Content-Security-Policy: a <meta> in both pages, for hosts that send no headers, and a file `_headers`,
+ * which Netlify, Cloudflare Pages and others read. tests/browser/stage.mjs sends the headers of that file.
  */
 import type { HtmlTagDescriptor, Plugin } from 'vite';
 
 const POLICY = {
   'default-src': "'self'",
   'script-src': "'self' 'wasm-unsafe-eval'",
-  // Templates set style attributes, such as the colors of legends. Styles run no code, and the lines
-  // below bound what they can load.
+  // Templates set style attributes, such as the colors of legends. Styles run no code, and the other
+  // directives bound what styles can load.
   'style-src': "'self' 'unsafe-inline'",
   // Figures are saved through images that the page creates.
   'img-src': "'self' data: blob:",
@@ -27,20 +27,20 @@ const POLICY = {
  * affect frames, on other sites and here, or the page's requests. For browsers that do not know it, sw/sw.ts isolates
  * the page.
  */
-export const APART = { 'Document-Isolation-Policy': 'isolate-and-credentialless' };
+export const ISOLATION = { 'Document-Isolation-Policy': 'isolate-and-credentialless' };
 
 const HEADERS = {
-  ...APART,
+  ...ISOLATION,
   'Content-Security-Policy': Object.entries(POLICY)
     .map(([name, value]) => `${name} ${value}`)
     .join('; '),
   'Referrer-Policy': 'no-referrer',
 };
 
-/** An address with a hash of its content never changes. */
-const FOR_EVER = ['/assets/*', '/engine/*', '/zoo/*', '/recordings/*'];
+/** Paths of files whose addresses contain a hash of their content, so that browsers may keep them forever. */
+const IMMUTABLE = ['/assets/*', '/engine/*', '/zoo/*', '/recordings/*'];
 
-/** For hosts that send no headers. */
+/** The policy as meta tags, for hosts that send no headers. */
 export const POLICY_TAGS: readonly Readonly<Record<string, string>>[] = [
   { 'http-equiv': 'Content-Security-Policy', content: HEADERS['Content-Security-Policy'] },
   { name: 'referrer', content: HEADERS['Referrer-Policy'] },
@@ -57,14 +57,14 @@ export function policy(): Plugin {
         injectTo: 'head-prepend',
       })),
     generateBundle() {
-      // Other sites may load the element, its engine and the models: no response depends on cookies or users.
+      // Other sites may load the element, the engine and the models, since no response depends on cookies or users.
       const open = { 'Access-Control-Allow-Origin': '*', 'X-Content-Type-Options': 'nosniff' };
       const everywhere = { ...HEADERS, ...open };
       const lines = (path: string, headers: Readonly<Record<string, string>>) =>
         [path, ...Object.entries(headers).map(([name, value]) => `  ${name}: ${value}`)].join('\n');
       const source = [
         lines('/*', everywhere),
-        ...FOR_EVER.map((path) =>
+        ...IMMUTABLE.map((path) =>
           lines(path, { 'Cache-Control': 'public, max-age=31536000, immutable' }),
         ),
       ].join('\n');

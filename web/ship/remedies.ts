@@ -1,4 +1,4 @@
-/** Remedies of production models for their sinks, as a lesson's table (src/remedies.ts). */
+/** Shows the remedies of production models for their sinks (src/remedies.ts) as a table of a lesson. */
 import {
   COMPARED,
   HEADS,
@@ -13,8 +13,8 @@ import { make, table, text, type Node } from './nodes.ts';
 
 const link = (href: string, words: string) => make('a', { href }, [text(words)]);
 
-/** A row for each remedy, which a reader unfolds: its formula, its twin with its numbers, and the models. */
-export function remediesOf(hrefOf: (state: string) => string): Node[] {
+/** Returns a row for each remedy, which a reader unfolds: formula, twin of the zoo with its numbers, and models. */
+export function remedyTable(hrefOf: (state: string) => string): Node[] {
   const zoo = modelsOfZoo();
   return [
     ...REMEDIES.map((remedy) => {

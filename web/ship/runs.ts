@@ -1,4 +1,4 @@
-/** Runs of protocol B as a figure that is read without JavaScript: two outcomes of each run, in groups of recipes. */
+/** Draws runs of protocol B as a figure that needs no JavaScript: two outcomes of each run, in groups of recipes. */
 import { decisiveRuns, meanOf, modelsOfZoo, type Decisive } from './facts.ts';
 import { fixed, make, table, text, type Node } from './nodes.ts';
 
@@ -14,8 +14,11 @@ export interface Group {
   readonly recipes: readonly string[];
 }
 
-/** @param written groups of recipes: `Softmax: decay-0 softmax | Sigmoid: sigmoid` */
-export function groupsOf(written: string): Group[] {
+/**
+ * Parses groups of recipes.
+ * @param written as `Softmax: decay-0 softmax | Sigmoid: sigmoid`
+ */
+export function parseGroups(written: string): Group[] {
   return written.split('|').map((group) => {
     const [title = '', recipes = ''] = group.split(':');
     return { title: title.trim(), recipes: recipes.trim().split(/\s+/) };
@@ -26,7 +29,7 @@ const WIDTH = 440;
 const HEIGHT = 290;
 const EDGE = { left: 46, right: 84, top: 12, bottom: 40 };
 const TICKS = 5;
-// The approximate width of a letter in the figure's units.
+/** The approximate width of a letter, in the figure's units. */
 const CHARACTER = 7;
 const LINE = 14;
 
@@ -54,8 +57,8 @@ function domainOf(values: readonly number[]): readonly [number, number] {
 }
 
 /**
- * A figure of all runs of some recipes: a dot for each run, a ring for each recipe's mean, and a line through the means
- * of a group; then the same as a table.
+ * Returns a figure of all runs of some recipes, with a dot for each run, a ring for each recipe's mean and a line
+ * through the means of each group, and the same numbers as a table.
  * @throws Error if a group has no run at all
  */
 export function runsOf(
@@ -127,7 +130,7 @@ export function runsOf(
   const places = recipeRuns.map(({ recipes }) =>
     recipes.map(({ runs }) => [x(meanOf(runs[across])), y(meanOf(runs[up]))] as const),
   );
-  // A name is next to the last mean of its group, or on the nearest free line above or below it.
+  // A group's name is next to its last mean, or on the nearest free line above or below that mean.
   const names: { readonly x: number; readonly y: number; readonly width: number }[] = [];
   for (const [g, { title }] of recipeRuns.entries()) {
     const [lastX, lastY] = places[g]!.at(-1)!;
@@ -163,7 +166,7 @@ export function runsOf(
     ]),
   );
   const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));
-  const lacking = groups.flatMap(({ recipes }) => recipes.filter((id) => !Object.hasOwn(all, id)));
+  const unknown = groups.flatMap(({ recipes }) => recipes.filter((id) => !Object.hasOwn(all, id)));
   return [
     make('svg', { className: ['runs'], viewBox: `0 0 ${WIDTH} ${HEIGHT}`, ariaHidden: 'true' }, [
       ...axes,
@@ -186,7 +189,7 @@ export function runsOf(
       make('p', {}, [
         text(
           `${every.reduce((sum, { seeds }) => sum + seeds.length, 0)} runs.` +
-            (lacking.length > 0 ? ` Not trained yet: ${lacking.join(', ')}.` : ''),
+            (unknown.length > 0 ? ` Not trained yet: ${unknown.join(', ')}.` : ''),
         ),
       ]),
     ]),

@@ -1,37 +1,37 @@
 /**
- * Adds addresses to a folder of releases, each in a folder of its version: `latest/` and the root lead to the newest
+ * Makes a site of a folder of releases, each in a folder of its version: `latest/` and the root lead to the newest
  * release. A release never changes, so a link into its folder always shows the same numbers.
  *
- *     node web/ship/site.ts FOLDER        FOLDER holds 1.0.0/, 1.1.0/ ... and, of the main branch, next/
+ *     node web/ship/site.ts FOLDER        FOLDER has 1.0.0/, 1.1.0/ ..., and next/ for the build of the main branch
  */
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { filesOf } from './parts.ts';
 
-/** The folder of the page that main builds. Its addresses last until the next commit. */
+/** The folder of the page that the main branch builds. Its addresses last until the next commit. */
 const NEXT = 'next';
 const LATEST = 'latest';
 const VERSION = /^(\d+)\.(\d+)\.(\d+)(-[\w.]+)?$/;
 /** The size limit of GitHub Pages. */
 const MOST_BYTES = 1e9;
 
-/** Orders versions, older first; a pre-release precedes its release. */
-function compare(a: string, b: string): number {
+/** Compares versions for sorting, older first; a pre-release precedes its release. */
+function compareVersions(a: string, b: string): number {
   const [one, other] = [a, b].map((version) => VERSION.exec(version)!);
   for (const i of [1, 2, 3]) if (one![i] !== other![i]) return Number(one![i]) - Number(other![i]);
   if (!one![4] || !other![4]) return Number(!one![4]) - Number(!other![4]);
   return one![4].localeCompare(other![4], 'en', { numeric: true });
 }
 
-/** A link's hash names its state, and a query may name its sender: the redirect keeps both. */
-const GOES = `location.replace(document.currentScript.getAttribute('data-to') + location.search + location.hash);
+/** A script that redirects to another page and keeps the link's query, which may name its sender, and its hash. */
+const REDIRECT = `location.replace(document.currentScript.getAttribute('data-to') + location.search + location.hash);
 `;
 
 /**
- * Replaces the service worker that an old page without version folders had registered at this address: it would serve
- * that page from its cache, so it deletes its caches and unregisters.
+ * A service worker that deletes its caches and unregisters. It replaces the service worker of an old page without
+ * version folders, which would go on to serve that page from its cache.
  */
-const ENDS = `const { scope } = self.registration;
+const RETIRING_WORKER = `const { scope } = self.registration;
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) =>
   event.waitUntil(
@@ -45,8 +45,8 @@ self.addEventListener('activate', (event) =>
 );
 `;
 
-/** The page leads to another one. What a preview of a link shows is the other one's. */
-function leading(page: string, to: string, script: string): string {
+/** Returns a page that redirects to another page and has that page's title and preview. */
+function redirectPage(page: string, to: string, script: string): string {
   const head = page.match(
     /<meta (?:charset|name|property|http-equiv)[^>]*>|<title>[^<]*<\/title>/g,
   );
@@ -66,8 +66,8 @@ function leading(page: string, to: string, script: string): string {
 `;
 }
 
-/** Writes into `folder`, below `site`, what leads to the release of that name. */
-function lead(site: string, folder: string, release: string): void {
+/** Writes redirects for all pages of a release into `folder`, below `site`. */
+function writeRedirects(site: string, folder: string, release: string): void {
   const up = (depth: number) => '../'.repeat(depth) || './';
   const below = folder ? 1 : 0;
   const write = (path: string, text: string) => {
@@ -75,7 +75,7 @@ function lead(site: string, folder: string, release: string): void {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
   };
-  write('goes.js', GOES);
+  write('goes.js', REDIRECT);
   const releaseFolder = join(site, release);
   for (const path of filesOf(releaseFolder)) {
     if (/^(assets|engine|zoo|recordings)\//.test(path)) continue;
@@ -84,36 +84,39 @@ function lead(site: string, folder: string, release: string): void {
     if (path.endsWith('.html'))
       write(
         path,
-        leading(readFileSync(join(releaseFolder, path), 'utf8'), to, `${up(depth)}goes.js`),
+        redirectPage(readFileSync(join(releaseFolder, path), 'utf8'), to, `${up(depth)}goes.js`),
       );
   }
   write('sink-scope.js', `import '${up(below)}${release}/sink-scope.js';\n`);
   // A host copies this file to its own site, so it has no imports.
   copyFileSync(join(releaseFolder, 'sink-widget.js'), join(site, folder, 'sink-widget.js'));
-  write('sw.js', ENDS);
+  write('sw.js', RETIRING_WORKER);
 }
 
-/** Prefixes the rules of each release with its folder. */
+/** Returns the text of `_headers`: the rules of each release, with its folder before their paths. */
 function headersOf(site: string, releases: readonly string[]): string {
   const rules = releases.map((release) =>
     readFileSync(join(site, release, '_headers'), 'utf8').replace(/^\//gm, `/${release}/`),
   );
-  // Other sites load these as well. A rule for all paths would send the header twice for a release's files.
+  // Paths that other sites load as well. A rule for all paths would send the header twice for a release's files.
   const open = [`/${LATEST}/*`, '/sink-scope.js', '/sink-widget.js'];
   return [...open.map((path) => `${path}\n  Access-Control-Allow-Origin: *\n`), ...rules].join('');
 }
 
-/** @returns the releases, the oldest first, and the folder that latest/ and the root lead to */
+/**
+ * Writes the redirects and headers of a site.
+ * @returns the releases, the oldest first, and the folder that latest/ and the root lead to
+ */
 export function writeSite(site: string): { readonly versions: string[]; readonly newest: string } {
   const folders = readdirSync(site, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
-  const versions = folders.filter((name) => VERSION.test(name)).sort(compare);
+  const versions = folders.filter((name) => VERSION.test(name)).sort(compareVersions);
   const stable = versions.filter((version) => !version.includes('-'));
   const newest = stable.at(-1) ?? versions.at(-1) ?? (folders.includes(NEXT) ? NEXT : undefined);
   if (!newest) throw new Error(`${site}: expected folders named by a version, or ${NEXT}`);
   rmSync(join(site, LATEST), { recursive: true, force: true });
-  for (const folder of ['', LATEST]) lead(site, folder, newest);
+  for (const folder of ['', LATEST]) writeRedirects(site, folder, newest);
   const all = [...versions, ...folders.filter((name) => name === NEXT)];
   writeFileSync(join(site, '_headers'), headersOf(site, all));
   writeFileSync(join(site, 'versions.json'), `${JSON.stringify({ latest: newest, versions })}\n`);

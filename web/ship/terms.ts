@@ -1,4 +1,4 @@
-/** Terms of the glossary in a lesson: the first use of each becomes a link to its meaning, and src/learn/cards.ts shows that as a card. */
+/** Links the first use of each glossary term in a lesson to its meaning, which src/learn/cards.ts shows as a card. */
 import type { Root } from 'mdast';
 import { TERMS } from '../src/page/glossary.ts';
 import { make, text, type Node } from './nodes.ts';
@@ -17,7 +17,7 @@ const PATTERNS = TERMS.map((one) => ({
   whole: RegExp(`(?<![\\w“])(?:${one.pattern.source})(?![\\w”₁])`, 'u'),
 }));
 
-/** Elements whose words are no prose: a term in them stays plain. */
+/** Elements whose words are no prose, so that terms in them get no link. */
 const NO_PROSE = [
   'a',
   'table',
@@ -30,7 +30,7 @@ const NO_PROSE = [
   'math',
 ];
 
-/** A remark plugin, to be used after the directives. */
+/** Returns a remark plugin that links terms; it must run after the directives. */
 export const linkTerms = () => (tree: Root) => {
   const linked = new Set<string>();
   const nodesOf = (said: string): Node[] => {

@@ -1,4 +1,4 @@
-/** A file of the page. */
+/** A file of the page, as the build lists it for the service worker. */
 export interface ListedFile {
   readonly path: string;
   /** Whether the first visit fetches it. */
@@ -10,8 +10,8 @@ export interface ListedFile {
 export const HASH_BYTES = 6;
 
 /**
- * Packs the list into a text, which each first visit downloads. A folder is a line: its path, where `zoo` is a slash,
- * then the name and the hashes of each file, with a star before the names of files that the first visit fetches.
+ * Packs the list into a text, which each first visit downloads. Each line describes a folder: its path, where a leading
+ * slash stands for `zoo`, then name and hashes of each file, with a star before the names of files with `ahead`.
  */
 export function packList(files: readonly ListedFile[], zoo: string): string {
   const folders = new Map<string, string[]>();
@@ -26,6 +26,7 @@ export function packList(files: readonly ListedFile[], zoo: string): string {
   return [...folders.values()].map((line) => line.join('\t')).join('\n');
 }
 
+/** Unpacks the text of `packList`. */
 export function unpackList(list: string, zoo: string): ListedFile[] {
   return list.split('\n').flatMap((line) => {
     const [folder, ...rest] = line.split('\t') as [string, ...string[]];
@@ -53,14 +54,14 @@ export function listedFor<T>(
   address: string,
 ): T | undefined {
   if (!address.startsWith(scope)) return undefined;
-  const path = pathOf(address.slice(scope.length).split(/[?#]/)[0]!);
+  const path = decodePath(address.slice(scope.length).split(/[?#]/)[0]!);
   if (path === undefined) return undefined;
   const file = /(^|\/)$/.test(path) ? `${path}index.html` : path;
   return Object.hasOwn(files, file) ? files[file] : undefined;
 }
 
-/** Decodes a path; undefined for an invalid percent sequence. */
-function pathOf(text: string): string | undefined {
+/** Decodes the percent sequences of a path; returns undefined if one is invalid. */
+function decodePath(text: string): string | undefined {
   try {
     return decodeURI(text);
   } catch {

@@ -16,7 +16,7 @@ import { HASH_BYTES, listedFor, unpackList } from './listed';
 
 declare const self: ServiceWorkerGlobalScope;
 declare const ZOO: string;
-/** The list of files that the build writes, packed. */
+/** The build's packed list of files (listed.ts). */
 declare const LIST: string;
 const files = unpackList(LIST, ZOO);
 const hashes = Object.fromEntries(files.map((file) => [file.path, file.hashes]));
@@ -25,16 +25,15 @@ const hashes = Object.fromEntries(files.map((file) => [file.path, file.hashes]))
 const MOST_FILES = 150;
 
 const { scope } = self.registration;
-/** One site may have two builds; each deletes its own caches only. */
-const name = (zoo: string) => `sinkscope ${scope} ${zoo}`;
+/** Returns a build's cache name. One site may have two builds, each of which deletes only its own caches. */
+const cacheName = (zoo: string) => `sinkscope ${scope} ${zoo}`;
 
 /**
- * Browsers give shared memory only to a cross-origin isolated page, which its headers isolate. Many hosts do not
- * allow own headers: there the service worker isolates the page from its second visit on. Browsers ignore
- * Document-Isolation-Policy (ship/policy.ts) from a service worker, but accept these two; the page
- * opens no windows and loads other sites' files only with CORS.
+ * Headers that isolate the page on hosts that send none, from its second visit on: browsers give shared memory only to a
+ * cross-origin isolated page. They ignore Document-Isolation-Policy (ship/policy.ts) from a service worker, but accept
+ * these two headers; the page opens no windows and loads other sites' files only with CORS.
  */
-const APART = {
+const ISOLATION = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
 };
@@ -48,15 +47,16 @@ async function isListed(address: string, response: Response): Promise<boolean> {
   return listed.includes(btoa(String.fromCharCode(...new Uint8Array(digest, 0, HASH_BYTES))));
 }
 
+/** A Workbox plugin that lets only files with a listed hash into and out of a cache. */
 const checked: WorkboxPlugin = {
-  // Takes files from the browser's own cache at any age: the hash decides whether a file is of this build. The
-  // integrity attribute would refuse the response before the file can be fetched again.
+  // Takes files from the browser's own cache at any age, since the hash decides whether a file is of this build. An
+  // integrity attribute would refuse a wrong file before it can be fetched again.
   async requestWillFetch({ request }) {
     return new Request(request, { integrity: '', cache: 'force-cache' });
   },
   async fetchDidSucceed({ request, response }) {
     if (await isListed(request.url, response)) return response;
-    // The browser's own cache may hold the wrong file.
+    // The browser's own cache may have a wrong file, so this request passes it by.
     return fetch(request.url, { cache: 'reload' }).catch(() => response);
   },
   async cacheWillUpdate({ request, response }) {
@@ -72,13 +72,13 @@ addPlugins([
   {
     async handlerWillRespond({ response }) {
       const headers = new Headers(response.headers);
-      for (const [name, value] of Object.entries(APART)) headers.set(name, value);
+      for (const [name, value] of Object.entries(ISOLATION)) headers.set(name, value);
       const { status, statusText } = response;
       return new Response(response.body, { status, statusText, headers });
     },
   },
 ]);
-// Workbox repairs a damaged cache only for entries that state an integrity; `checked` compares it, by LIST.
+// Workbox repairs a damaged cache only for entries that state an integrity; `checked` does the comparison, with LIST.
 const integrity = 'sha256-';
 // The addresses of assets, engines and models contain a hash; the others need a revision.
 precacheAndRoute(
@@ -97,7 +97,7 @@ cleanupOutdatedCaches();
 registerRoute(
   ({ url }) => url.href.startsWith(scope) && hashesOf(url.href) !== undefined,
   new CacheFirst({
-    cacheName: name(ZOO),
+    cacheName: cacheName(ZOO),
     plugins: [checked, new ExpirationPlugin({ maxEntries: MOST_FILES, purgeOnQuotaError: true })],
   }),
 );
@@ -106,7 +106,7 @@ self.addEventListener('activate', (event) => {
   event.waitUntil(
     (async () => {
       for (const cache of await caches.keys())
-        if (cache.startsWith(name('')) && cache !== name(ZOO)) await caches.delete(cache);
+        if (cache.startsWith(cacheName('')) && cache !== cacheName(ZOO)) await caches.delete(cache);
       await self.clients.claim();
     })(),
   );

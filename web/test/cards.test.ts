@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { cards, drawnFrom, SIZE, tagsOf } from '../ship/cards';
+import { cards, fingerprintOf, SIZE, tagsOf } from '../ship/cards';
 import { lessons, pages } from '../ship/lessons';
 import { rooms } from '../src/rooms/index';
 
@@ -37,7 +37,7 @@ describe('previews of shared links', () => {
         SIZE.height,
       ]);
       expect(png.length, card.name).toBeLessThan(200_000);
-      expect(drawn[card.name], `${card.name}: node web/cards/draw.mjs`).toBe(drawnFrom(card));
+      expect(drawn[card.name], `${card.name}: node web/cards/draw.mjs`).toBe(fingerprintOf(card));
     }
     expect(Object.keys(drawn)).toHaveLength(all.length);
   });

@@ -1,18 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { claims, fact, modelsOfZoo, wrongly } from '../ship/facts';
+import { claims, fact, modelsOfZoo, wrongNumber } from '../ship/facts';
 import { lessons, pages } from '../ship/lessons';
 import { seedDots } from '../ship/dots';
-import { groupsOf, runsOf } from '../ship/runs';
-import { remediesOf } from '../ship/remedies';
+import { parseGroups, runsOf } from '../ship/runs';
+import { remedyTable } from '../ship/remedies';
 import {
   ATTRIBUTES,
   lessonOf,
   minutesOf,
-  picturesOf,
+  readPictures,
   staleWords,
-  writings,
+  readWritings,
 } from '../ship/markdown';
 import { anchorOf } from '../ship/terms';
 import { REMEDIES, twinWords } from '../src/remedies';
@@ -101,13 +101,13 @@ describe('the course', () => {
   });
 
   it('has one picture for each figure in the state that the lesson names', () => {
-    const pictures = picturesOf();
+    const pictures = readPictures();
     const figures = all.flatMap((lesson) => lesson.figures);
     expect(Object.keys(pictures).sort()).toEqual(figures.map(({ id }) => id).sort());
     for (const { id, state } of figures) expect(pictures[id]!.state, id).toEqual(state);
     for (const { figure, value } of all.flatMap(({ lives }) => lives))
       if (pictures[figure]) expect(values).toHaveProperty(value);
-      else expect(writings()[figure]!.values, figure).toHaveProperty(value);
+      else expect(readWritings()[figure]!.values, figure).toHaveProperty(value);
   });
 
   it('avoids the words dark and light: on a dark page a large weight is light', () => {
@@ -152,8 +152,8 @@ describe('the course', () => {
     expect(of('::row{bias="keys"}')[0]).toMatch(/“keys”: expected one of none, logit, key/);
     expect(of('::row{biass="key"}')[0]).toMatch(/“biass”: expected one of .*bias, gate of “:row”/);
     expect(() => fact('zoo softmax measured')).toThrow(/expected a number/);
-    expect(wrongly('-0.4', 'zoo sigmoid differs outcomes alpha 0')).toBeUndefined();
-    expect(wrongly('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
+    expect(wrongNumber('-0.4', 'zoo sigmoid differs outcomes alpha 0')).toBeUndefined();
+    expect(wrongNumber('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
   });
 
   it('rejects a number about changing text in a sentence without its name or a condition', () => {
@@ -308,7 +308,7 @@ describe('the course', () => {
       expect(problemsOf(`::${name}{}`)[0]).toMatch(RegExp(`“:${name}”: expected one of figure`));
       expect(() => fact(`${name} a`)).toThrow(/found undefined/);
       expect(() => fact(`zoo softmax ${name} length`)).toThrow(/found undefined/);
-      expect(wrongly('1', 'zoo softmax measured sink_1', name)).toMatch(/expected one of/);
+      expect(wrongNumber('1', 'zoo softmax measured sink_1', name)).toMatch(/expected one of/);
       expect(problemsOf(`::dots{recipes="softmax" step="4000" outcome="${name}"}`)[0]).toMatch(
         /expected one of alpha/,
       );
@@ -357,7 +357,7 @@ describe('the course', () => {
       two: { seeds: [1], alpha: [0], loss: [3.6] },
     };
     const drawn = JSON.stringify(
-      runsOf(groupsOf('First: one three | Second: two'), ['loss', 'alpha'], runs),
+      runsOf(parseGroups('First: one three | Second: two'), ['loss', 'alpha'], runs),
     );
     const count = (className: string) => drawn.split(`"className":["${className}"]`).length - 1;
     expect([count('run'), count('mean'), count('run-1'), count('run-2')]).toEqual([3, 2, 1, 1]);
@@ -367,7 +367,7 @@ describe('the course', () => {
       '3 runs. Not trained yet: three.',
     ])
       expect(drawn).toContain(words);
-    expect(() => runsOf(groupsOf('Third: three'), ['loss', 'alpha'], runs)).toThrow(
+    expect(() => runsOf(parseGroups('Third: three'), ['loss', 'alpha'], runs)).toThrow(
       '“Third”: expected a recipe with a run, found none.',
     );
     // The positions of α₁ 0.1, 0.3 and 0 and of losses 3.5, 3.7 and 3.6 are proportional to these numbers.
@@ -509,7 +509,7 @@ describe('what production models do about their sinks', () => {
 
   it('links existing states, and each source over https', () => {
     const states: string[] = [];
-    remediesOf((state) => (states.push(state), `#${state}`));
+    remedyTable((state) => (states.push(state), `#${state}`));
     expect(states.map((state) => parseHash(state).state.shown)).toEqual(
       REMEDIES.flatMap((remedy) => [
         ['softmax', remedy.twin],

@@ -69,7 +69,7 @@ function isCut(room: HTMLElement, { scrolls }: Layout): boolean {
 }
 
 /** Visible pictures; only the first if the reader scrolls to the others. */
-function picturesOf(room: HTMLElement, { scrolls }: Layout): Element[] {
+function readPictures(room: HTMLElement, { scrolls }: Layout): Element[] {
   const all = [...room.querySelectorAll(PICTURES)].filter(isSeen);
   return scrolls ? all.slice(0, 1) : all;
 }
@@ -103,7 +103,7 @@ function lay(room: HTMLElement, layout: Layout, width = '100%'): void {
 /** Whether the figure fits in this layout; if so, its picture has the largest size. */
 function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   lay(room, layout);
-  const pictures = picturesOf(room, layout);
+  const pictures = readPictures(room, layout);
   if (!pictures.length) return !isCut(room, layout);
   const need = LEAST * Math.min(box.width, box.height);
   const side = sideOf(pictures);
