@@ -192,13 +192,7 @@ const CLAIMS: Readonly<
     ({ shown }) => shown.strong >= 0.75 * shown.rows,
   ],
   'many tokens': [/Many tokens attend/g, ({ shown }) => shown.strong >= 0.4 * shown.rows],
-  'a multiple of an even share': [
-    /gives \S+ (?:about )?[\d.]+% of its attention,\s+(twice|[\d.]+ times) an even share/g,
-    ({ shown, T }, times) => {
-      const n = times === 'twice' ? 2 : parseFloat(times!);
-      return Math.abs(shown.given / uniformOf(T) - n) <= (n < 3 ? 0.051 : 0.501);
-    },
-  ],
+  'an even spread': [/evenly spread: ([\d.]+)%/g, ({ T }, n) => isWritten(n!, uniformOf(T))],
   'more than an even share': [
     /gets more attention than an even share/g,
     ({ shown }) => shown.after > shown.even,

@@ -326,7 +326,7 @@ describe('one row, worked out', () => {
       '“t3” 0.03 3.0% 2.00 0.06',
       '2 others 0.01 to 0.02 3.0% 2.00 each 0.06',
     ]);
-    expect(view.text('tfoot')).toBe('in all 65% 1.30');
+    expect(view.text('tfoot')).toBe('in all lengths need not add up 65% 1.30');
     expect(view.all('.first')).toHaveLength(1);
     expect(view.all('tbody .bar')[1]!.style.getPropertyValue('--share').trim()).toBe('1');
   });
@@ -472,7 +472,7 @@ describe('the story', () => {
 
   it('2: gives the cost of hiding the first token for the real model, and for the shown one on the reader’s text', async () => {
     const costs = async (...losses: number[]) => {
-      const { texts } = storyOf(2, [keyed()], { losses });
+      const { texts } = storyOf(2, [keyed()], { losses, prompt: 'Mine.' });
       await settle();
       return texts('.costs li');
     };
@@ -481,6 +481,9 @@ describe('the story', () => {
       `${recorded.model}, on the text that this page opens with: from ${before.toFixed(2)} to ${after.toFixed(2)}, as unsure as with ${Math.exp(after - before).toFixed(2)} times as many choices for each token.`,
       'Softmax model, on your text: from 2.00 to 2.30, as unsure as with 1.35 times as many choices for each token.',
     ]);
+    const { texts } = storyOf(2, [keyed()], { losses: [2, 2.3] });
+    await settle();
+    expect(texts('.costs li')[1]).toMatch(/^Softmax model, on that text: from 2\.00/);
     const own = async (...losses: number[]) => (await costs(...losses))[1];
     expect(await own(2, 1.9)).toMatch(/from 2\.00 to 1\.90, .* as with 0\.90 times/);
     expect(await own(2, 4.5)).toMatch(/as with 12 times/);

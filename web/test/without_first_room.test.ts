@@ -139,7 +139,7 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
   );
   expect(text('.answer')).toBe('Without the first token the model repeats itself.');
   expect(text('p:not(.answer)')).toMatch(
-    /continues the gray text\. Its sink is whatever token stands first, here “The”\. At the right, later tokens cannot attend to it\.$/,
+    /continues the gray text here\. Its sink is whatever token stands first, here “The”\. At the right, later tokens cannot attend to it\.$/,
   );
   expect(text('[data-text=kept]')).toMatch(/^The process by .* It occurs in the leaves of plants/);
   const written = () => [

@@ -34,7 +34,6 @@ import { part } from '../page/view';
 import {
   alphaOf,
   capital,
-  evenWords,
   givenWords,
   headName,
   isBelow,
@@ -80,7 +79,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const isFree = isTwin(own, other) && own.operation.normalizes;
   if (isFree && second.kind === 'none')
-    return ' Softmax makes rows sum to 100%: attention must go somewhere, and all tokens see the first. A sigmoid model trained alike needs no such place.';
+    return ' Softmax makes rows sum to 100%: attention must go somewhere, and all tokens see the first. Sigmoid weighs each token on its own: rows may sum to little.';
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
@@ -110,8 +109,8 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   const { L, H } = frame.architecture;
   const who = claim.isMost && L * H > 1 ? 'Top head' : 'Head';
-  return html`${explained(`${who} ${head}`)} gives ${first} ${number} ${shareWords(frame)},
-  ${evenWords(claim.given, claim.even)}.`;
+  return html`${explained(`${who} ${head}`)} gives ${first} ${number} ${shareWords(frame)} (evenly
+  spread: ${percent(claim.even, 0)}).`;
 }
 
 /** Everything else that is known of a side. */

@@ -159,7 +159,7 @@ export class Recorded {
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          The sink is useful. Here another, published model, ${model}, continues the gray text. Its
+          The sink is useful. A larger, published model, ${model}, continues the gray text here. Its
           sink is whatever token stands first, here “${first}”. At the right, later tokens cannot
           attend to it.
         </p>

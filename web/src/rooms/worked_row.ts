@@ -155,8 +155,12 @@ const bar = (share: number, said: string) =>
 
 const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
-function tableOf({ query, named, others, othersAdd, sum, output }: Worked, frame: Frame, at: Head) {
-  const most = Math.max(...[...named, ...others].map(({ value }) => value));
+const longestIn = ({ named, others }: Worked) =>
+  Math.max(...[...named, ...others].map(({ value }) => value));
+
+/** @param most the length of a full bar */
+function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
+  const { query, named, others, othersAdd, sum, output } = worked;
   const isFirst = (key: number) => key === firstKey(frame);
   const scores = others.map(({ score }) => score);
   const weight = sumOf(others.map((one) => one.weight));
@@ -202,7 +206,7 @@ function tableOf({ query, named, others, othersAdd, sum, output }: Worked, frame
     <tfoot>
       <tr>
         <th scope="row">in all</th>
-        <td></td>
+        <td><small>lengths need not add up</small></td>
         ${bar(sum, sumWords(sum))}
         <td></td>
         ${bar(output / most, length(output))}
@@ -238,12 +242,16 @@ export const row: View = {
   draw(root) {
     const place = part(root, 'row-table');
     const reason = part(root, '', 'p');
-    return (frame, { at, state }) => {
+    return (frame, { at, state, frames }) => {
       const worked = workedRow(frame, state.query);
       root.hidden = !worked;
       if (!worked) return;
       say(reason, sharesWords(worked, frame));
-      render(tableOf(worked, frame, at), place);
+      const lengths = frames.map((one) => {
+        const shown = workedRow(one, state.query);
+        return shown ? longestIn(shown) : 0;
+      });
+      render(tableOf(worked, Math.max(longestIn(worked), ...lengths), frame, at), place);
     };
   },
 };
