@@ -104,7 +104,7 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax makes rows sum to 100%: attention must go somewhere, and all tokens see the first\. Sigmoid weighs each token on its own: rows may sum to little\.$/,
+      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first\. Sigmoid weighs each token on its own: rows may sum to little\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((said) =>
       said.replace(/\s+/g, ' ').trim(),

@@ -116,7 +116,7 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^Almost .* Softmax makes rows sum to 100%: attention must go somewhere, and all tokens see the first\. Sigmoid weighs each token on its own: rows may sum to little\.$/,
+      /^Almost .* Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first\. Sigmoid weighs each token on its own: rows may sum to little\.$/,
     );
     expect(text('.twin-1')).toBe(
       'Sigmoid model No head gives <s> more than 2% on average. Shown: its top head, L1H0.',
@@ -146,7 +146,7 @@ describe('the first sentence', () => {
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
     const why =
-      '… Softmax makes rows sum to 100%: attention must go somewhere, and all tokens see the first. Sigmoid weighs each token on its own: rows may sum to little.';
+      '… Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first. Sigmoid weighs each token on its own: rows may sum to little.';
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);

@@ -79,7 +79,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const isFree = isTwin(own, other) && own.operation.normalizes;
   if (isFree && second.kind === 'none')
-    return ' Softmax makes rows sum to 100%: attention must go somewhere, and all tokens see the first. Sigmoid weighs each token on its own: rows may sum to little.';
+    return ' Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first. Sigmoid weighs each token on its own: rows may sum to little.';
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
