@@ -63,6 +63,7 @@ const SOURCES = {
   'files with their paths': async () =>
     (await picked()).map((file) => ({ path: `m/${file.name}`, file })),
   'a plan': () => findPlan(folder),
+  'a path with a dot at its end': () => join(folder, 'x').replace(/x$/, '.'),
 };
 
 for (const [kind, source] of Object.entries(SOURCES)) {
@@ -79,6 +80,7 @@ for (const [kind, source] of Object.entries(SOURCES)) {
     assert.deepEqual([T, ...map.shape], Array(3).fill(tokens.length));
     assert.ok(sink > 0.5, `${sink}`);
     await model.close();
+    if (kind.startsWith('a path')) assert.equal(model.id, 'softmax');
   });
 }
 
