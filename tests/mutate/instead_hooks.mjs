@@ -6,7 +6,7 @@ const mutant = new URL(`../../${process.env.MUTANT}`, import.meta.url).href;
 export async function load(url, context, next) {
   if (url.split('?')[0] !== mutant) return next(url, context);
   return {
-    format: url.endsWith('.ts') ? 'module-typescript' : 'module',
+    format: mutant.endsWith('.ts') ? 'module-typescript' : 'module',
     shortCircuit: true,
     source: await readFile(/** @type {string} */ (process.env.MUTANT_TEXT), 'utf8'),
   };

@@ -84,7 +84,9 @@ const OF_SCRIPTS = {
         [textOf(parent.whenTrue), textOf(parent.whenFalse)].sort().join();
     // No computed number meets a tolerance exactly.
     const isTolerance = /\de-\d+$/.test(right);
-    return to && !isEither && !isTolerance ? `${left} ${to} ${right}` : undefined;
+    // No clock is read at the very moment of a limit.
+    const isClock = /\bperformance\.now\(\)/.test(left + right);
+    return to && !isEither && !isTolerance && !isClock ? `${left} ${to} ${right}` : undefined;
   },
   first(node, textOf) {
     const isFirst = (/** @type {Node} */ one) =>

@@ -170,6 +170,15 @@ test('a sleep ends after its time or with its signal, and then removes its liste
   stop.abort(new Error('enough'));
   await assert.rejects(ended, /^Error: enough$/);
   await assert.rejects(sleep(10, stop.signal), /^Error: enough$/);
+  t.mock.timers.reset();
+  const set = t.mock.method(globalThis, 'setTimeout', () => 'a timer');
+  const clear = t.mock.method(globalThis, 'clearTimeout', () => {});
+  const again = new AbortController();
+  const left = sleep(10, again.signal);
+  again.abort(new Error('enough'));
+  await assert.rejects(left, /^Error: enough$/);
+  assert.equal(set.mock.callCount(), 1);
+  assert.deepEqual(clear.mock.calls[0]?.arguments, ['a timer']);
 });
 
 test('the reason of a failed request is its innermost cause, which browsers omit', () => {

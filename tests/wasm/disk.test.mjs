@@ -171,6 +171,17 @@ test('a dropped folder is read with all its folders', async () => {
   );
 });
 
+test('a dropped folder is read down to its eighth level', async () => {
+  const nested = (depth) => ({ f: undefined, ...(depth > 1 ? { d: nested(depth - 1) } : {}) });
+  const found = await filesOfDrop({
+    items: [{ kind: 'file', webkitGetAsEntry: () => entry('/m', nested(10)) }],
+  });
+  assert.deepEqual(
+    found.map(({ path }) => path),
+    Array.from({ length: 8 }, (_, i) => `m/${'d/'.repeat(i)}f`),
+  );
+});
+
 test('a drop of too many files is rejected', async () => {
   const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`f${i}`, undefined]));
   const items = [{ kind: 'file', webkitGetAsEntry: () => entry('/m', many) }];

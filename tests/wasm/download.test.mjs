@@ -263,6 +263,16 @@ test('a signal ends a download with its own reason, and has no listener afterwar
   await assert.rejects(fetchFile(address, before), /^Error: before$/);
 });
 
+test('a cancelled download ends its request, with the reason', async (t) => {
+  let asked;
+  t.mock.method(globalThis, 'fetch', async (_, { signal }) => ((asked = signal), whole()));
+  const reader = (await fetchFile(address, { wait: 0 })).stream.getReader();
+  await reader.read();
+  assert.equal(asked.aborted, false);
+  await reader.cancel(new Error('enough'));
+  assert.equal(asked.reason?.message, 'enough');
+});
+
 /** A page may neither ask for plain bytes, nor see what another site did to them. */
 test('in a browser the size of a compressed response counts only if it was known before', async (t) => {
   const { Request } = globalThis;

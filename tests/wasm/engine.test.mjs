@@ -93,6 +93,19 @@ test('generation does not depend on how the prompt was cut, and the seed repeats
     };
     assert.deepEqual(await drawnWith(0), tokens);
     assert.notDeepEqual(await drawnWith(1), tokens);
+    // By default the likeliest token is taken; with a temperature alone all may be drawn, by seed 1.
+    const drawnBy = async (given) => {
+      const run = await model.run(long);
+      for await (const _ of run.generate({ count: 6, ...given }));
+      return run.tokens.slice(long.length);
+    };
+    const likeliest = await drawnBy({});
+    assert.deepEqual(await drawnBy({ temperature: 0, topK: 0, seed: 1 }), likeliest);
+    const random = await drawnBy({ temperature: 1 });
+    assert.notDeepEqual(random, likeliest);
+    assert.deepEqual(await drawnBy({ temperature: 1, topK: 0, seed: 1 }), random);
+    assert.notDeepEqual(await drawnBy({ temperature: 1, seed: 2 }), random);
+    await assert.rejects(drawnBy({ temperature: Infinity }), { where: 'temperature' });
     const prefilled = await model.run(again.tokens);
     const [stepped, straight] = [await again.field('att'), await prefilled.field('att')];
     assert.deepEqual(stepped, straight);

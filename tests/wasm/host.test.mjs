@@ -1,11 +1,12 @@
 /** Browser-specific code, with replacements for functions that Node.js lacks; and both stores for bytes. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { describe } from 'node:test';
 import * as browser from '../../wasm/host/browser.ts';
+import * as node from '../../wasm/host/node.ts';
 import { openStore as openInBrowser } from '../../wasm/host/store_browser.ts';
 import { openStore as openInNode } from '../../wasm/host/store_node.ts';
 import { listen, reply } from '../../wasm/host/inside_browser.ts';
@@ -88,6 +89,16 @@ test('no worker imports a module that starts it: a bundler that follows both wou
   for (const worker of started)
     for (const one of graphOf(worker))
       for (const next of startOf(one)) assert.ok(!bundleOf(next).has(worker), `${worker}: ${one}`);
+});
+
+test('in Node.js a file is closed after its last byte, and when its reader stops', async () => {
+  const address = new URL('package.json', wasm);
+  const open = () => readdirSync('/dev/fd').length;
+  const before = open();
+  assert.equal(await (await node.request(address)).text(), readFileSync(address, 'utf8'));
+  assert.equal(open(), before);
+  await (await node.request(address)).body.cancel();
+  assert.equal(open(), before);
 });
 
 describe('a browser', () => {
@@ -360,6 +371,21 @@ describe('bytes are stored under names', () => {
       assert.equal(log.filter((one) => one === 'close').length, opened.length);
       assert.equal(opened.length > 0, kind === 'handle');
     });
+
+  test('a buffer of the right size is reused for the bytes of a handle', async (t) => {
+    withGlobals(t, { navigator: { storage: privateFolder('handle').storage } });
+    const store = await openInBrowser();
+    await store.put('a', Uint8Array.of(5, 6));
+    for (const [size, isReused] of [
+      [1, false],
+      [2, true],
+      [3, true],
+    ]) {
+      const into = new Uint8Array(size);
+      const { buffer } = await store.get('a', into);
+      assert.equal(buffer === into.buffer, isReused, `${size}`);
+    }
+  });
 
   test('in a folder, and no part of a file remains', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));

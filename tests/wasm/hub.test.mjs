@@ -224,6 +224,50 @@ test('a busy list is requested again; a hub without lists is probed', async () =
   await assert.rejects(resolve('nobody/nothing'), { code: 'access' });
 });
 
+test('what a list says of a file counts only if it can be true, and a list of nothing is an error', async (t) => {
+  const answers = { list: undefined, status: 200 };
+  const asked = [];
+  t.mock.method(globalThis, 'fetch', async (address, { method = 'GET' } = {}) => {
+    asked.push(method);
+    if (method !== 'GET' || !answers.list) return new Response(null, { status: answers.status });
+    return Response.json(String(address).includes('/api/') ? { siblings: answers.list } : {});
+  });
+  const files = [
+    { rfilename: 5, size: 1 },
+    { rfilename: 'a/../config.json', size: 1 },
+    { rfilename: 'config.json' },
+    { rfilename: 'tokenizer.json', size: 0 },
+    { rfilename: 'tokenizer_config.json', size: -1 },
+    { rfilename: 'model.safetensors', size: 7 },
+  ];
+  answers.list = files;
+  const plan = await resolve('own/model');
+  assert.deepEqual(
+    [plan.files.tokenizer, plan.files.tokenizer_config, plan.files.weights[0]].map(
+      ({ bytes }) => bytes,
+    ),
+    [0, undefined, 7],
+  );
+  // Without a list the usual files are asked for; where the hub refuses, nothing is.
+  answers.list = undefined;
+  for (const [status, isProbed] of [
+    [404, true],
+    [401, false],
+  ]) {
+    asked.length = 0;
+    answers.status = status;
+    await assert.rejects(resolve('own/model'), new RegExp(`answered ${status}`));
+    assert.equal(asked.includes('HEAD'), isProbed, `${status}`);
+  }
+});
+
+test('a path has at most 400 characters, and none of its folders is a dot', () => {
+  const longest = `${'a'.repeat(395)}.gguf`;
+  assert.equal(parseHubId(`own/model:${longest}`).file, longest);
+  for (const file of [`a${longest}`, 'a/./b.gguf', 'a/../b.gguf', 'a//b.gguf'])
+    assert.throws(() => parseHubId(`own/model:${file}`), { where: 'file' }, file);
+});
+
 test('invalid lists are rejected', async () => {
   const evil = { 'config.json': Buffer.from('[1]'), 'model.safetensors': Buffer.alloc(8) };
   const add = (files) => {

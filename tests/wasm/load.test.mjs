@@ -15,6 +15,7 @@ import { binaries, failure, files, root, softmax } from './helper.mjs';
 
 const TEXT = 'The old man sat at the door and looked at the sea.';
 const folder = fileURLToPath(softmax);
+process.env.SINKSCOPE_CACHE = mkdtempSync(join(tmpdir(), 'sinkscope-load-'));
 const sigmoid = new URL('models/zoo/sigmoid/', root);
 const inPage = { base: binaries, worker: false };
 
@@ -62,6 +63,7 @@ const SOURCES = {
   'files with their paths': async () =>
     (await picked()).map((file) => ({ path: `m/${file.name}`, file })),
   'a plan': () => findPlan(folder),
+  'a path with a dot at its end': () => join(folder, 'x').replace(/x$/, '.'),
 };
 
 for (const [kind, source] of Object.entries(SOURCES)) {
@@ -78,6 +80,7 @@ for (const [kind, source] of Object.entries(SOURCES)) {
     assert.deepEqual([T, ...map.shape], Array(3).fill(tokens.length));
     assert.ok(sink > 0.5, `${sink}`);
     await model.close();
+    if (kind.startsWith('a path')) assert.equal(model.id, 'softmax');
   });
 }
 
@@ -125,6 +128,7 @@ test('edits are objects or the words of the command line', async () => {
   const object = await model.measure(TEXT, { edits: [{ kind: 'hide_key', key: 0 }] });
   assert.deepEqual(word, object);
   assert.equal(Math.max(...word.alpha.data), 0);
+  assert.deepEqual([word.layer, word.head], [0, 0], 'the first of equal heads');
   await model.close();
 });
 
@@ -139,7 +143,34 @@ test('ablating a head gives the loss before and after, and its difference', asyn
   assert.notEqual(layer.change, change);
   const shown = await failure(model.ablate(TEXT, {}));
   assert.deepEqual([shown.code, shown.where], ['argument', 'layer']);
+  assert.equal((await failure(model.measure(TEXT, { head: 1 }))).where, 'layer');
   await model.close();
+});
+
+test('a text leaves nothing in the memory of the engine, and a closed model nothing at all', async () => {
+  const model = await load(folder, { engine });
+  const sizes = [];
+  for (let i = 0; i < 4; i++) {
+    await model.measure(TEXT.repeat(3));
+    await failure(model.generate(TEXT, { count: 9, onText: () => assert.fail('stop') }));
+    sizes.push(await engine.memory());
+  }
+  assert.equal(new Set(sizes).size, 1, `${sizes}`);
+  await model.close();
+  for (const closed of [model.tokenizer.encode(TEXT), model.model.run([0, 5])])
+    assert.equal((await failure(closed)).code, 'closed');
+});
+
+test('a model from the hub is cached unless the caller says otherwise', async () => {
+  const kept = () => readdirSync(process.env.SINKSCOPE_CACHE).length;
+  for (const [options, isKept] of [
+    [{ cache: false }, false],
+    [{}, true],
+  ]) {
+    const model = await load('sinkscope/softmax', { engine, endpoint: hub.endpoint, ...options });
+    await model.close();
+    assert.equal(kept() > 0, isKept);
+  }
 });
 
 test('generate() returns the continuation and reports each token', async () => {

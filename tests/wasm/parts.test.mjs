@@ -64,6 +64,18 @@ test('chunks are joined to parts of eight MiB, and flush() writes the rest', asy
   assert.equal(store.files.size, 4);
 });
 
+test('a chunk of several parts is cut into them', async (t) => {
+  const MIB = 2 ** 20;
+  let calls = 0;
+  t.mock.method(performance, 'now', () => (calls++ < 99 ? 0 : assert.fail('a part without end')));
+  const store = memory();
+  const keeper = new Keeper(store, KEY, { ...card, bytes: 20 * MIB }, 0);
+  await keeper.append(numbered(20 * MIB));
+  await keeper.flush();
+  const parts = [0, 8, 16].map((start) => [start * MIB, Math.min(8, 20 - start) * MIB]);
+  assert.deepEqual(layout(store), parts);
+});
+
 test('a part has room for the remaining bytes, and for 64 KiB even if fewer were announced', async () => {
   for (const [bytes, start, most] of [
     [100_000, 0, 100_000],

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { compareRecordings } from '../../wasm/index.ts';
 import { Recording } from '../../wasm/recording/recording.ts';
-import { failure } from './helper.mjs';
+import { Shelf } from '../../wasm/recording/shelf.ts';
+import { caught, failure } from './helper.mjs';
 
 const describe = {
   defaults: { eps: 0.2 },
@@ -459,5 +460,25 @@ test('a comparison takes two recordings and a tolerance', async () => {
   ]) {
     const { code, where: place, text } = await failure(compareRecordings(a, b, options));
     assert.deepEqual([code, place, text], ['argument', where, `expected ${expected}`]);
+  }
+});
+
+test('a recording that does not open leaves no bytes, no handle and no entry', () => {
+  const log = [];
+  const module = (opens) => ({
+    handle: () => (opens ? 7 : assert.fail('no recording')),
+    bytes: () => assert.fail('no header'),
+    release: (address) => log.push(['release', address]),
+    call: (...call) => log.push(call),
+  });
+  for (const [opens, left] of [
+    [false, ['release', 64]],
+    [true, ['recording_close', 7]],
+  ]) {
+    const shelf = new Shelf(module(opens));
+    log.length = 0;
+    assert.throws(() => shelf.add(1, { address: 64, bytes: 9 }), /no (recording|header)/);
+    assert.deepEqual(log, [left]);
+    assert.equal(caught(() => shelf.at(1))[0], 'closed');
   }
 });

@@ -496,6 +496,69 @@ test('a model can do a task if it is right more often than by chance, by two err
   assert.deepEqual(meanOf([2]), { mean: 2, error: null });
 });
 
+test('a choice is the answer with the largest logit, of equal ones the lowest id', async () => {
+  const { model } = counting();
+  for (const [logits, best] of [
+    [{ 2: 0, 5: 1, 7: 2 }, 7],
+    [{ 2: 2, 5: 1, 7: 0 }, 2],
+    [{ 2: 0, 5: 1, 7: 1 }, 5],
+    [{ 2: 1, 5: 0, 7: 1 }, 2],
+  ])
+    for (const choices of [
+      [2, 5, 7],
+      [7, 5, 2],
+      [5, 7, 2],
+    ])
+      for (const answer of choices) {
+        const run = async (ids, options) => {
+          const one = await model.run(ids, options);
+          const data = Float32Array.from(
+            ids.flatMap(() => Array.from(Array(10), (_, v) => logits[v] ?? 9)),
+          );
+          const field = async (name) =>
+            name === 'logits' ? { shape: [ids.length, 10], data } : one.field(name);
+          return { ...one, field };
+        };
+        const prompts = [{ ids: [9, 1, 3, answer], from: 3, choices }];
+        const { baseline } = await measureTask({ ...model, run }, { prompts, chance: 0.5 });
+        assert.equal(baseline.choice.mean, Number(answer === best), `${answer} of ${choices}`);
+      }
+});
+
+test('a search takes the first of equal candidates, and only a better one; its seed is 0 by default', async () => {
+  const pair = { prompt: [1, 2], continuation: [3, 4] };
+  /** Returns a search whose runs have these losses in turn, the last one forever. */
+  const search = async (losses, options = {}) => {
+    const { model, runs, open } = counting();
+    const run = async (ids, given) => {
+      const loss = losses[Math.min(runs.length, losses.length - 1)];
+      const one = await model.run(ids, given);
+      const field = async () => ({
+        shape: [ids.length],
+        data: new Float32Array(ids.length).fill(loss),
+      });
+      return { ...one, field };
+    };
+    const choices = { goal: 'loss', length: 3, steps: 1, width: 3, ...options };
+    const found = await searchSuffix({ ...model, run }, pair, choices);
+    assert.equal(open(), 0, 'every run is closed');
+    return { found, tried: runs.map(({ ids }) => ids.slice(2, 5)) };
+  };
+  for (const [losses, chosen] of [
+    [[1], 0],
+    [[1, 0.5], 0],
+    [[1, 2, 2, 1], 1],
+    [[1, 0.5, 2, 2, 1], 2],
+  ]) {
+    const { found, tried } = await search(losses);
+    assert.equal(new Set(tried.slice(0, 4).map(String)).size, 4, 'four suffixes');
+    assert.deepEqual([found.suffix, found.score], [tried[chosen], losses[chosen]], `${losses}`);
+  }
+  const [none, zero, one] = [{}, { seed: 0 }, { seed: 1 }].map((options) => search([1], options));
+  assert.deepEqual((await none).tried, (await zero).tried);
+  assert.notDeepEqual((await none).tried, (await one).tried);
+});
+
 test('draws distinct items by the numbers of the generator', () => {
   const low = () => 0;
   const high = () => 2 ** 32 - 1;
@@ -643,6 +706,11 @@ test('a name appears at one place, is lost after it, and is requested at the end
   const [one] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
   places.parts = / ?[\w']+|[.,]/g;
   assert.deepEqual([one.from, one.needs, one.lost], [20, [19], 19]);
+  // A space that is a token of its own before the name is no evidence.
+  places.parts = / (?=(?:Mary|Tom)\.)| ?[\w']+|[.,]/g;
+  const [apart] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
+  places.parts = / ?[\w']+|[.,]/g;
+  assert.deepEqual(wordsOf({ ids: apart.needs.map((i) => apart.ids[i]) }), 'Mary');
 });
 
 test('invalid unmasking and searches are rejected in a sentence', async () => {

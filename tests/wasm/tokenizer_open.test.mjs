@@ -2,6 +2,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { openTokenizer } from '../../wasm/index.ts';
+import { createDecoder } from '../../wasm/text/decoders.ts';
 import { planTokenizer } from '../../wasm/text/plan_tokenizer.ts';
 
 const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
@@ -446,4 +447,20 @@ test('the tokenizer of a GGUF is made from the metadata of its model', async () 
     [...asked].sort(),
     [...metadata.keys(), ...rest.split(' ').map((name) => key + name)].sort(),
   );
+});
+
+test('a decoder treats the first token by itself, and strips only its own character', () => {
+  for (const [stage, tokens, text] of [
+    [{ type: 'WordPiece' }, ['##a', '##b', 'c'], '##ab c'],
+    [{ type: 'Metaspace' }, ['\u2581a', '\u2581b'], 'a b'],
+    [{ type: 'Metaspace', add_prefix_space: false }, ['\u2581a', '\u2581b'], ' a b'],
+    [{ type: 'Metaspace', prepend_scheme: 'never' }, ['\u2581a', '\u2581b'], ' a b'],
+    [
+      { type: 'Sequence', decoders: [{ type: 'ByteFallback' }, { type: 'Metaspace' }] },
+      ['\u2581a', '<0x62>'],
+      'ab',
+    ],
+    [{ type: 'Strip', content: 'x', start: 2, stop: 1 }, ['ab', 'xxxab', 'xx', 'axx'], 'abxabax'],
+  ])
+    assert.equal(createDecoder(stage)(tokens).join(''), text, JSON.stringify(stage));
 });

@@ -216,15 +216,15 @@ export class LoadedModel {
   ) {
     check(text, 'text', 'text');
     const { describe } = this.model;
-    const { special, signal, onProgress, capacity = 0 } = options;
+    const { special, signal, onProgress, capacity } = options;
     const edits = (options.edits ?? []).map((edit) =>
       typeof edit === 'string' ? readEdit(edit, describe) : edit,
     );
     const tokens = await this.tokenizer.encode(text, { special });
     const ids = tokens.map(({ id }) => id);
     const fields = fieldsFor(describe, reads);
-    const total = ids.length + capacity;
-    const run = await this.model.run(ids, { fields, edits, capacity: total, signal, onProgress });
+    const more = capacity && { capacity: ids.length + capacity };
+    const run = await this.model.run(ids, { fields, edits, ...more, signal, onProgress });
     try {
       return await use(
         run,

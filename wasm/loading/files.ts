@@ -251,7 +251,7 @@ async function* chunks(
   stream: ReadableStream<Uint8Array>,
   where: string,
   signal: AbortSignal,
-  { isLocal = false, hash }: { isLocal?: boolean; hash?: Hash } = {},
+  { isLocal, hash }: { isLocal: boolean; hash?: Hash },
 ) {
   const pieces = piecesOf(stream);
   // Cancels a silent server at once instead of at its next byte.

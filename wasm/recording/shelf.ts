@@ -35,14 +35,13 @@ export class Shelf {
       const { conditions, tensors } = readHeader(module, block);
       const { L, H } = conditions.model;
       const lengths = conditions.tokens.map((strings) => strings.length);
-      this.#open.set(id, { address, prompts: new Map(), lengths, sizes: { L, H } });
       const names = new Set(tensors.map(([name]) => name));
       const ids = lengths.map((_, i) =>
-        names.has(`${i}.tokens`) ? [...this.tensor(id, `${i}.tokens`).data] : [],
+        names.has(`${i}.tokens`) ? [...this.#read(address, `${i}.tokens`, -1, -1).data] : [],
       );
+      this.#open.set(id, { address, prompts: new Map(), lengths, sizes: { L, H } });
       return { recording: id, conditions, tensors, ids, bytes: block.bytes };
     } catch (error) {
-      this.#open.delete(id);
       module.call('recording_close', address);
       throw error;
     }
@@ -56,7 +55,10 @@ export class Shelf {
 
   /** @param first index along the first dimension, which is dropped */
   tensor(id: number, name: string, first: number = -1, second: number = -1) {
-    const { address } = this.at(id);
+    return this.#read(this.at(id).address, name, first, second);
+  }
+
+  #read(address: number, name: string, first: number, second: number) {
     const text = new TextEncoder().encode(`${name}\0`);
     return this.#module.lend(text, (at) =>
       this.#module.tensor('recording_tensor', address, at, first, second),

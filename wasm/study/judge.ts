@@ -21,7 +21,6 @@ const DORMANT = 0.01;
  */
 export function leastTokens(eps: number): number {
   expect(typeof eps === 'number', 'eps', 'a number', eps);
-  if (!(eps > 0)) return Infinity;
   let sum = 0;
   for (let T = 1; T <= 4096; T++) {
     sum += 1 / T;

@@ -324,7 +324,7 @@ export function addUp(sums: Sums, name: string, { shape, data }: Tensor) {
  * @param square mean of the squares
  */
 function deviationOf(mean: number, square: number, n: number) {
-  return n > 1 ? Math.sqrt((Math.max(0, square - mean * mean) * n) / (n - 1)) : NaN;
+  return Math.sqrt((Math.max(0, square - mean * mean) * n) / (n - 1));
 }
 
 /** Replaces numbers that are not finite by null for JSON. */

@@ -249,9 +249,9 @@ async function scoresOf(
     if (!choices) return { ...scores, choice: NaN };
     const { shape, data } = await run.field('logits');
     const logits = data.subarray((ids.length - 2) * shape[1], (ids.length - 1) * shape[1]);
-    const best = choices.reduce((a, b) =>
-      logits[b] > logits[a] || (logits[b] === logits[a] && b < a) ? b : a,
-    );
+    // Of equal logits the lowest id is chosen.
+    const sorted = [...choices].sort((a, b) => a - b);
+    const best = sorted.reduce((a, b) => (logits[b] > logits[a] ? b : a));
     return { ...scores, choice: Number(best === ids[ids.length - 1]) };
   } finally {
     await run.close();

@@ -103,6 +103,6 @@ function standsAlone(text: string, start: number, end: number) {
 
 function spacesAtStart(text: string, at: number) {
   let end = at;
-  while (end < text.length && /\p{White_Space}/u.test(text[end])) end++;
+  while (/\p{White_Space}/u.test(text.charAt(end))) end++;
   return end - at;
 }

@@ -31,8 +31,9 @@ export class Aligned {
   static of(text: string) {
     const from = new Uint32Array(text.length);
     const to = new Uint32Array(text.length);
-    for (let at = 0; at < text.length;) {
-      const end = at + widthAt(text, at);
+    let at = 0;
+    for (const character of text) {
+      const end = at + character.length;
       from.fill(at, at, end);
       to.fill(end, at, end);
       at = end;

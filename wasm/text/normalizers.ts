@@ -69,7 +69,7 @@ function textOf(value: unknown, where: string) {
 /** Counts white-space units at the end. A regular expression with $ would scan every run of spaces. */
 export function spacesAtEnd(text: string) {
   let end = text.length;
-  while (end > 0 && SPACE.test(text[end - 1])) end--;
+  while (SPACE.test(text.charAt(end - 1))) end--;
   return text.length - end;
 }
 
