@@ -134,7 +134,8 @@ def test_verdicts_of_effects(effect: Effect, verdict: str) -> None:
     (made(None, "less", (), 0), False)])
 def test_only_a_comparison_has_a_direction(effect: Effect, is_directional: bool) -> None:
     assert effect.is_directional is is_directional
-    assert (effect.json()["p"] is None) == (effect.compared is None) == (effect.found is None or effect.paper == "a sink")
+    is_compared = effect.found is not None and effect.kind == "comparison"
+    assert (effect.json()["p"] is not None) == (effect.compared is not None) == is_compared
 
 
 def test_a_column_named_onset_is_a_range_where_there_are_no_logs() -> None:

@@ -189,8 +189,8 @@ def test_autocast_rounds_single_precision_alone() -> None:
 
 
 def test_maps_of_more_than_128_tokens_are_pooled() -> None:
-    for T, maps, block, P in ((128, "full", 1, 128), (129, "pooled", 2, 65), (130, "pooled", 2, 65)):
-        heads = Heads(SimpleNamespace(T=T), Settings(), 1, 1)  # type: ignore[arg-type]
+    for length, maps, block, P in ((128, "full", 1, 128), (129, "pooled", 2, 65), (130, "pooled", 2, 65)):
+        heads = Heads(SimpleNamespace(T=length), Settings(), 1, 1)  # type: ignore[arg-type]
         assert (heads.maps, heads.block, heads.P) == (maps, block, P)
 
 
