@@ -270,6 +270,23 @@ describe('the view of training', () => {
     expect(numbers('other')).toEqual([]);
   });
 
+  it('is coming until its courses and the logs of its seeds are read, or are known to be missing', async () => {
+    const missing = () => Promise.reject(new Error('no network'));
+    for (const [read, id] of [
+      [timelines, 'softmax'],
+      [missing, 'lost'],
+    ] as const) {
+      vi.resetModules();
+      const { training: fresh } = await import('../src/views/training');
+      const frame = of(id);
+      const isComing = [fresh.isComing!(frame)];
+      drawn(fresh, frame, { frames: [frame], api: { timelines: read, fail } });
+      isComing.push(fresh.isComing!(frame));
+      await turn();
+      expect([...isComing, fresh.isComing!(frame)]).toEqual([true, true, false]);
+    }
+  });
+
   it('says why the checkpoints are missing', async () => {
     const reason = new Error('no network');
     await view([of('sigmoid')], { api: { timelines: () => Promise.reject(reason), fail } });

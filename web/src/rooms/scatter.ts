@@ -202,7 +202,7 @@ export function drawScatter(
   shown: readonly Point[],
   checkpoints: readonly Point[],
   against: Against,
-  width = 640,
+  width: number,
 ): void {
   const axis = AXES[against];
   const [front, back] = [drawable(shown, against), drawable(checkpoints, against)];
