@@ -82,9 +82,16 @@ const OF_SCRIPTS = {
       ts.isConditionalExpression(parent) &&
       [left, right].sort().join() ===
         [textOf(parent.whenTrue), textOf(parent.whenFalse)].sort().join();
+    // Where `Math.abs(x) < limit ? a : x > 0 ? b : c` asks for the sign, x is not 0.
+    const isSign =
+      right === '0' &&
+      ts.isConditionalExpression(parent) &&
+      ts.isConditionalExpression(parent.parent) &&
+      parent.parent.whenFalse === parent &&
+      textOf(parent.parent.condition).startsWith(`Math.abs(${left}) <`);
     // No computed number meets a tolerance exactly.
     const isTolerance = /\de-\d+$/.test(right);
-    return to && !isEither && !isTolerance ? `${left} ${to} ${right}` : undefined;
+    return to && !isEither && !isSign && !isTolerance ? `${left} ${to} ${right}` : undefined;
   },
   first(node, textOf) {
     const isFirst = (/** @type {Node} */ one) =>
