@@ -305,8 +305,12 @@ describe('the code to embed a figure', () => {
     const probe = document.querySelector<HTMLIFrameElement>('iframe[sandbox]')!;
     const source = {};
     vi.spyOn(probe, 'contentWindow', 'get').mockReturnValue(source as never);
-    const said = Object.assign(new Event('message'), { data: { sinkscope: 'defined' }, source });
-    dispatchEvent(said);
+    const say = (sinkscope: string) =>
+      dispatchEvent(Object.assign(new Event('message'), { data: { sinkscope }, source }));
+    say('height');
+    await vi.advanceTimersByTimeAsync(0);
+    expect(probe.isConnected).toBe(true);
+    say('defined');
     probe.dispatchEvent(new Event('load'));
     await vi.runAllTimersAsync();
     expect([texts('[aria-label=for] option').length, all('[data-refused]').length]).toEqual([

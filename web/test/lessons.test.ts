@@ -588,6 +588,11 @@ describe('numbers of a run in a text', () => {
       '58%',
       '–',
     ]);
+    // Maps of several heads are not averaged.
+    const maps = data('weight', [1, 3, 3], 1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5);
+    expect([of('second_key', [map]), of('alpha', [maps]), of('second_key', [maps])]).toEqual([
+      ...['38%', '–', '–'],
+    ]);
     // The strongest head is the second; its first key.
     const alpha = data('alpha', [1, 2, 3], 0.25, 0, 0, 0.5, 0.9, 0);
     const given = data('contribution_out_at', [1, 2, 3], 0.75, 0, 0, 0.125, 0.9, 0);

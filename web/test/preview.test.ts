@@ -44,6 +44,9 @@ describe('a damaged file', () => {
       expect(() => refined(wrong, whole, rest)).toThrow(expect.objectContaining(code));
     const cut = new Uint8Array(read(rest).subarray(0, 5000));
     await expect(unpacked(cut, rest)).rejects.toThrow(SinkscopeError);
+    // Both first bytes say that a file is packed.
+    const plain = Uint8Array.of(0x1f, 1, 2);
+    expect(await unpacked(plain, first)).toBe(plain);
     // Some servers unpack .gz files on their own.
     const again = await unpacked(new Uint8Array(known), first);
     expect(Buffer.from(again).equals(known)).toBe(true);

@@ -229,6 +229,8 @@ describe('the curves', () => {
     const made = await view([hub('2', 1, { generated: 3 })]);
     expect(named(made.chart(), 'pythia')).toMatchObject({ places: [512, 1000] });
     expect(named((await view([hub('2', 1)], { curve: 'loss' })).chart(), 'pythia')).toBeUndefined();
+    const deduped = { ...hub('8', 1), ...of('hub:EleutherAI/pythia-14m-deduped@step8') };
+    expect(named((await view([deduped])).chart(), 'deduped')).toMatchObject({ places: [8] });
     const other = { question: { ...frameOf().question, prompt: 'Another.' } };
     expect(named((await view([hub('4', 1, other)])).chart(), 'pythia')).toMatchObject({
       places: [4],
