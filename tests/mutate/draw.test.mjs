@@ -216,6 +216,14 @@ test('each kind of edit finds its places in a script', () => {
     found('border', 'a = b < c ? b : c; if (b <= T) d(a < 1e-9, performance.now() > e);'),
     [['b <= T', 'b < T']],
   );
+  // The sign of a number that is not near 0 has no border.
+  assert.deepEqual(found('border', 'a = Math.abs(b) < C ? 0 : b > 0 ? 1 : -1;'), [
+    ['Math.abs(b) < C', 'Math.abs(b) <= C'],
+  ]);
+  assert.deepEqual(found('border', 'a = Math.abs(c) < C ? 0 : b > 0 ? 1 : -1;'), [
+    ['Math.abs(c) < C', 'Math.abs(c) <= C'],
+    ['b > 0', 'b >= 0'],
+  ]);
   assert.deepEqual(found('first', 'a = x[at] + (first + i) - b.from;'), [
     ['x[at] + (first + i) - b.from', 'x[at] + (first + i)'],
     ['x[at]', 'x[0]'],

@@ -82,11 +82,20 @@ const OF_SCRIPTS = {
       ts.isConditionalExpression(parent) &&
       [left, right].sort().join() ===
         [textOf(parent.whenTrue), textOf(parent.whenFalse)].sort().join();
+    // Where `Math.abs(x) < limit ? a : x > 0 ? b : c` asks for the sign, x is not 0.
+    const isSign =
+      right === '0' &&
+      ts.isConditionalExpression(parent) &&
+      ts.isConditionalExpression(parent.parent) &&
+      parent.parent.whenFalse === parent &&
+      textOf(parent.parent.condition).startsWith(`Math.abs(${left}) <`);
     // No computed number meets a tolerance exactly.
     const isTolerance = /\de-\d+$/.test(right);
     // No clock is read at the very moment of a limit.
     const isClock = /\bperformance\.now\(\)/.test(left + right);
-    return to && !isEither && !isTolerance && !isClock ? `${left} ${to} ${right}` : undefined;
+    return to && !isEither && !isSign && !isTolerance && !isClock
+      ? `${left} ${to} ${right}`
+      : undefined;
   },
   first(node, textOf) {
     const isFirst = (/** @type {Node} */ one) =>

@@ -166,6 +166,9 @@ describe('the answer', () => {
     const changed = (x: number, sequences = 1) =>
       said('change', { edits, sequences, base: frameOf({}, loss(2)) } as never, loss(x));
     expect(changed(3)).toBe('With this change the model predicts this text worse.');
+    // A baseline of another length is one of another text.
+    const other = frameOf({ T: 2 }, loss(2));
+    expect(said('change', { edits, base: other } as never, loss(3))).not.toMatch(/With this/);
     expect(changed(1, 4)).toBe('With this change the model predicts these texts better.');
     expect(said('change')).toBe('Change one thing, and see what the model does instead.');
     // Before any edit, the answer gives the result of hiding the first token, once it is measured.

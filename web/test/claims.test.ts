@@ -76,6 +76,14 @@ describe('the sentence about a drawn map', () => {
     ]);
   });
 
+  it('is of the drawn head alone', () => {
+    const frame = drawn(cases[0]!.map, cases[0]!.T, 0.9);
+    const places = [at, { layer: 1, head: 1 }, { layer: 0, head: 0 }];
+    expect(places.map((one) => claimOf(frame, one).column !== undefined)).toEqual([
+      ...[true, false, false],
+    ]);
+  });
+
   it('agrees with the picture where the metrics differ from it', () => {
     for (const { T, map } of cases) {
       const said = [0, 0.3, 1].map((alpha) => remarkOf(claimOf(drawn(map, T, alpha), at))!.text);

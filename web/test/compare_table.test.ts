@@ -240,12 +240,10 @@ describe('the scatter', () => {
     ...more,
   });
   const drawn = (
-    ...[shown, checkpoints, xAxis, width]: Parameters<typeof drawScatter> extends [
-      unknown,
-      ...infer Rest,
-    ]
-      ? Rest
-      : never
+    shown: readonly Point[],
+    checkpoints: readonly Point[],
+    xAxis: Parameters<typeof drawScatter>[3],
+    width = 640,
   ) => {
     const root = document.createElement('div');
     drawScatter(root, shown, checkpoints, xAxis, width);

@@ -5,7 +5,7 @@ import type { Describe } from 'sinkscope';
 import { describe, expect, it, test, vi } from 'vitest';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { asks, Scope, shownOf, type Context } from '../src/page/context';
+import { appearsWhole, asks, Scope, shownOf, type Context, type Shown } from '../src/page/context';
 import { isRead, type View } from '../src/page/view';
 import { frameOf, tensor } from './fixture';
 
@@ -136,4 +136,35 @@ test('a view fits a frame that has what it reads, of a model that has the parts'
     of({ headReads: ['q'] }, { head }),
     of({ headReads: ['k'] }, { head }),
   ]).toEqual([...[false, true, false]]);
+});
+
+test('a room waits for its pictures, is late after three seconds, and never once it is drawn', () => {
+  vi.useFakeTimers();
+  vi.stubGlobal('requestAnimationFrame', (run: () => void) => run());
+  const drawn: Shown = { subject: 'a', isStale: false, frame: frameOf() };
+  const room = (scope: Scope) => {
+    const shown = signal<Shown[]>([{ subject: 'a', isStale: false }]);
+    const names = new Set<string>();
+    const classList = {
+      add: (name: string) => void names.add(name),
+      remove: (...some: string[]) => some.forEach((name) => names.delete(name)),
+    };
+    appearsWhole({ classList } as unknown as HTMLElement, scope, () => shown.value);
+    return { shown, names };
+  };
+  const [slow, quick] = [room(new Scope()), room(new Scope())];
+  const ending = new Scope();
+  const ended = room(ending);
+  ending.end();
+  quick.shown.value = [drawn];
+  vi.advanceTimersByTime(2999);
+  expect([...slow.names]).toEqual(['awaited']);
+  vi.advanceTimersByTime(1);
+  expect([slow, quick, ended].map(({ names }) => [...names])).toEqual([
+    ...[['awaited', 'late'], [], ['awaited']],
+  ]);
+  slow.shown.value = [{ subject: 'a', isStale: false, error: 'lost' }];
+  expect([...slow.names]).toEqual([]);
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
 });

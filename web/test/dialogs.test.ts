@@ -300,18 +300,26 @@ describe('the code to embed a figure', () => {
 
   it('offers the element where the probe loads it', async () => {
     vi.useFakeTimers();
+    const listen = vi.spyOn(window, 'addEventListener');
     const { texts, all } = open();
     const probe = document.querySelector<HTMLIFrameElement>('iframe[sandbox]')!;
     const source = {};
     vi.spyOn(probe, 'contentWindow', 'get').mockReturnValue(source as never);
-    const said = Object.assign(new Event('message'), { data: { sinkscope: 'defined' }, source });
-    dispatchEvent(said);
+    const say = (sinkscope: string) =>
+      dispatchEvent(Object.assign(new Event('message'), { data: { sinkscope }, source }));
+    say('height');
+    await vi.advanceTimersByTimeAsync(0);
+    expect(probe.isConnected).toBe(true);
+    say('defined');
     probe.dispatchEvent(new Event('load'));
     await vi.runAllTimersAsync();
     expect([texts('[aria-label=for] option').length, all('[data-refused]').length]).toEqual([
       snippets.length,
       0,
     ]);
+    // The page no longer listens to messages.
+    const options = listen.mock.calls.find(([name]) => name === 'message')![2];
+    expect((options as AddEventListenerOptions).signal!.aborted).toBe(true);
   });
 
   it('has the size and controls that a teacher chooses, and a preview of that size', () => {
@@ -339,9 +347,12 @@ describe('the code to embed a figure', () => {
     expect(dialog.open).toBe(true);
     click('Close');
     expect(document.querySelector('.embed-dialog')).toBeNull();
-    // A closed dialog follows no state.
+    // A closed dialog is not drawn again when the probe answers.
     const before = code();
-    set({ eps: 0.45 });
+    vi.useFakeTimers();
+    document.querySelector('iframe[sandbox]')!.dispatchEvent(new Event('load'));
+    await vi.runAllTimersAsync();
+    vi.useRealTimers();
     expect(code()).toBe(before);
     const reason = new Error('not allowed');
     vi.stubGlobal('navigator', { clipboard: { writeText: () => Promise.reject(reason) } });

@@ -308,12 +308,15 @@ describe('a figure in its element', () => {
   });
 
   it('ends with its element, and leaves nothing behind', async () => {
+    const watched = vi.spyOn(MutationObserver.prototype, 'disconnect');
+    const sized = vi.spyOn(ResizeObserver.prototype, 'disconnect');
     const { live, host, root, inside, room, know, runs } = await opened();
     know({ softmax: { frame: frameOf() } });
     host.toggleAttribute('data-waits', true);
     const ended = vi.fn();
     (room().scope as Scope).onEnd(ended);
     live.end();
+    expect([watched, sized].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
     expect([host.hasAttribute('data-live'), host.hasAttribute('data-waits')]).toEqual([
       ...[false, false],
     ]);

@@ -3,6 +3,7 @@ import { judge, leastTokens } from 'sinkscope';
 import {
   alphaOfKey,
   drawnMap,
+  exactOf,
   groupOf,
   hiddenLayer,
   indexOfMost,
@@ -68,6 +69,22 @@ describe('a frame', () => {
       2, 2, 3,
     ]);
     expect(nine[1]).toBe(1);
+  });
+
+  it('has the exact cells of a long map from one query and key on, of rows over all keys', () => {
+    const rows = { query: 3, key: 1, att: tensor([2, 5], [1, 2, 3, 4, 0, 6, 7, 8, 9, 10]) };
+    const exact = (normalises: boolean) =>
+      exactOf({
+        ...{ ...frameOf(), T: 5, pooled: {}, head: { rows: { ...rows } } },
+        operation: { normalises },
+      } as unknown as Frame)!;
+    const { weights, shares, sums } = exact(false);
+    expect([[...weights], [...exact(true).shares], sums]).toEqual([
+      [2, 3, 7, 8],
+      [2, 3, 7, 8],
+      [10, 40],
+    ]);
+    expect([...shares]).toEqual([0.2, 0.3, 0.175, 0.2].map(Math.fround));
   });
 
   it('divides rows by their sum, signed rows by the sum of magnitudes, and returns NaN for empty rows', () => {

@@ -92,6 +92,7 @@ it('a model of a hub is named by its repository, revision and file', () => {
   expect([plan({}), plan({ revision: 'x' }), plan({ format: 'gguf', files: { weights } })]).toEqual(
     ['hub:o/n', 'hub:o/n@x', 'hub:o/n:q4.gguf'],
   );
+  expect(plan({ format: 'hf', files: { weights } })).toBe('hub:o/n');
   expect([
     isOfHub('hub:o/n'),
     hubName('hub:o/n@x'),

@@ -587,10 +587,19 @@ describe('numbers of a run in a text', () => {
       '58%',
       '–',
     ]);
+    // Maps of several heads are not averaged.
+    const maps = data('weight', [1, 3, 3], 1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5);
+    expect([of('second_key', [map]), of('alpha', [maps]), of('second_key', [maps])]).toEqual([
+      ...['38%', '–', '–'],
+    ]);
     // The strongest head is the second; its first key.
     const alpha = data('alpha', [1, 2, 3], 0.25, 0, 0, 0.5, 0.9, 0);
     const given = data('contribution_out_at', [1, 2, 3], 0.75, 0, 0, 0.125, 0.9, 0);
     expect([of('gets', [alpha, given]), of('gives', [alpha, given])]).toEqual(['50%', '13%']);
+    // The norm of the head that gives the first token most, and the mean of the others.
+    const norms = data('output_norm', [1, 3], 4, 1.5, 5);
+    const outputs = [norms, data('alpha_1', [1, 3], 0.25, 0.75, 0.5)];
+    expect([of('output', outputs), of('other_outputs', outputs)]).toEqual(['1.50', '4.50']);
     const shares = data('sink_1_by_eps', [101], ...Array.from({ length: 101 }, (_, i) => i / 100));
     expect(['at_10', 'at_30', 'at_50'].map((name) => of(name, [shares]))).toEqual([
       '10%',

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { SinkscopeError } from 'sinkscope';
-import { describe, expect, it } from 'vitest';
-import type { Card } from '../src/ask/zoo';
+import { describe, expect, it, vi } from 'vitest';
+import { openZoo, zooAddress, type Card } from '../src/ask/zoo';
 import { headerOf, refined, unpacked } from '../src/ask/preview';
 
 const zoo = new URL('../../models/zoo/', import.meta.url);
@@ -44,8 +44,25 @@ describe('a damaged file', () => {
       expect(() => refined(wrong, whole, rest)).toThrow(expect.objectContaining(code));
     const cut = new Uint8Array(read(rest).subarray(0, 5000));
     await expect(unpacked(cut, rest)).rejects.toThrow(SinkscopeError);
+    // Both first bytes say that a file is packed.
+    const plain = Uint8Array.of(0x1f, 1, 2);
+    expect(await unpacked(plain, first)).toBe(plain);
     // Some servers unpack .gz files on their own.
     const again = await unpacked(new Uint8Array(known), first);
     expect(Buffer.from(again).equals(known)).toBe(true);
   });
+});
+
+it('a preview is not kept once its exact weights are fetched', async () => {
+  const [{ id, preview }] = cards as [Card];
+  const asked: string[] = [];
+  vi.stubGlobal('fetch', async (url: URL) => {
+    asked.push(url.href.slice(zooAddress('').href.length));
+    return new Response(read(asked.at(-1)!));
+  });
+  const opened = await openZoo();
+  await opened.exact(id);
+  await opened.preview(id);
+  const files = [preview!.file, preview!.refinement!.file, preview!.file];
+  expect([...asked].sort()).toEqual(['index.json', ...files.map((file) => `${id}/${file}`)].sort());
 });

@@ -274,7 +274,8 @@ describe('the tokens and texts of a source', () => {
     expect([
       questionOf({ ...defaults, input: 'file' }, 3).file,
       questionOf(defaults, 3).file,
-    ]).toEqual([3, 0]);
+      questionOf({ ...defaults, input: 'file' }).file,
+    ]).toEqual([3, 0, 0]);
     const seeds = (input: State['input']) =>
       [1, 2].map((seed) => keyOf(questionOf({ ...defaults, input, seed })));
     for (const input of ['random', 'repeat'] as const) expect(new Set(seeds(input)).size).toBe(2);

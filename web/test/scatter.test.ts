@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
+  belowOf,
   drawable,
   pointOf,
   pointsOfRuns,
@@ -8,6 +9,7 @@ import {
   scatterWords,
   type Point,
 } from '../src/rooms/scatter';
+import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { OTHER_VOCABULARIES } from '../src/words';
 import type { SeedRun } from '../src/timeline/seeds';
@@ -82,6 +84,16 @@ describe('the scatter of models', () => {
     );
     expect(scatterWords([], 'ratio')).toBe('');
     expect(drawable([point(NaN, 2), point(0.1, 0), point(0.1, 2)], 'ratio')).toHaveLength(1);
+  });
+
+  it('is opened by a link that names its axis or its checkpoints', () => {
+    const of = (change: Partial<State>) => belowOf({ ...defaults, ...change });
+    expect([
+      of({}),
+      of({ against: 'loss' }),
+      of({ checkpoints: 'all' }),
+      of({ below: 'seeds', against: 'loss' } as never),
+    ]).toEqual(['none', 'scatter', 'scatter', 'seeds']);
   });
 
   it('has a point for each measured step of each run', () => {

@@ -67,6 +67,14 @@ async function table(cards: readonly Card[], isNarrow = false) {
   };
 }
 
+it('is wide or narrow for the same model', async () => {
+  const [wide, narrow] = [
+    await table([card('both', [1, 2])]),
+    await table([card('both', [1, 2])], true),
+  ];
+  expect(narrow.cells.length).toBeGreaterThan(wide.cells.length);
+});
+
 it('has a dot for each seed on the scale of its column, and a ring for the shown one', async () => {
   const { cells, strip, text, all } = await table([card('a', [60, 20, 40]), card('b', [30])]);
   expect(cells).toEqual([

@@ -7,6 +7,7 @@ import type { Frame } from '../src/frame';
 import recorded from '../lessons/pictures/without_first.json';
 import { shownOf } from '../src/page/context';
 import { Story } from '../src/rooms/story';
+import { WithoutFirst } from '../src/rooms/without_first';
 import { answerOf, arrows, contestOf } from '../src/views/arrows';
 import { groupsWords, littleWords, outputs, writtenOf, type Written } from '../src/views/outputs';
 import { answerOf as rowAnswer, row, sharesWords, workedRow } from '../src/rooms/worked_row';
@@ -453,6 +454,21 @@ describe('the story', () => {
       'Select one. Shown: L1H0 (layer 1, head 0, counted from 0), 90%.',
     );
     expect(needs().views.map(({ name }) => name)).toEqual(['heads']);
+  });
+
+  it('2: removes the generated texts for another model or question, and for nothing else', async () => {
+    const stop = vi.spyOn(WithoutFirst.prototype, 'stop');
+    const { know } = storyOf(2, [keyed()]);
+    await settle();
+    const stops = (change: Partial<Frame>) => {
+      stop.mockClear();
+      know({ softmax: { frame: { ...keyed(), ...change } as Frame } });
+      return stop.mock.calls.length;
+    };
+    const question = { ...keyed().question, prompt: 'Another text' };
+    expect([{}, { question }, { question, eps: 0.5 }, { subject: 'gated' }].map(stops)).toEqual([
+      ...[0, 1, 0, 1],
+    ]);
   });
 
   it('2: shows the recorded model, and the reader’s text on request', async () => {

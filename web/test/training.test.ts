@@ -229,6 +229,8 @@ describe('the curves', () => {
     const made = await view([hub('2', 1, { generated: 3 })]);
     expect(named(made.chart(), 'pythia')).toMatchObject({ places: [512, 1000] });
     expect(named((await view([hub('2', 1)], { curve: 'loss' })).chart(), 'pythia')).toBeUndefined();
+    const deduped = { ...hub('8', 1), ...of('hub:EleutherAI/pythia-14m-deduped@step8') };
+    expect(named((await view([deduped])).chart(), 'deduped')).toMatchObject({ places: [8] });
     const other = { question: { ...frameOf().question, prompt: 'Another.' } };
     expect(named((await view([hub('4', 1, other)])).chart(), 'pythia')).toMatchObject({
       places: [4],
@@ -268,6 +270,23 @@ describe('the view of training', () => {
     });
     expect(one('sigmoid', 'sink_1_over_seeds_high')).toBeUndefined();
     expect(numbers('other')).toEqual([]);
+  });
+
+  it('is coming until its courses and the logs of its seeds are read, or are known to be missing', async () => {
+    const missing = () => Promise.reject(new Error('no network'));
+    for (const [read, id] of [
+      [timelines, 'softmax'],
+      [missing, 'lost'],
+    ] as const) {
+      vi.resetModules();
+      const { training: fresh } = await import('../src/views/training');
+      const frame = of(id);
+      const isComing = [fresh.isComing!(frame)];
+      drawn(fresh, frame, { frames: [frame], api: { timelines: read, fail } });
+      isComing.push(fresh.isComing!(frame));
+      await turn();
+      expect([...isComing, fresh.isComing!(frame)]).toEqual([true, true, false]);
+    }
   });
 
   it('says why the checkpoints are missing', async () => {

@@ -33,9 +33,14 @@ describe('a guess', () => {
     expect(countWords(readGuesses(), 'a')).toBe(
       'Your predictions in this lesson: 0 right, 1 near, 0 wrong.',
     );
+    keepGuess({ ...guess, question: 1, verdict: 'right' });
+    expect(countWords(readGuesses(), 'a')).toBe(
+      'Your predictions in this lesson: 1 right, 1 near, 0 wrong.',
+    );
+    keepGuess({ ...guess, question: 1, verdict: 'wrong' });
     keepGuess({ ...guess, lesson: 'b', verdict: 'right' });
     expect(countWords(readGuesses(), 'a')).toBe(
-      'Your predictions in this lesson: 0 right, 1 near, 0 wrong. In all lessons so far: 1 right, 1 near, 0 wrong.',
+      'Your predictions in this lesson: 0 right, 1 near, 1 wrong. In all lessons so far: 1 right, 1 near, 1 wrong.',
     );
   });
 

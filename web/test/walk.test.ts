@@ -192,6 +192,19 @@ describe('playing', () => {
     expect(shown()).toBe('softmax@40 short');
   });
 
+  it('stays at a step to which the reader moves it, until that one is drawn', async () => {
+    const { walk, button, shown, draw } = await walkOf(['softmax']);
+    button('Play').click();
+    await draw();
+    await vi.advanceTimersByTimeAsync(300);
+    walk.go(1000);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(shown()).toBe('softmax@1000');
+    await draw();
+    await vi.advanceTimersByTimeAsync(450);
+    expect(shown()).toBe('softmax');
+  });
+
   it('ends if a checkpoint fails', async () => {
     const { button, draw, shown } = await walkOf(['softmax@40']);
     button('Play').click();

@@ -14,6 +14,7 @@ import {
   massOf,
   shortWords,
   show,
+  purposeWords,
   stampWords,
   sumWords,
   word,
@@ -237,4 +238,14 @@ describe('a column of a drawn map', () => {
     const signed = columnOf([1, NaN, NaN, -0.5, 0.5, NaN, NaN, NaN, NaN], 3);
     expect(signed).toMatchObject({ rows: 2, strong: 0, mean: 0.25, uniform: 0.25, rowSum: 2 / 3 });
   });
+});
+
+it('a sink saves a head from writing where softmax has one and its value is small', () => {
+  const words = (ratio: number, change: object = {}) =>
+    purposeWords(frameOf(change, { value_ratio: tensor([2, 2], [9, 9, ratio, ratio]) }), {
+      ...{ layer: 1, head: 0 },
+    });
+  expect(words(0.25)).toMatch(/the value of .* is 0\.25× as long as those of other tokens/);
+  expect([words(0.5), words(NaN)]).toEqual(['', '']);
+  expect(words(0.25, { operation: { ...frameOf().operation, name: 'sigmoid' } })).toBe('');
 });

@@ -285,7 +285,6 @@ export class Live {
 
   #followTheme(): void {
     const parent = () => this.#host.parentElement ?? document.documentElement;
-    this.#host.style.removeProperty('color');
     const look = () => {
       const { theme } = this.#state.peek();
       const resolved = theme === 'auto' ? themeOf(parent()) : theme;

@@ -367,7 +367,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       !complete.length
         ? nothing
         : panel === 'seeds'
-          ? seedsTable(cardsOf(frames, context))
+          ? seedsTable(cardsOf(frames, context), false)
           : panel === 'remedies'
             ? remedies.value?.remediesTable(engine!.models.zoo.cards, context.link)
             : nothing,

@@ -113,7 +113,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   let drawn = 0;
   let due = 0;
   const draw = () => {
-    clearTimeout(due);
     due = 0;
     drawn = performance.now();
     menu.hidden = !allows(context.state.value, 'save');

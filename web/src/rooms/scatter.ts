@@ -202,7 +202,7 @@ export function drawScatter(
   shown: readonly Point[],
   checkpoints: readonly Point[],
   xAxis: XAxis,
-  width = 640,
+  width: number,
 ): void {
   const axis = AXES[xAxis];
   const [front, back] = [drawable(shown, xAxis), drawable(checkpoints, xAxis)];

@@ -273,7 +273,7 @@ const signs = (says: string) => says.replace(/(?<=[ (])-(?=\d)/g, '−');
 const tables = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
 /** Renders the table once the logs have loaded. @param isNarrow for one model, in a column */
-export function seedsTable(cards: readonly Card[], isNarrow = false): unknown {
+export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
   const key = `${isNarrow} ${cards.map(({ id }) => id).join(' ')}`;
   const loadingTable =
     tables.get(key) ??
