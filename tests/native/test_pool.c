@@ -117,7 +117,7 @@ static void check_jobs(size_t workers) {
 
 /* Takes a piece as a helper and ends the helper's thread; the main thread holds its own piece until
  * then. */
-static void leave(const void *job, size_t i, size_t worker) {
+static void leave_pool(const void *job, size_t i, size_t worker) {
     (void)i;
     thread_pool *c = (thread_pool *)(size_t)job;
     while (worker == 0 && !atomic_load(&c->pool.broken)) continue;
@@ -133,7 +133,7 @@ static void check_loss(void) {
     if (setjmp(lost))
         reported = true;
     else
-        ss_pool_run(&c.pool.face, leave, &c, 2, 0);
+        ss_pool_run(&c.pool.face, leave_pool, &c, 2, 0);
     CHECK(reported);
     join(&c);
 }
@@ -213,7 +213,7 @@ static long jobs_of(const ss_model *model, const char *text) {
     return shared_jobs;
 }
 
-static void check_apart(void) {
+static void check_independent_heads(void) {
     CASE("heads that share a buffer of the pass stay on one thread: under edits of one query's "
          "keys, "
          "scores or weights, and with a feature map of two products");
@@ -252,7 +252,7 @@ static void check_apart(void) {
 
 int main(void) {
     int cases = 0;
-    check_apart();
+    check_independent_heads();
     CASE("each piece of each job is done once, one at a time on a worker");
     for (size_t workers = 1; workers <= 5; workers++) check_jobs(workers);
     CASE("a thread that ends in the middle of a piece is reported");
