@@ -219,7 +219,7 @@ NOINLINE void ss_spread_fixed_simd(SS_SPREAD_FIXED_ARGS) {
     }
 }
 
-/* sums[2 t], sums[2 t + 1] += products of five rows with a panel. */
+/* Adds the products of row t of five with a panel to sums[2 t] and sums[2 t + 1]. */
 INLINE void add_pairs(v128_t sums[2 * SS_FIVE], const int16_t (*x)[SS_FIVE][2],
                       const int16_t (*w)[SS_PANEL][2]) {
     for (size_t pairs = SS_GROUP / 2; pairs > 0; pairs--, x++, w++) {

@@ -422,7 +422,7 @@ INLINE v128_t sigmoid4(v128_t x) {
     return wasm_f32x4_div(one, wasm_f32x4_add(one, exp4(wasm_f32x4_neg(x))));
 }
 
-/* The eight lanes of a reduction while it runs. */
+/* The eight lanes in which a reduction adds its numbers. */
 typedef struct lanes {
     v128_t low, high;
 } lanes;
@@ -517,7 +517,7 @@ float ss_max_simd(SS_MAX_ARGS) {
     return largest;
 }
 
-/* The first pass finds the largest magnitude, the second its index. */
+/* Finds the largest magnitude in a first pass and its index in a second one. */
 size_t ss_peak_simd(SS_PEAK_ARGS) {
     v128_t most = wasm_f32x4_splat(0.0f);
     size_t i = 0;

@@ -87,7 +87,7 @@ static inline float ss_sigmoidf(float x) {
 #define SS_GELU_C6 (-0.159984231f)
 #define SS_GELU_C7 0.0394732393f
 
-/* Q(u) e^(u^2/2). */
+/* Returns Q(u) e^(u^2/2). */
 static inline float ss_gelu_tail(float u) {
     float t = 1.0f / (1.0f + SS_GELU_P * u);
     float p = SS_GELU_C7 * t + SS_GELU_C6;
@@ -131,8 +131,8 @@ static inline float ss_logf(float x) {
 }
 
 /*
- * ln x = e ln 2 + ln m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(f), f = (m-1)/(m+1):
- * f^2 < 0.0295, so twelve terms of the series leave an error below 1e-18.
+ * Computes ln x = e ln 2 + ln m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(f), f =
+ * (m-1)/(m+1): f^2 < 0.0295, so twelve terms of the series leave an error below 1e-18.
  */
 static inline double ss_log(double x) {
     if (!(x > 0.0)) return x == 0.0 ? -(double)INFINITY : (double)NAN;
@@ -156,7 +156,8 @@ static inline double ss_log(double x) {
            ((double)exponent * 1.90821492927058770002e-10 + 2.0 * f * sum);
 }
 
-/* Like ss_expf, in double: the Taylor sum to r^14/14!, whose remainder is below 4e-19. */
+/* Computes e^x as ss_expf does, in double: the Taylor sum to r^14/14! leaves a remainder below
+ * 4e-19. */
 static inline double ss_exp_double(double x) {
     if (!(x >= -708.0)) return x < -708.0 ? 0.0 : x; /* NaN converts to no integer */
     if (x > 709.0) return (double)INFINITY;
@@ -167,15 +168,15 @@ static inline double ss_exp_double(double x) {
     return sum * ss_double_of_bits((uint64_t)((int64_t)n + 1023) << 52);
 }
 
-/* x^y for x > 0; relative error about 1e-16 * |y ln x|. */
+/* Computes x^y for x > 0; the relative error is about 1e-16 * |y ln x|. */
 static inline double ss_pow(double x, double y) {
     return ss_exp_double(y * ss_log(x));
 }
 
 /*
- * x = q pi/2 + r with |r| <= pi/4, for |x| < 1e6. pi/2 has three parts of at most 33 bits, so that
- * the first two products are exact. *quadrant is q modulo 4. Beyond 1e6 r has fewer correct digits;
- * where none would remain, and for NaN, r is NaN.
+ * Returns r, where x = q pi/2 + r with |r| <= pi/4, for |x| < 1e6; *quadrant is q modulo 4. pi/2
+ * has three parts of at most 33 bits, so that the first two products are exact. Beyond 1e6 r has
+ * fewer correct digits; where none would remain, and for NaN, r is NaN.
  */
 static inline double ss_reduce_angle(double x, int *quadrant) {
     *quadrant = 0;
@@ -186,7 +187,8 @@ static inline double ss_reduce_angle(double x, int *quadrant) {
            q * 2.02226624879595063154e-21;
 }
 
-/* Taylor sums in nested form, to r^17/17! and r^16/16!: the remainder is below 1e-17. */
+/* Compute sine and cosine near 0 by Taylor sums in nested form, to r^17/17! and r^16/16!: the
+ * remainder is below 1e-17. */
 static inline double ss_sin_near(double r) {
     double sum = 1.0;
     for (int k = 16; k >= 2; k -= 2) sum = 1.0 - sum * (r * r) / (double)(k * (k + 1));
@@ -215,7 +217,7 @@ static inline double ss_cos(double x) {
 
 #define SS_HALF_STEP 5.9604644775390625e-8f /* 2^-24, the distance between subnormal halves */
 
-/* IEEE half precision, including subnormals, infinities and NaN. */
+/* Converts an IEEE half, which may be subnormal, infinite or NaN. */
 static inline float ss_float_of_f16(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = half & 0x7fffu;
     if (rest >= 0x7c00u) return ss_float_of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);

@@ -1,6 +1,6 @@
 /*
- * How far is a run from another of the same model and length: the unedited run, or one of a text
- * that differs in a token?
+ * How far is a run from another of the same model and length: the unedited run, or a run over a
+ * text that differs in a token?
  *
  * Predictions differ by KL(p' || p) = sum_i p'_i ln(p'_i / p_i), p' being the other run's, and by
  * their losses. Residual streams differ by |h_t - h'_t| / |h'_t|, which shows how far a perturbed
@@ -26,10 +26,10 @@ static double divergence(const float *from, const float *to, size_t V) {
             mean += (double)weights[j] * ((double)from[j] - (double)to[j]);
     }
     double kl = mean / sum - ((double)top + ss_log(sum)) + ((double)top_to + ss_log(sum_to));
-    return kl > 0.0 ? kl : 0.0; /* rounding can make it negative */
+    return kl > 0.0 ? kl : 0.0; /* rounding can make the sum negative */
 }
 
-/* The divergence of the predictions of token t, which the logits at t - 1 make. */
+/* Returns the divergence of the predictions of token t, which the logits at t - 1 make. */
 static double divergence_at(const ss_trace *trace, const ss_trace *base, int t) {
     const float *logits = ss_row(trace, SS_FIELD_LOGITS, 0, t - 1);
     const float *others = ss_row(base, SS_FIELD_LOGITS, 0, t - 1);

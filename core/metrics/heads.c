@@ -8,7 +8,8 @@ double ss_queries_of(const ss_mask *mask, int T, int k) {
     return (double)(mask->prefix == SS_EVERY_KEY ? T : T - k);
 }
 
-/* Returns a recording's number, [L][H][T], where it has one, else the statistic of the maps. */
+/* Returns the number of a recording, [L][H][T], if it has recorded the statistic, else the
+ * statistic of the maps. */
 static float statistic_of(const ss_trace *trace, const float *recorded, const float *computed,
                           int head, int t) {
     if (recorded) return recorded[(size_t)head * (size_t)trace->T + (size_t)t];

@@ -124,7 +124,7 @@ typedef struct ss_mixer_sizes {
                     attention have it */
     bool bias, taps_bias, out_bias; /* whether the products with the input, the convolution and the
                                        output have biases */
-    bool gate_first;                /* the gate applies before the norm, not after it */
+    bool gate_first;                /* mixer: the gate multiplies before the norm, not after */
     int kernel;                     /* tokens that the convolution reads */
     int keys, values; /* key heads (queries have as many), and value heads, a multiple of these */
     int key_width, value_width;
@@ -187,7 +187,7 @@ typedef struct ss_arch {
     bool windowed[SS_LAYERS_MAX]; /* [L] */
     int prefix;     /* number of first keys that every query sees, usually 0; or SS_EVERY_KEY */
     int mask_token; /* id of the token that replaces hidden tokens in masked diffusion; or -1 */
-    float embedding_scale; /* token vectors are multiplied by it; usually 1 */
+    float embedding_scale; /* factor of token vectors; usually 1 */
     int embedding_width;   /* width of token vectors; if it is not D, they are projected to D, and
                               back before the head */
     bool embedding_norm;   /* the sum of token, position and type vectors is normed */
@@ -236,7 +236,8 @@ typedef struct ss_arch {
     float router_scale;    /* factor of the weights; usually 1 */
     float router_jitter;   /* scores within twice this share of the best are near it (mixer) */
     int shared_F;          /* width of one more expert that every token goes through; or 0 */
-    int dense_F; /* feed-forward width of the layers without experts, where there are both */
+    int dense_F; /* feed-forward width of the layers without experts, in a model that also has
+                    layers with experts */
     bool dense[SS_LAYERS_MAX]; /* [L] */
     bool tied;                 /* the head is the embedding */
     ss_attention attention;

@@ -125,8 +125,8 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
 /* Prepares the loader to mark the tensors that are read. */
 void ss_load_begin(ss_loader *loader);
 
-/* Refuses, by its name, a tensor of the file that was not read, unless it is a buffer or a part for
- * another task: it might change what the model computes. */
+/* Refuses, by its name, a tensor of the file that was not read, because the tensor might change
+ * what the model computes. Buffers, and parts for other tasks, are ignored. */
 void ss_load_end(ss_loader *loader, const ss_arch *arch);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Recording: a file of fields and metrics of a model on some prompts -> a trace, without the model.
  *
- * The file is a safetensors file (recording.schema.json beside this header describes its JSON).
+ * The file is a safetensors file (recording.schema.json, in this folder, describes its JSON).
  * `i.NAME` is field NAME of kept prompt i in the shape of the trace table; `mean.NAME` and
  * `deviation.NAME` are metric NAME over all prompts, kept or not, in the shape of the metric table,
  * with the thresholds in front where the metric has one. `i.alpha`, `i.row_mass` and the norms

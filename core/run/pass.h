@@ -56,10 +56,11 @@ typedef struct ss_scratch {
     int32_t *ranks;         /* [S] positions of the keys for one query */
     unsigned char *visible; /* [S] 1 for a visible key */
     float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
-    float *keys;       /* [B+S][max(K, U)] keys or values, where they differ from the trace's */
-    float *scores;     /* [SS_ATTENTION_ROWS][B+S] */
-    float *tiles;      /* queries or weights in the layout of a product, as many floats as scores */
-    float *key_panels; /* [ceil((B+S)/8)][K][8] */
+    float *keys;   /* [B+S][max(K, U)] keys or values that are not as in the trace: with a bias key,
+                      or through a feature map */
+    float *scores; /* [SS_ATTENTION_ROWS][B+S] */
+    float *tiles;  /* queries or weights in the layout of a product, as many floats as scores */
+    float *key_panels;   /* [ceil((B+S)/8)][K][8] */
     float *value_panels; /* [ceil(U/8)][B+S][8] */
 } ss_scratch;
 

@@ -327,7 +327,7 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
         return;
     }
     bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
-    /* Computing rows again is expensive, so it serves all groups at once. The group of entropies
+    /* Computing rows again is expensive, so all groups read them at once. The group of entropies
      * needs the factors of the group of shares. */
     groups =
         computed ? ss_statistics_of(trace) : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);

@@ -55,10 +55,10 @@ void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, int T, ss_arena *are
 /* Returns the number of doubles in the sums, heads included. */
 size_t ss_tally_doubles(const ss_tally *tally);
 
-/* Begins new sums in these doubles. */
+/* Begins new sums, which are stored in `sums`. */
 void ss_tally_begin(ss_tally *tally, double *sums);
 
-/* Reads the sums in these doubles. */
+/* Reads the sums that are stored in `sums`. */
 void ss_tally_on(ss_tally *tally, double *sums);
 
 /* Adds one sequence: its trace and its losses[T]. */

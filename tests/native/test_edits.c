@@ -567,7 +567,7 @@ static void check_kept_by_updates(void) {
         CHECK_INT(run.run.trace.T, wanted[i].kept);
         while (ss_run_step(&run.run) > 0) continue;
         check_updated(&run, SS_OK, &desc, text, T_MAX + 1);
-        /* The same text again recomputes only the logits after the last token. */
+        /* An update to the same text recomputes only the logits after the last token. */
         must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "again");
         if (wanted[i].kept > 5) CHECK(run.run.trace.T >= wanted[i].kept);
         close_run(&run);

@@ -29,7 +29,7 @@ typedef struct zip_part {
     const void *data;
     size_t n;
     unsigned method, flags;
-    size_t claimed_size; /* size that the directory claimed_size; 0: the true n */
+    size_t claimed_size; /* size that the directory states; 0: the true n */
     size_t in_zip64; /* how many of the two sizes and the offset are in a zip64 field; 0: there is
                    no field */
 } zip_part;

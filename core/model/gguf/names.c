@@ -165,7 +165,7 @@ static const name lfm2[] = {
 
 struct ss_gguf_family {
     const char *architecture, *model_type;
-    const name *names, *others; /* fallback for names that the first table lacks; or NULL */
+    const name *names, *others; /* others: names that `names` does not have; or NULL */
 };
 
 static const ss_gguf_family families[] = {
