@@ -65,21 +65,21 @@ READER(read_q8_0) {
 }
 
 /* Reads 32 numbers from 16 bytes, numbers 0..15 from the low halves and 16..31 from the high ones,
- * and subtracts `by` from each. */
-static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes, int by) {
+ * and subtracts `offset` from each. */
+static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes, int offset) {
     for (size_t i = 0; i < 16; i++) {
-        q[i] = (int8_t)((bytes[i] & 15) - by);
-        q[i + 16] = (int8_t)((bytes[i] >> 4) - by);
+        q[i] = (int8_t)((bytes[i] & 15) - offset);
+        q[i + 16] = (int8_t)((bytes[i] >> 4) - offset);
     }
 }
 
 /* Reads the nibbles of each group of each row, `at` bytes after the start of its block. */
 NOINLINE void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                               ss_dtype type, size_t at, int by) {
+                               ss_dtype type, size_t at, int offset) {
     size_t bytes = ss_dtype_block_bytes(type);
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++)
-            read_nibbles(g->unpacked[lane] + i * SS_GROUP, blocks[lane] + i * bytes + at, by);
+            read_nibbles(g->unpacked[lane] + i * SS_GROUP, blocks[lane] + i * bytes + at, offset);
 }
 
 /* Q4_0: | d: half | 16 bytes of nibbles |    d (q - 8) */
@@ -97,9 +97,9 @@ READER(read_q4_1) {
 /* Reads numbers of five bits: the low four bits are nibbles at byte `at`, the fifth bit of number i
  * is bit i of the four bytes before them. */
 NOINLINE void read_five_bits(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                             ss_dtype type, size_t at, int by) {
+                             ss_dtype type, size_t at, int offset) {
     size_t bytes = ss_dtype_block_bytes(type);
-    read_all_nibbles(g, blocks, lanes, type, at + 4, by);
+    read_all_nibbles(g, blocks, lanes, type, at + 4, offset);
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
             const unsigned char *fifths = blocks[lane] + i * bytes + at;

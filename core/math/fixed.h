@@ -96,7 +96,7 @@ void ss_fixed_factors(float d[SS_PANEL], float m[SS_PANEL], const ss_fixed_group
 /* The divisor of a group's numbers, from the bits of its largest magnitude. */
 typedef struct ss_unit {
     uint32_t mask; /* AND mask for the bits of the group's numbers: 0 if one is not finite */
-    float by, unit;
+    float factor, unit;
 } ss_unit;
 static inline ss_unit ss_unit_of(uint32_t bits) {
     uint32_t exponent = bits >> 23;

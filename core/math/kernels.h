@@ -85,9 +85,9 @@ typedef struct ss_groups {
     size_t stride;             /* bytes from one group to the next */
     bool adds, halved;
     const unsigned char
-        *ahead; /* prefetch: the weights after these, touched at 4 n addresses, `apart` bytes from
-                   each other, because rows are too short for the hardware to predict */
-    size_t apart;
+        *ahead; /* prefetch: the weights after these, touched at 4 n addresses, `ahead_stride` bytes
+                   from each other, because rows are too short for the hardware to predict */
+    size_t ahead_stride;
     float d[2][SS_GROUPS][SS_PANEL], m[SS_GROUPS][SS_PANEL];
     int8_t unpacked[SS_PANEL][SS_GROUPS * SS_GROUP];
 } ss_groups;

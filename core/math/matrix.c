@@ -127,7 +127,7 @@ static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     const ss_matrix *w = e->w;
     size_t count = smaller(w->in - w->in % SS_GROUP - k, STRIP);
     ss_read_groups(groups, w->type, e->rows, e->width, k / SS_GROUP, count / SS_GROUP);
-    groups->apart = e->next ? SS_PANEL * ss_dtype_bytes(w->type, count) / (count / 8) : 0;
+    groups->ahead_stride = e->next ? SS_PANEL * ss_dtype_bytes(w->type, count) / (count / 8) : 0;
     groups->ahead = e->next ? e->next + SS_PANEL * ss_dtype_bytes(w->type, k) : e->rows[0];
     return count;
 }

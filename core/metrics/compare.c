@@ -78,12 +78,12 @@ void ss_measure_hidden_change(const ss_trace *trace, const ss_metric_args *args,
         for (int t = 0; t < args->T; t++) {
             const float *h = ss_row(trace, SS_FIELD_HIDDEN, l, t);
             const float *other = ss_row(args->base, SS_FIELD_HIDDEN, l, t);
-            double apart = 0.0, length = 0.0;
+            double distance = 0.0, length = 0.0;
             for (int d = 0; d < D; d++) {
                 double gap = (double)h[d] - (double)other[d];
-                apart += gap * gap;
+                distance += gap * gap;
                 length += (double)other[d] * (double)other[d];
             }
-            *out++ = length > 0.0 ? (float)sqrt(apart / length) : NAN;
+            *out++ = length > 0.0 ? (float)sqrt(distance / length) : NAN;
         }
 }

@@ -282,8 +282,8 @@ const char *ss_rope_scaling_name(ss_rope_scaling scaling);
 
 /* Returns the sizes of attention layer a. */
 static inline ss_sizes ss_arch_sizes(const ss_arch *arch, int a) {
-    ss_sizes own = arch->sizes[arch->windowed[a]];
-    return own.K ? own : (ss_sizes){arch->G, arch->K, arch->U, arch->rotary_width};
+    ss_sizes sizes = arch->sizes[arch->windowed[a]];
+    return sizes.K ? sizes : (ss_sizes){arch->G, arch->K, arch->U, arch->rotary_width};
 }
 
 /* Returns the key/value head that query head h of attention layer a uses. */
@@ -300,8 +300,8 @@ static inline int ss_arch_group_row(const ss_arch *arch, int head) {
 
 /* Returns the number of rotated pairs in layers with a window, or in those that see all keys. */
 static inline size_t ss_arch_pairs(const ss_arch *arch, bool windowed) {
-    const ss_sizes *own = &arch->sizes[windowed];
-    return (size_t)(own->K ? own->rotary_width : arch->rotary_width) / 2;
+    const ss_sizes *sizes = &arch->sizes[windowed];
+    return (size_t)(sizes->K ? sizes->rotary_width : arch->rotary_width) / 2;
 }
 
 /* Returns the number of heads with gates: query heads, or value heads if the gate is on values. */

@@ -297,11 +297,11 @@ static void mark_absent(const ss_trace *trace) {
 
 /* Resets the run to its state before edits: the model's own operations, every token at its own
  * position, every key kept. */
-static void start_plain(ss_pass *pass, const ss_choice *own) {
+static void start_plain(ss_pass *pass, const ss_choice *own_choice) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     for (int i = 0; i < arch->L * arch->H; i++)
-        trace->choices[i] = ss_operation_at(own, trace->model, i / arch->H, i % arch->H);
+        trace->choices[i] = ss_operation_at(own_choice, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
     ss_evict_none(pass);
     ss_mix_clear(pass);
@@ -334,20 +334,20 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
 }
 
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err) {
-    ss_choice own;
+    ss_choice own_choice;
     ss_trace trace;
-    ss_pass made, *pass = ss_arena_take(arena, 1, sizeof *pass);
+    ss_pass new_pass, *pass = ss_arena_take(arena, 1, sizeof *pass);
     ss_status status = check_desc(desc, err);
-    if (status == SS_OK) status = ss_operation_own(&own, desc->model, err);
-    if (status == SS_OK) status = lay_out(&trace, &made, desc, arena, err);
+    if (status == SS_OK) status = ss_operation_own(&own_choice, desc->model, err);
+    if (status == SS_OK) status = lay_out(&trace, &new_pass, desc, arena, err);
     if (status != SS_OK) return status;
     if (arena->full)
         return ss_fail(err, SS_NO_MEMORY, "run", "a run of %d tokens needs more than %lu bytes",
                        desc->capacity, (unsigned long)arena->bytes);
-    *pass = made;
+    *pass = new_pass;
     trace.pass = pass;
     ss_statistics_clear(&trace);
-    start_plain(pass, &own);
+    start_plain(pass, &own_choice);
     status = start_edits(pass, desc, err);
     if (status == SS_OK && desc->from) status = ss_begin_from(pass, desc, err);
     if (status == SS_OK) *run = (ss_run){trace, pass};

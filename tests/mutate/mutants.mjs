@@ -564,8 +564,8 @@ export default [
   [
     'an update has logits of a hidden state that was not recorded',
     'run/begin.c',
-    'ended || streams ? alike : alike - 1',
-    'ended || !streams || streams ? alike : 0',
+    'has_logits || streams ? equal_tokens : equal_tokens - 1',
+    'has_logits || !streams || streams ? equal_tokens : 0',
     'edits',
   ],
   [
@@ -599,7 +599,7 @@ export default [
   [
     'a run keeps what lay in memory beyond the room of the one that it begins from',
     'run/trace.c',
-    'memset(out + both, 0, (width - both) * sizeof *out);',
+    'memset(out + common_width, 0, (width - common_width) * sizeof *out);',
     '',
     'edits',
   ],
@@ -817,7 +817,7 @@ export default [
   [
     'a cache that takes tokens over has counted nothing',
     'run/edits/evict.c',
-    'add_weights(&of->query, of->e, &of->cache);',
+    'add_weights(&state->query, state->e, &state->cache);',
     '',
     'edits',
   ],

@@ -203,10 +203,17 @@ static void cover_model(coverage *covered, const opened_model *model) {
 
 /* Checks that reuse changes no bit: updates a run that began from the unedited one, and the edited
  * run, while a text is typed. */
-static void check_kept(opened_run *run, const opened_run *plain, const case_description *of,
-                       const int32_t *tokens, int T) {
-    ss_run_desc desc = {plain->run.trace.model, T,           SS_FIELDS_ALL, of->edits, of->edits_n,
-                        &plain->run.trace,      SS_BY_EDITS, NULL,          0};
+static void check_kept(opened_run *run, const opened_run *plain,
+                       const case_description *description, const int32_t *tokens, int T) {
+    ss_run_desc desc = {plain->run.trace.model,
+                        T,
+                        SS_FIELDS_ALL,
+                        description->edits,
+                        description->edits_n,
+                        &plain->run.trace,
+                        SS_BY_EDITS,
+                        NULL,
+                        0};
     ss_error err;
     opened_run from = open_run(&desc);
     must(ss_run_extend(&from.run, tokens, T, &err), &err, "from the plain run");
@@ -217,14 +224,14 @@ static void check_kept(opened_run *run, const opened_run *plain, const case_desc
 }
 
 static void check_case(coverage *covered, const char *name, const char *folder,
-                       const case_description *of) {
+                       const case_description *description) {
     CASE(name);
     opened_file file = open_file(folder, "golden.safetensors");
-    opened_model model = open_model(of->model);
-    void *panels = of->int8 ? keep_int8(&model.model) : NULL;
+    opened_model model = open_model(description->model);
+    void *panels = description->int8 ? keep_int8(&model.model) : NULL;
     int T;
     int32_t *tokens = golden_tokens(&file, &T);
-    opened_run run = run_tokens(&model.model, tokens, T, of->edits, of->edits_n);
+    opened_run run = run_tokens(&model.model, tokens, T, description->edits, description->edits_n);
     opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
     coverage compared = {0};
     for (size_t i = 0; i < file.container.n; i++) {
@@ -235,12 +242,13 @@ static void check_case(coverage *covered, const char *name, const char *folder,
             printf("    %s\n", entry->name);
     }
     cover_model(covered, &model);
-    for (int i = 0; i < of->edits_n; i++) covered->edits[of->edits[i].kind] = true;
+    for (int i = 0; i < description->edits_n; i++)
+        covered->edits[description->edits[i].kind] = true;
     for (int i = 0; i < METRICS_MAX && all_differ(&run.run.trace); i++) {
         covered->metrics[i] |= compared.metrics[i];
         if (i < SS_FIELD_N) covered->fields[i] |= compared.fields[i];
     }
-    check_kept(&run, &plain, of, tokens, T);
+    check_kept(&run, &plain, description, tokens, T);
     free(tokens);
     close_run(&plain);
     close_run(&run);
@@ -251,10 +259,12 @@ static void check_case(coverage *covered, const char *name, const char *folder,
 
 static void check_folder(coverage *covered, int *cases, const char *name) {
     char folder[PATH_BYTES];
-    case_description of;
+    case_description description;
     snprintf(folder, sizeof folder, GOLDEN "/%s", name);
-    if (*name == '.' || !has_file(folder, "golden.safetensors") || !read_about(&of, folder)) return;
-    check_case(covered, name, folder, &of);
+    if (*name == '.' || !has_file(folder, "golden.safetensors") ||
+        !read_about(&description, folder))
+        return;
+    check_case(covered, name, folder, &description);
     ++*cases;
 }
 

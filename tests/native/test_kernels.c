@@ -197,7 +197,7 @@ static void check_groups(void) {
                             .adds = i % 2,
                             .halved = i % 4 < 2,
                             .ahead = (const unsigned char *)a,
-                            .apart = 1};
+                            .ahead_stride = 1};
         size_t K = groups.n * SS_GROUP;
         groups.stride = i % 5 || groups.n > 7 ? SS_GROUP : 34; /* the strides of I8 and of Q8_0 */
         for (size_t k = 0; k < K; k++) a[k] = random_float(2.0f);

@@ -526,7 +526,7 @@ static float entropy_along(int T, int D, int directions, float first, bool other
 
 /* Returns the error of the entropy of a matrix with the singular values 1, 1 - by, 1 - 2 by, ...,
  * to which two reflections are applied. */
-static float spectrum_error(int T, int D, float by) {
+static float spectrum_error(int T, int D, float decrement) {
     int n = T < D ? T : D;
     double whole = 0, entropy = 0;
     float *rows = malloc((size_t)(T * D) * sizeof *rows);
@@ -535,12 +535,12 @@ static float spectrum_error(int T, int D, float by) {
         for (int j = 0; j < D; j++) {
             double sum = 0; /* element of (I - 2/T) S (I - 2/D) */
             for (int k = 0; k < n; k++)
-                sum += ((i == k) - 2.0 / T) * (1 - k * (double)by) * ((j == k) - 2.0 / D);
+                sum += ((i == k) - 2.0 / T) * (1 - k * (double)decrement) * ((j == k) - 2.0 / D);
             rows[i * D + j] = (float)sum;
         }
-    for (int k = 0; k < n; k++) whole += pow(1 - k * (double)by, 2);
+    for (int k = 0; k < n; k++) whole += pow(1 - k * (double)decrement, 2);
     for (int k = 0; k < n; k++) {
-        double p = pow(1 - k * (double)by, 2) / whole;
+        double p = pow(1 - k * (double)decrement, 2) / whole;
         entropy -= p > 0 ? p * log(p) : 0;
     }
     float error = spectrum(rows, T, D, false) - (float)(entropy / log(n));

@@ -243,9 +243,9 @@ static void check_independent_heads(void) {
             edit = read_edit(text);
         } while (try_run(&desc, &err) != SS_OK);
         unsigned points = table[choices.all[i].row].hook_points;
-        bool apart = !(points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
+        bool independent = !(points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
         if (!strcmp(table[choices.all[i].row].name, "operation")) continue;
-        CHECK_INT(jobs_of(&model.model, text), apart ? all : all - L);
+        CHECK_INT(jobs_of(&model.model, text), independent ? all : all - L);
     }
     close_model(&model);
 }

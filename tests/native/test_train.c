@@ -190,12 +190,12 @@ static float *numbers(const opened_file *file, size_t i, size_t *n) {
     return (float *)(size_t)tensor->data;
 }
 
-static void move_weights(const live_model *live, float by) {
+static void move_weights(const live_model *live, float distance) {
     size_t n;
     for (size_t i = 0; i < live->file.container.n; i++) {
         float *w = numbers(&live->file, i, &n);
         const float *g = numbers(&live->sums_file, i, &n);
-        for (size_t j = 0; j < n; j++) w[j] += by * g[j];
+        for (size_t j = 0; j < n; j++) w[j] += distance * g[j];
     }
 }
 
@@ -353,10 +353,11 @@ static void check_golden_training(const char *folder) {
     for (size_t i = 0; i < opened->train.weights.container.n; i++) {
         const ss_entry *entry = &opened->train.weights.container.entries[i];
         const float *e = find(&last, entry->name)->data, *a = entry->tensor.data;
-        double apart = 0;
+        double difference = 0;
         n = ss_tensor_count(&entry->tensor);
-        for (size_t j = 0; j < n; j++) apart = fmax(apart, fabs((double)a[j] - (double)e[j]));
-        CHECK_NEAR(apart, 0, 2e-3);
+        for (size_t j = 0; j < n; j++)
+            difference = fmax(difference, fabs((double)a[j] - (double)e[j]));
+        CHECK_NEAR(difference, 0, 2e-3);
     }
     free((void *)(size_t)recipe.data);
     close_train(opened);

@@ -77,7 +77,7 @@ static void check_distances_of(const char *name, int T, double (*bias_at)(int, i
 
 static void check_distances(void) {
     CASE("5. propositions 2 and 3: the weight of a repeated token depends only on its distance");
-    check_distances_of("alibi_bias", 20, alibi_bias);
+    check_distances_of("alibi", 20, alibi_bias);
     check_distances_of("relative", 140, bucket_bias);
 }
 
@@ -270,7 +270,7 @@ static void check_prefix(void) {
 static void check_extension_in_pieces(void) {
     CASE("token by token, and with room to spare, every causal variant gives the same bits");
     const char *names[] = {
-        "bias-key",   "bias-key-window", "gate-element", "gate-head", "alibi_bias",
+        "bias-key",   "bias-key-window", "gate-element", "gate-head", "alibi",
         "relative",   "sinusoid",        "learned",      "none",      "geglu",
         "gate-value", "mlp_kernel",      "experts",      "int8",      "mlp_kernel_norm"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

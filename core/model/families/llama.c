@@ -137,8 +137,8 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
 /* Loads the norms of queries and keys. Hunyuan calls them query_layernorm and key_layernorm; all
  * others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
-    size_t K = (size_t)own.K, H = (size_t)arch->H, G = (size_t)own.G;
+    ss_sizes sizes = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t K = (size_t)sizes.K, H = (size_t)arch->H, G = (size_t)sizes.G;
     bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (!arch->qk_norm) return;
@@ -152,14 +152,14 @@ static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arc
 }
 
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
-    size_t D = (size_t)arch->D, K = (size_t)own.K, U = (size_t)own.U;
-    size_t H = (size_t)arch->H, G = (size_t)own.G, HK = H * K;
+    ss_sizes sizes = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t D = (size_t)arch->D, K = (size_t)sizes.K, U = (size_t)sizes.U;
+    size_t H = (size_t)arch->H, G = (size_t)sizes.G, HK = H * K;
     bool bias = arch->attention_bias;
     ss_place q = {.in = D, .out = HK};
     if (has_pairs_side_by_side(loader, arch)) {
         q.pair = K;
-        q.unpaired = K - (size_t)own.rotary_width;
+        q.unpaired = K - (size_t)sizes.rotary_width;
     }
     ss_place k = q;
     k.out = G * K;

@@ -70,9 +70,9 @@ static int most_sharing(const ss_arch *arch) {
  * prompt. The policies that evict by age agree across the heads of a group. */
 int ss_evict_keeps(const float *values, const ss_arch *arch) {
     eviction e = read_eviction(values);
-    bool alike = (int)e.policy == WINDOW || (int)e.policy == FIRST;
+    bool agrees_in_group = (int)e.policy == WINDOW || (int)e.policy == FIRST;
     if ((int)e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
-    double most = (double)e.budget * (alike ? 1 : most_sharing(arch));
+    double most = (double)e.budget * (agrees_in_group ? 1 : most_sharing(arch));
     return most < INT_MAX ? (int)most : INT_MAX;
 }
 
@@ -212,11 +212,11 @@ static void set_query(ss_hook *query, int t) {
 }
 
 static void add_weights_again(void *context, int t, int n, const float *x, size_t stride) {
-    replay *of = context;
+    replay *state = context;
     for (int r = 0; r < n; r++) {
-        set_query(&of->query, t + r);
-        of->query.rows = (float *)(uintptr_t)(x + (size_t)r * stride);
-        add_weights(&of->query, of->e, &of->cache);
+        set_query(&state->query, t + r);
+        state->query.rows = (float *)(uintptr_t)(x + (size_t)r * stride);
+        add_weights(&state->query, state->e, &state->cache);
     }
 }
 
@@ -227,16 +227,17 @@ void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from,
     ss_map_link(from);
     for (int head = 0; head < arch->L * H; head++) {
         int a = head / H;
-        replay of = {{.pass = pass, .l = arch->layers[a], .a = a, .h = head % H},
-                     &e,
-                     cache_of(pass, a, head % H)};
-        if (!ss_edit_holds(e.layer, of.query.l) || !ss_edit_holds(e.head, of.query.h)) continue;
+        replay state = {{.pass = pass, .l = arch->layers[a], .a = a, .h = head % H},
+                        &e,
+                        cache_of(pass, a, head % H)};
+        if (!ss_edit_holds(e.layer, state.query.l) || !ss_edit_holds(e.head, state.query.h))
+            continue;
         for (int t = 0; t < p; t++) {
-            set_query(&of.query, t);
-            add_key(&of.query, &e, &of.cache);
+            set_query(&state.query, t);
+            add_key(&state.query, &e, &state.cache);
         }
         if (reads_weights(&e))
-            ss_map_read(from, SS_FIELD_ATT, head, 0, p, 0, add_weights_again, &of);
+            ss_map_read(from, SS_FIELD_ATT, head, 0, p, 0, add_weights_again, &state);
     }
 }
 
