@@ -404,7 +404,7 @@ static void check_configs(void) {
         const char *where;
     } table[] = {
         {"\"positions\":\"none\"}}", SS_OK, ""},
-        {"\"positions\":\"alibi_bias\",\"mask\":{\"kind\":\"causal\"}}}", SS_OK, ""},
+        {"\"positions\":\"alibi\",\"mask\":{\"kind\":\"causal\"}}}", SS_OK, ""},
         {"\"positions\":\"rotary\"}}", SS_UNSUPPORTED, "head_dim"},
         {"\"positions\":\"sinusoid\"}}", SS_UNSUPPORTED, "hidden_size"},
         {"\"positions\":\"xpos\"}}", SS_UNSUPPORTED, "sinkscope.positions"},
