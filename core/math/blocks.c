@@ -187,10 +187,10 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
         [SS_Q4_K] = read_q4_k, [SS_Q5_K] = read_q5_k, [SS_Q6_K] = read_q6_k,
     };
     const unsigned char *blocks[SS_PANEL];
-    size_t before = ss_dtype_bytes(type, first * SS_GROUP);
+    size_t offset = ss_dtype_bytes(type, first * SS_GROUP);
     for (size_t lane = 0; lane < SS_PANEL; lane++) {
         /* A lane without a row reads the numbers of the first row; its factors are 0. */
-        blocks[lane] = rows[lane < lanes ? lane : 0] + before;
+        blocks[lane] = rows[lane < lanes ? lane : 0] + offset;
         groups->q[lane] = groups->unpacked[lane];
     }
     groups->stride = SS_GROUP;

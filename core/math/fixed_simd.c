@@ -148,10 +148,10 @@ INLINE lanes8 multiply_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_g
     static const uint32_t nibble = 0xf000f, half = 1 << 7;
     v128_t mask = load_constant(&nibble), up = load_constant(&half),
            factor = load_constant(&to_half);
-    size_t before = 0;
-    for (size_t i = 0; i < g->n; i++, row++, before += g->stride) {
+    size_t offset = 0;
+    for (size_t i = 0; i < g->n; i++, row++, offset += g->stride) {
         v128_t sums[4] = {0};
-        const unsigned char *at = g->integers + before;
+        const unsigned char *at = g->integers + offset;
         const int16_t *x = row->low;
         for (size_t fours = SS_GROUP / 4; fours > 0; fours--, at += 16, x += 4) {
             v128_t four = wasm_v128_load(at);
@@ -159,7 +159,7 @@ INLINE lanes8 multiply_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_g
             add_input_pair(sums, read_nibble_pair(four, true, mask), x + 2);
         }
         lanes8 d, m;
-        read_factors(&d, &m, g, i, g->halves + before, factor);
+        read_factors(&d, &m, g, i, g->halves + offset, factor);
         m = scale8(m, wasm_v128_load32_splat(&row->sum));
         sum = add8(sum, add8(scale_by_unit(round_sums8(sums, 8, up), d, row), m));
     }
@@ -169,15 +169,15 @@ INLINE lanes8 multiply_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_g
 INLINE lanes8 multiply_bytes(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t half = 1 << 10;
     v128_t up = load_constant(&half), factor = load_constant(&to_byte);
-    size_t before = 0;
-    for (size_t i = 0; i < g->n; i++, row++, before += g->stride) {
+    size_t offset = 0;
+    for (size_t i = 0; i < g->n; i++, row++, offset += g->stride) {
         v128_t sums[4] = {0};
-        const unsigned char *at = g->integers + before;
+        const unsigned char *at = g->integers + offset;
         const int16_t *x = row->low;
         for (size_t twos = SS_GROUP / 2; twos > 0; twos--, at += 16, x += 2)
             add_input_pair(sums, read_byte_pair(at), x);
         sum = add8(sum, scale_by_unit(round_sums8(sums, 11, up),
-                                      read_halves8(g->halves + before, factor), row));
+                                      read_halves8(g->halves + offset, factor), row));
     }
     return sum;
 }

@@ -59,8 +59,8 @@ static void measure_head(const void *shared, size_t head, size_t worker) {
     job->out[head] = job->value(job->trace, (int)head, job->T);
 }
 
-void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
-                  float (*value)(const ss_trace *trace, int head, int T), float *out) {
+void ss_measure_each_head(const ss_trace *trace, const ss_metric_args *args,
+                          float (*value)(const ss_trace *trace, int head, int T), float *out) {
     ss_metric_job job = {.trace = trace, .T = args->T, .value = value, .out = out};
     ss_share_heads(&job, measure_head);
 }

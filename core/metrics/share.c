@@ -27,7 +27,7 @@ static float contribution_of(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_contribution(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, contribution_of, out);
+    ss_measure_each_head(trace, args, contribution_of, out);
 }
 
 static void write_key_shares(const ss_trace *trace, const ss_metric_args *args, ss_field_id field,
@@ -63,5 +63,5 @@ static float keeps_first(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_keeps_first(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, keeps_first, out);
+    ss_measure_each_head(trace, args, keeps_first, out);
 }

@@ -95,7 +95,7 @@ static float alpha_bias(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_alpha_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, alpha_bias, out);
+    ss_measure_each_head(trace, args, alpha_bias, out);
 }
 
 void ss_measure_sink_ratio_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {

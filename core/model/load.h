@@ -56,11 +56,11 @@ typedef struct ss_place {
 } ss_place;
 
 /* Returns true if the files are of that format, in which tensors may have another order. */
-bool ss_load_is(const ss_loader *loader, ss_format format);
+bool ss_load_is_format(const ss_loader *loader, ss_format format);
 
 /* Returns true if the file has a tensor of that name, after the prefix and with the layer's number.
  */
-bool ss_load_has(const ss_loader *loader, const char *name);
+bool ss_load_has_tensor(const ss_loader *loader, const char *name);
 
 /*
  * Loads the matrix of that name, which stays in the file's bytes. `bias` names a vector of
@@ -71,10 +71,10 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
                     const char *bias);
 
 /* Loads the matrix "<name>.weight" and, if has_bias, the bias "<name>.bias". */
-void ss_load_place(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
-                   const ss_place *place);
+void ss_load_linear_at(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
+                       const ss_place *place);
 
-/* Calls ss_load_place for a matrix that is all of a tensor [out][in]. */
+/* Calls ss_load_linear_at for a matrix that is all of a tensor [out][in]. */
 void ss_load_linear(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
                     size_t in, size_t out);
 

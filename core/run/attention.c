@@ -212,7 +212,7 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
 static void reduce_rows(const ss_trace *trace, int head, int t, int rows, int T, const float *x) {
     size_t bias = bias_keys(&trace->model->arch);
     if (trace->computed & SS_BIT(SS_FIELD_ATT))
-        ss_statistics_add(trace, ss_statistics_of(trace), head, t, rows, T, x + bias,
+        ss_statistics_add(trace, ss_statistics_available(trace), head, t, rows, T, x + bias,
                           bias + (size_t)trace->slots);
 }
 
@@ -297,7 +297,7 @@ static void attend_head(const void *job, size_t i, size_t at) {
     ss_scratch *scratch = &pass->scratch[at];
     const ss_arch *arch = &pass->trace->model->arch;
     int l = a->l, h = (int)i, g = ss_arch_group(arch, l, h), T = a->t0 + a->n;
-    int gone = a->t0 - ss_held(pass, l, g, a->t0);
+    int gone = a->t0 - ss_filled_slots(pass, l, g, a->t0);
     /* The feature maps of a group's heads may differ, since an edit can change a head's operation.
      */
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
@@ -388,5 +388,5 @@ void ss_attend(ss_pass *pass, int l, int t0, int n) {
     ss_pool_run(heads_are_independent(pass, l) ? pass->pool : NULL, attend_head, &a,
                 (size_t)arch->H, work);
     for (int g = 0; pass->cache.held && g < ss_arch_sizes(arch, l).G; g++)
-        ss_cache_compact(pass, l, g, n + ss_held(pass, l, g, t0));
+        ss_cache_compact(pass, l, g, n + ss_filled_slots(pass, l, g, t0));
 }

@@ -41,8 +41,7 @@ static int replayed_tokens(const ss_pass *pass) {
  */
 static void replay_evictions(ss_pass *pass, const ss_trace *from, int p) {
     for (int i = 0; i < pass->edits_n; i++)
-        if (ss_is_eviction(kind_of(pass, i)))
-            ss_evict_catch_up(pass, pass->edits[i].values, from, p);
+        if (ss_is_eviction(kind_of(pass, i))) ss_evict_replay(pass, pass->edits[i].values, from, p);
 }
 
 /* ---- begin from another run ---------------------------------------------------------------- */
@@ -141,7 +140,7 @@ ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
     return SS_OK;
 }
 
-void ss_begin_plain(ss_pass *pass) {
+void ss_begin_all_layers(ss_pass *pass) {
     if (!pass->resumed_n || pass->spliced) return;
     pass->resumed_n = pass->taken = pass->first_layer = pass->layer = 0;
     pass->resumed = NULL;
@@ -149,7 +148,7 @@ void ss_begin_plain(ss_pass *pass) {
 
 /* ---- begin from the run's own tokens ------------------------------------------------------- */
 
-int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
+int ss_begin_kept_tokens(const ss_pass *pass, const int32_t *tokens, int n) {
     const ss_trace *trace = pass->trace;
     int equal_tokens = 0, T = ss_min(trace->T, n), prefix = trace->model->arch.prefix;
     while (equal_tokens < T && ss_tokens(trace)[equal_tokens] == tokens[equal_tokens])
@@ -169,10 +168,10 @@ int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
 }
 
 void ss_run_rewind(ss_pass *pass, int n) {
-    ss_begin_plain(pass);
+    ss_begin_all_layers(pass);
     pass->trace->T = n;
     pass->layer = 0;
-    ss_evict_none(pass);
+    ss_evict_reset(pass);
     if (n == 0) ss_mix_clear(pass);
     if (n > 0) replay_evictions(pass, pass->trace, n);
 }

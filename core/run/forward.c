@@ -124,7 +124,7 @@ static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int 
     int G = trace->model->arch.G;
     size_t width = trace->widths[field], stride = (size_t)heads * width;
     for (int g = 0; g < heads; g++) {
-        int slot = ss_held(pass, l, g, t0);
+        int slot = ss_filled_slots(pass, l, g, t0);
         int32_t *tokens = pass->cache.tokens;
         if (tokens) tokens += (size_t)(l * G + g) * (size_t)trace->slots + (size_t)slot;
         for (int i = 0; tokens && i < n; i++) tokens[i] = t0 + i;

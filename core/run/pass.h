@@ -129,7 +129,7 @@ static inline int ss_min(int a, int b) {
 
 /* Returns the number of slots of a group's cache that are filled before the chunk that begins at
  * token t0. */
-static inline int ss_held(const ss_pass *pass, int l, int g, int t0) {
+static inline int ss_filled_slots(const ss_pass *pass, int l, int g, int t0) {
     return pass->cache.held ? pass->cache.held[l * pass->trace->model->arch.G + g] : t0;
 }
 

@@ -150,7 +150,7 @@ static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *d
         if (row->keeps) pass->kept_n += row->keeps(full.values, &desc->model->arch);
         if (ss_is_eviction(row)) {
             pass->evicts = true;
-            pass->keeps = ss_evict_keeps(full.values, &desc->model->arch);
+            pass->keeps = ss_evict_kept_keys(full.values, &desc->model->arch);
             pass->moves_keys |= ss_evict_moves_keys(full.values);
             pass->endless |= ss_evict_is_endless(full.values, &desc->model->arch);
         }
@@ -303,7 +303,7 @@ static void start_plain(ss_pass *pass, const ss_choice *own_choice) {
     for (int i = 0; i < arch->L * arch->H; i++)
         trace->choices[i] = ss_operation_at(own_choice, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
-    ss_evict_none(pass);
+    ss_evict_reset(pass);
     ss_mix_clear(pass);
     size_t rows =
         (size_t)trace->capacity < SS_ROTARY_ROWS ? (size_t)trace->capacity : SS_ROTARY_ROWS;
@@ -439,7 +439,7 @@ static void begin(ss_pass *pass, const int32_t *tokens, int n, int known) {
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     ss_pass *pass = enter_run(run);
     ss_status status = check_tokens(run, pass->trace->T, tokens, n, err);
-    if (status == SS_OK && n > 0 && pass->trace->T > 0) ss_begin_plain(pass);
+    if (status == SS_OK && n > 0 && pass->trace->T > 0) ss_begin_all_layers(pass);
     if (status == SS_OK && n > 0 && pass->resumed_n) status = check_resumed(run, tokens, n, err);
     if (status != SS_OK || n == 0) return status;
     SS_ASSERT(pass->layer == pass->first_layer);
@@ -451,7 +451,7 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
 
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     ss_pass *pass = enter_run(run);
-    int kept = ss_begin_keeps(pass, tokens, n), T = run->trace.T;
+    int kept = ss_begin_kept_tokens(pass, tokens, n), T = run->trace.T;
     bool known = kept < ss_min(n, T) && ss_tokens(&run->trace)[kept] == tokens[kept];
     bool ended = kept == T && kept == pass->total;
     ss_status status = check_tokens(run, kept, tokens + kept, n - kept, err);

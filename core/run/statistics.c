@@ -192,7 +192,7 @@ void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, 
     }
 }
 
-unsigned ss_statistics_of(const ss_trace *trace) {
+unsigned ss_statistics_available(const ss_trace *trace) {
     unsigned groups = SS_OF_SHARES;
     if (!trace->statistics.alpha) return 0;
     if (trace->fields & SS_BIT(SS_FIELD_SEEN)) groups |= SS_OF_ENTROPY;
@@ -331,8 +331,8 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
     /* Computing rows again is expensive, so all groups read them at once. The group of entropies
      * needs the factors of the group of shares. */
-    groups =
-        computed ? ss_statistics_of(trace) : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
+    groups = computed ? ss_statistics_available(trace)
+                      : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
     search missing = {trace, groups, T};
     ss_map_link(trace);
     uint64_t work = heads * cells * (computed ? (uint64_t)trace->model->arch.K : 1);

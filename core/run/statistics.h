@@ -33,7 +33,7 @@ void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, 
 void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T);
 
 /* Returns the groups of statistics of maps for which the trace has the fields. */
-unsigned ss_statistics_of(const ss_trace *trace);
+unsigned ss_statistics_available(const ss_trace *trace);
 
 /* Reset statistics: ss_statistics_clear of all heads, ss_statistics_rewind of heads with groups of
  * more than n rows. */

@@ -578,7 +578,7 @@ export default [
   [
     'an update keeps the evictions of the text before',
     'run/begin.c',
-    '    ss_evict_none(pass);\n',
+    '    ss_evict_reset(pass);\n',
     '',
     'edits',
   ],
@@ -663,7 +663,7 @@ export default [
   [
     'weights of other layers are rounded too',
     'run/edits/quantize.c',
-    'own && ss_edit_holds(values[LAYER], layer)',
+    'own && ss_edit_selects(values[LAYER], layer)',
     'own',
     'golden',
   ],

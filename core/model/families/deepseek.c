@@ -165,7 +165,8 @@ static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch
                   .pair = K,
                   .unpaired = K - (size_t)arch->rotary_width,
                   .pairs_last = true};
-    ss_load_place(loader, &layer->q, latent ? ATTENTION "q_b_proj" : ATTENTION "q_proj", false, &q);
+    ss_load_linear_at(loader, &layer->q, latent ? ATTENTION "q_b_proj" : ATTENTION "q_proj", false,
+                      &q);
     if (!latent) return;
     ss_load_linear(loader, &layer->q_latent, ATTENTION "q_a_proj", arch->attention_bias, D, latent);
     ss_load_norm(loader, &layer->q_latent_norm, ATTENTION "q_a_layernorm", false, latent);
@@ -177,20 +178,20 @@ static void load_keys_and_values(ss_layer *layer, ss_loader *loader, const ss_ar
     size_t H = (size_t)arch->H, U = (size_t)arch->U, latent = (size_t)arch->kv_latent;
     size_t shared = (size_t)arch->rotary_width, own = (size_t)arch->K - shared;
     ss_place a = {.in = (size_t)arch->D, .out = latent, .total = latent + shared};
-    ss_load_place(loader, &layer->kv_latent, ATTENTION "kv_a_proj_with_mqa", arch->attention_bias,
-                  &a);
+    ss_load_linear_at(loader, &layer->kv_latent, ATTENTION "kv_a_proj_with_mqa",
+                      arch->attention_bias, &a);
     a.first = latent;
     a.out = a.pair = shared;
-    ss_load_place(loader, &layer->k_shared, ATTENTION "kv_a_proj_with_mqa", arch->attention_bias,
-                  &a);
+    ss_load_linear_at(loader, &layer->k_shared, ATTENTION "kv_a_proj_with_mqa",
+                      arch->attention_bias, &a);
     ss_load_norm(loader, &layer->kv_latent_norm, ATTENTION "kv_a_layernorm", false, latent);
     ss_place b = {
         .in = latent, .out = H * own, .total = H * (own + U), .group = own, .step = own + U};
-    ss_load_place(loader, &layer->k, ATTENTION "kv_b_proj", false, &b);
+    ss_load_linear_at(loader, &layer->k, ATTENTION "kv_b_proj", false, &b);
     b.first = own;
     b.out = H * U;
     b.group = U;
-    ss_load_place(loader, &layer->v, ATTENTION "kv_b_proj", false, &b);
+    ss_load_linear_at(loader, &layer->v, ATTENTION "kv_b_proj", false, &b);
 }
 
 static void load_latent_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {

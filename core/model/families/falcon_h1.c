@@ -46,7 +46,7 @@ static void read_mamba(ss_arch *arch, ss_json *json) {
     ss_mixer_sizes *sizes = &arch->mixer;
     float scales[5];
     *sizes = (ss_mixer_sizes){.kind = SS_MIXER_MAMBA, .beside = true};
-    ss_mixer_unscaled(sizes);
+    ss_mixer_reset_factors(sizes);
     int expand = ss_json_int(json, "mamba_expand", 2, 1, 64);
     bool is_null = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, "mamba_d_ssm"));
     int width = is_null ? expand * arch->D : ss_json_int(json, "mamba_d_ssm", 1024, 1, SS_FFN_MAX);
@@ -109,7 +109,7 @@ static void load_mamba(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) 
     for (size_t i = 0; i < 5; first += widths[i++]) {
         ss_place place = {
             .in = (size_t)arch->D, .out = widths[i], .total = values + columns + H, .first = first};
-        ss_load_place(loader, linears[i], "layers.%d.mamba.in_proj", sizes->bias, &place);
+        ss_load_linear_at(loader, linears[i], "layers.%d.mamba.in_proj", sizes->bias, &place);
     }
     const float *taps = ss_load_taps(loader, "layers.%d.mamba.conv1d.weight", columns, kernel);
     const float *biases = sizes->taps_bias

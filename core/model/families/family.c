@@ -231,7 +231,7 @@ void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word) {
         ss_json_refuse(json, "layer_types", "one word for each layer", "another number of them");
 }
 
-void ss_mixer_unscaled(ss_mixer_sizes *sizes) {
+void ss_mixer_reset_factors(ss_mixer_sizes *sizes) {
     sizes->in_scale = sizes->z_scale = sizes->step_scale = sizes->out_scale = 1.0f;
     for (int part = 0; part < 3; part++) sizes->scales[part] = 1.0f;
 }

@@ -171,7 +171,7 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json);
 void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word);
 
 /* Sets all factors of a mixer to 1. */
-void ss_mixer_unscaled(ss_mixer_sizes *sizes);
+void ss_mixer_reset_factors(ss_mixer_sizes *sizes);
 
 /* Upper bound of the tokens that a convolution reads. */
 #define SS_KERNEL_MAX 64

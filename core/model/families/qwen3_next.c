@@ -21,7 +21,7 @@ static void read_layers(ss_arch *arch, ss_json *json) {
 static void read_delta(ss_arch *arch, ss_json *json) {
     ss_mixer_sizes *sizes = &arch->mixer;
     *sizes = (ss_mixer_sizes){.kind = SS_MIXER_DELTA, .step_high = INFINITY};
-    ss_mixer_unscaled(sizes);
+    ss_mixer_reset_factors(sizes);
     sizes->kernel = ss_json_int(json, "linear_conv_kernel_dim", 4, 1, SS_KERNEL_MAX);
     sizes->keys = ss_json_int(json, "linear_num_key_heads", 16, 1, SS_HEADS_MAX);
     sizes->values = sizes->norms = ss_json_int(json, "linear_num_value_heads", 32, 1, SS_HEADS_MAX);
@@ -82,7 +82,7 @@ static void load_part(ss_loader *loader, ss_linear *linear, const char *name, co
     place.first = by_head ? first : heads * first;
     place.group = by_head ? width : 0;
     place.step = by_head ? total : 0;
-    ss_load_place(loader, linear, name, false, &place);
+    ss_load_linear_at(loader, linear, name, false, &place);
 }
 
 /* Loads the projections to q, k, values and gates. */

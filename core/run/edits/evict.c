@@ -68,7 +68,7 @@ static int most_sharing(const ss_arch *arch) {
 
 /* Returns ss_evict.h's bound of kept keys, or 0 if there is none. snapkv keeps all keys after the
  * prompt. The policies that evict by age agree across the heads of a group. */
-int ss_evict_keeps(const float *values, const ss_arch *arch) {
+int ss_evict_kept_keys(const float *values, const ss_arch *arch) {
     eviction e = read_eviction(values);
     bool agrees_in_group = (int)e.policy == WINDOW || (int)e.policy == FIRST;
     if ((int)e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
@@ -85,7 +85,7 @@ int ss_idle_evict(const float *values) {
 
 bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
     return ss_evict_moves_keys(values) && arch->positions == SS_POSITIONS_ROTARY &&
-           ss_evict_keeps(values, arch) && read_eviction(values).budget <= (float)arch->context;
+           ss_evict_kept_keys(values, arch) && read_eviction(values).budget <= (float)arch->context;
 }
 
 static bool overlap(float a, float b) {
@@ -169,8 +169,8 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
         for (size_t i = 0; i < U; i++) cache->score_factor[own] += fabsf(v[i]);
     }
     if ((int)e->policy == RANDOM)
-        cache->score[own] =
-            ss_drawn((uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
+        cache->score[own] = ss_edit_random(
+            (uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
 }
 
 /* Returns true if attention weights determine the eviction scores. */
@@ -190,7 +190,7 @@ static void add_weights(const ss_hook *hook, const eviction *e, const head_cache
     }
 }
 
-void ss_evict_none(ss_pass *pass) {
+void ss_evict_reset(ss_pass *pass) {
     const ss_arch *arch = &pass->trace->model->arch;
     float *evicted = ss_floats(pass->trace, SS_FIELD_EVICTED);
     size_t cells = (size_t)arch->L * (size_t)arch->H * (size_t)pass->trace->slots;
@@ -220,7 +220,7 @@ static void add_weights_again(void *context, int t, int n, const float *x, size_
     }
 }
 
-void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p) {
+void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *from, int p) {
     eviction e = read_eviction(values);
     const ss_arch *arch = &from->model->arch;
     int H = arch->H;
@@ -230,7 +230,7 @@ void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from,
         replay state = {{.pass = pass, .l = arch->layers[a], .a = a, .h = head % H},
                         &e,
                         cache_of(pass, a, head % H)};
-        if (!ss_edit_holds(e.layer, state.query.l) || !ss_edit_holds(e.head, state.query.h))
+        if (!ss_edit_selects(e.layer, state.query.l) || !ss_edit_selects(e.head, state.query.h))
             continue;
         for (int t = 0; t < p; t++) {
             set_query(&state.query, t);
@@ -370,7 +370,7 @@ static void rotate_scores(const ss_hook *hook) {
 
 void ss_apply_evict(const ss_hook *hook, const float *values) {
     eviction e = read_eviction(values);
-    if (!ss_edit_holds(e.layer, hook->l) || !ss_edit_holds(e.head, hook->h)) return;
+    if (!ss_edit_selects(e.layer, hook->l) || !ss_edit_selects(e.head, hook->h)) return;
     head_cache cache = cache_of(hook->pass, hook->a, hook->h);
     if (hook->point == SS_AT_MASK) {
         if (!hook->again) {

@@ -48,11 +48,11 @@ static inline void ss_edits_at(unsigned point, ss_hook hook) {
 }
 
 /* Returns the numbers that the edit with these values keeps from its first tokens. */
-float *ss_kept_of(const ss_hook *hook, const float *values);
+float *ss_kept_numbers(const ss_hook *hook, const float *values);
 
 /* Returns true if `wanted`, a layer, head or token that an edit names, is `index` or means all of
  * them. */
-bool ss_edit_holds(float wanted, int index);
+bool ss_edit_selects(float wanted, int index);
 
 /* Returns SS_BAD_REQUEST if `layer`, an index among all layers, has no attention; NaN means all
  * layers. */

@@ -151,7 +151,7 @@ static void count_weights(const ss_pass *pass, const float *values) {
             &at->router,   &at->ffn.gate,  &at->ffn.up,  &at->ffn.down, &at->shared_gate,
             &at->q_latent, &at->kv_latent, &at->k_shared};
         double sums[2] = {0};
-        if (!ss_edit_holds(values[LAYER], l)) continue;
+        if (!ss_edit_selects(values[LAYER], l)) continue;
         for (size_t i = 0; i < sizeof own / sizeof *own; i++)
             add_errors(own[i], values, pass->work, sums);
         for (int e = 0; at->experts && e < model->arch.E; e++) {
@@ -235,7 +235,7 @@ static void round_together(const ss_hook *hook, const float *values, float *x, s
                            size_t rows, size_t d, size_t n, float *errors) {
     size_t width = hook->heads * hook->width;
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(&hook->pass->trace->model->arch) : 1;
-    float *kept = ss_kept_of(hook, values) + 2 * ((size_t)hook->l * ranges + d);
+    float *kept = ss_kept_numbers(hook, values) + 2 * ((size_t)hook->l * ranges + d);
     if (hook->t == 0) {
         range found = widen(empty_range, x + d, range_rows, width, n);
         kept[0] = found.low;
@@ -267,12 +267,12 @@ void ss_apply_quantize(const ss_hook *hook, const float *values) {
         count_weights(hook->pass, values);
     if (places[(int)values[WHAT]] != hook->point) return;
     if (hook->point != SS_AT_PRODUCT) {
-        if (ss_edit_holds(values[LAYER], hook->l)) quantize_rows(hook, values);
+        if (ss_edit_selects(values[LAYER], hook->l)) quantize_rows(hook, values);
         return;
     }
     /* Leaves out the LM head, which is in no layer, and feature maps, which are part of the
      * operation and work in place. */
     int layer = hook->pass->layer;
     bool own = layer < hook->pass->trace->model->arch.blocks && hook->in != hook->rows;
-    if (own && ss_edit_holds(values[LAYER], layer)) quantize_weights(hook, values);
+    if (own && ss_edit_selects(values[LAYER], layer)) quantize_weights(hook, values);
 }
