@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Adding this to a float below 2^22 leaves the float, rounded to even, in the sum's lowest bits. */
+/* A float below 2^22 plus this number has the float, rounded to even, in its lowest bits. */
 #define MAGIC 12582912.0f
 
 #define LEAST_SCALE 0x1p-100f

@@ -37,7 +37,8 @@ typedef struct ss_rows8 {
     uint8_t *numbers; /* [T][Q * 4] */
     float *scales;    /* [T] */
     int32_t *zeros;   /* [T] */
-    int16_t *tiles; /* [T][Q * 4] in the order in which ss_times8 reads them, filled by ss_tile8 */
+    int16_t *tiles;   /* [T][Q * 4] numbers in the order in which ss_times8 reads them, filled by
+                         ss_tile8 */
 } ss_rows8;
 
 /* Fills rows->tiles from rows->numbers. */

@@ -196,7 +196,7 @@ void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
     for (; Kin > 0; Kin--, a++, rows += stride) add_rows(1, out, a, rows, stride, N);
 }
 
-/* Destination of unpacked group weights: a panel, or if that is NULL, a product with a. */
+/* Where unpacked weights of groups go: into a panel or, if that is NULL, into a product with a. */
 typedef struct group_output {
     v128_t sums[2]; /* of the product */
     const float *a;

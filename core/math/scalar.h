@@ -1,8 +1,9 @@
 /*
  * Scalar functions: one definition for native and wasm, so that both give the same bits.
  *
- * They use only IEEE operations that round once (+ - * / sqrt, comparisons), in a fixed order, and
- * no libm. The vector kernels repeat ss_expf and ss_sigmoidf lane by lane, operation by operation.
+ * The functions use only IEEE operations that round once (+ - * / sqrt, comparisons), in a fixed
+ * order, and no libm. The vector kernels repeat ss_expf and ss_sigmoidf lane by lane, operation by
+ * operation.
  */
 #ifndef SS_MATH_SCALAR_H
 #define SS_MATH_SCALAR_H
@@ -37,10 +38,11 @@ static inline double ss_double_of_bits(uint64_t bits) {
 }
 
 /*
- * e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. Adding 1.5 * 2^23 rounds to an integer
- * and leaves n in the low bits. ln 2 is subtracted in two parts; the first has so few bits that its
- * product with n is exact. e^r is its Taylor sum to r^7/7!; the remainder is below 0.35^8/8! =
- * 5e-9. Beyond the limits the result is 0 or infinity, without subnormals.
+ * Constants of ss_expf: e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. Adding 1.5 *
+ * 2^23 rounds to an integer and leaves n in the low bits. ln 2 is subtracted in two parts; the
+ * first has so few bits that its product with n is exact. e^r is its Taylor sum to r^7/7!; the
+ * remainder is below 0.35^8/8! = 5e-9. Beyond the limits the result is 0 or infinity, without
+ * subnormals.
  */
 #define SS_EXP_LOW (-87.0f)
 #define SS_EXP_HIGH 88.0f
@@ -74,9 +76,9 @@ static inline float ss_sigmoidf(float x) {
 }
 
 /*
- * x Phi(x), Phi the normal distribution: max(x, 0) - u Q(u) with u = |x| and Q its upper tail. A
- * polynomial in t = 1 / (1 + 0.35 u) approximates Q(u) e^(u^2/2) with an error of at most 8e-9 / u
- * e^(-u^2/2); models/reference/fit_gelu.py prints the constants.
+ * Constants of ss_gelu_erff: x Phi(x), with Phi the normal distribution, is max(x, 0) - u Q(u) with
+ * u = |x| and Q its upper tail. A polynomial in t = 1 / (1 + 0.35 u) approximates Q(u) e^(u^2/2)
+ * with an error of at most 8e-9 / u e^(-u^2/2); models/reference/fit_gelu.py prints the constants.
  */
 #define SS_GELU_P 0.35f
 #define SS_GELU_C1 0.138784975f
@@ -106,11 +108,11 @@ static inline float ss_gelu_erff(float x) {
 }
 
 /*
- * ln x in 32 bits, for normal x > 0, by the series of ss_log below. The fifth of its terms, f^8/9,
- * is folded into the other four: over 0 <= y <= h, with h the largest f^2, y^4 equals 2h y^3 - 5/4
- * h^2 y^2 + 1/4 h^3 y up to h^4/128 (Chebyshev); the error is below 1e-8. Over all floats the
- * relative error is at most 2.3e-7. The exponent e is used in its bit position, 2^23 times too
- * large. A subnormal x, and 0, give a finite number as well.
+ * Constants of ss_logf: ln x in 32 bits, for normal x > 0, by the series of ss_log below. The fifth
+ * of its terms, f^8/9, is folded into the other four: over 0 <= y <= h, with h the largest f^2, y^4
+ * equals 2h y^3 - 5/4 h^2 y^2 + 1/4 h^3 y up to h^4/128 (Chebyshev); the error is below 1e-8. Over
+ * all floats the relative error is at most 2.3e-7. The exponent e is used in its bit position, 2^23
+ * times too large. A subnormal x, and 0, give a finite number as well.
  */
 #define SS_SQRT_HALF_BITS 0x3f3504f3u
 #define SS_EXPONENT_BITS 0xff800000u

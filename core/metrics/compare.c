@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* The exponentials of a row of logits are computed this many at a time, on the stack. */
+/* Number of logits of a row whose exponentials are computed at a time, on the stack. */
 #define TOKENS 256
 
 static double divergence(const float *from, const float *to, size_t V) {

@@ -133,8 +133,8 @@ void ss_measure_each_head(const ss_trace *trace, const ss_metric_args *args,
                           float (*value)(const ss_trace *trace, int head, int T), float *out);
 
 /* Return row statistics of the first T tokens, computed before a metric is measured; a recording's
- * own numbers take precedence. ss_mass_of is the sum of a query's row; ss_factor_of turns the
- * weights of the row into shares. */
+ * own numbers take precedence. ss_mass_of returns the sum of a query's row, ss_factor_of the factor
+ * that turns the row's weights into shares. */
 float ss_mass_of(const ss_trace *trace, int head, int t);
 float ss_factor_of(const ss_trace *trace, int head, int t);
 

@@ -3,7 +3,7 @@
  * output comes from its value?
  *
  * The first-token share is the mean of a_t1 over queries (Qiu et al. 2025: "F-Attn"), which equals
- * alpha_1. The contribution_of of key k to the output of query t is |A_tk| |v_k| / sum_j |A_tj|
+ * alpha_1. The contribution of key k to the output of query t is |A_tk| |v_k| / sum_j |A_tj|
  * |v_j|, or the same share with |W_O v_j|, the norm of the value after the head's part of W_O
  * (Kobayashi et al. 2020). A key can receive all attention and contribute nothing. Like alpha, the
  * mean is over the queries that see the key.

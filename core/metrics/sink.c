@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* bf16 arithmetic could flip a head whose alpha_k is this close to eps. */
+/* A head whose alpha_k is this close to eps might be on the other side of it in bf16 arithmetic. */
 #define NEAR 0.002
 
 typedef float alpha_function(const ss_trace *trace, int head, int k, int T);

@@ -35,8 +35,8 @@ typedef enum ss_ffn_kind { SS_FFN_PLAIN, SS_FFN_GATED, SS_FFN_NONE, SS_FFN_N } s
  * share it. */
 typedef enum ss_owner {
     SS_OWNER_NONE,
-    SS_OWNER_HEAD,   /* each head has its own */
-    SS_OWNER_SHARED, /* the heads of a layer share one */
+    SS_OWNER_HEAD,   /* each head has its own vector */
+    SS_OWNER_SHARED, /* the heads of a layer share one vector */
     SS_OWNER_N
 } ss_owner;
 
@@ -47,7 +47,8 @@ typedef enum ss_gate {
     SS_GATE_OUTPUT_HEAD,    /* each head's vector as a whole */
     SS_GATE_VALUE_ELEMENT,  /* every number of a token's values, before attention */
     SS_GATE_VALUE_HEAD,
-    SS_GATE_VALUE_STATE, /* as VALUE_ELEMENT, computed from the token's values themselves */
+    SS_GATE_VALUE_STATE, /* every number of a token's values, by a gate computed from these values
+                          */
     SS_GATE_N
 } ss_gate;
 
@@ -78,18 +79,21 @@ typedef enum ss_activation {
     SS_ACTIVATION_GELU, /* exact, with erf */
     SS_ACTIVATION_RELU,
     SS_ACTIVATION_RELU2,          /* the square of relu (So et al. 2021) */
-    SS_ACTIVATION_CLAMPED_SWIGLU, /* of gpt-oss; gated only, with a limit and a slope */
+    SS_ACTIVATION_CLAMPED_SWIGLU, /* the activation of gpt-oss; only with a gate; it has a limit and
+                                     a slope */
     SS_ACTIVATION_XIELU,          /* each layer has a curve of its own (Huang 2024); no gate */
     SS_ACTIVATION_N
 } ss_activation;
 
-/* How rotary positions reach beyond the context that the model was first trained with. */
+/* How rotary positions are scaled for texts longer than the context that the model was first
+ * trained with. */
 typedef enum ss_rope_scaling {
     SS_ROPE_PLAIN,
     SS_ROPE_LINEAR, /* every frequency is divided by factor (Chen et al. 2023) */
     SS_ROPE_LLAMA3, /* low frequencies are divided by factor, high ones stay, those between are
                        divided in part */
-    SS_ROPE_PROPORTIONAL, /* the first part of the pairs rotates, divided by factor (Gemma 4) */
+    SS_ROPE_PROPORTIONAL, /* the first share of the pairs rotates, at frequencies divided by factor
+                             (Gemma 4) */
     SS_ROPE_YARN /* as llama3, but the frequencies between are interpolated by the index of their
                     pair (Peng et al. 2023) */
 } ss_rope_scaling;
@@ -101,7 +105,7 @@ typedef struct ss_rotary {
     double factor;
     double original;  /* tokens of the first context; for llama3 and yarn only, like the next two
                          lines */
-    double low, high; /* rotations in the first context: a low frequency has fewer than `low`, a
+    double low, high; /* rotations in the first context: a low frequency makes fewer than `low`, a
                          high one more than `high` */
     bool whole;       /* yarn: low and high are rounded to whole pairs */
     bool sections; /* the config divides pairs into sections that rotate by different positions in

@@ -410,9 +410,10 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
 
 /* ---- tensors that nothing reads -------------------------------------------------------------- */
 
-/* Parts of the names of tensors that no model needs; a name has one at its beginning or after a
- * dot. The first are buffers that the core computes itself (the config of a GGUF file has taken
- * rope_freqs); the others serve tasks other than the next, or the masked, token. */
+/* Parts of the names of tensors that no model needs; such a name has a part of this list at its
+ * beginning or after a dot. The first parts are those of buffers that the core computes itself (the
+ * config of a GGUF file has taken rope_freqs); the other tensors serve tasks other than predicting
+ * the next token or masked ones. */
 static const char leftovers[] = "rotary_emb.inv_freq\0attn.bias\0attention.bias\0attn.masked_bias\0"
                                 "attn.causal_mask\0"
                                 "attention.masked_bias\0position_ids\0rope_freqs.\0"

@@ -44,7 +44,7 @@ typedef struct ss_place {
     ss_layout layout;
     size_t in, out;
     size_t total;       /* outputs of the tensor; 0: out */
-    size_t first;       /* output of the tensor that is the matrix's first */
+    size_t first;       /* index in the tensor of the matrix's first output */
     size_t group, step; /* outputs come in groups of `group` adjacent ones, whose starts are `step`
                            apart; 0: all are adjacent */
     size_t pair; /* head width, if the file stores the two rows of a rotary pair next to each other;

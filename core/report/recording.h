@@ -21,8 +21,7 @@
 /* The version of the format that this reader knows. */
 #define SS_RECORDING_VERSION 1
 
-/* A recording may have this many heads in all layers: four times those of the largest published
- * model. */
+/* Upper bound of the heads in all layers: four times the number of the largest published model. */
 #define SS_RECORDING_HEADS_MAX 65536
 
 typedef struct ss_recording {

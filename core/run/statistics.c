@@ -11,7 +11,7 @@
 /* Columns that are added for all rows of a tile before the next columns: 256 doubles of sums stay
  * in the L1 cache. */
 #define COLUMNS 256
-/* Index of the group of queries, SS_OF_COSINES. */
+/* Index of the statistics of queries, SS_OF_COSINES, among the groups. */
 #define COSINES 4
 
 /* Rows of a map that are added together: queries [t, t + n) of one head. */

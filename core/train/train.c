@@ -255,7 +255,7 @@ ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_
 
 /* ---- a state ------------------------------------------------------------------------------ */
 
-#define STATE_HEAD 12 /* "SSTS", steps, weights */
+#define STATE_HEAD 12 /* bytes of "SSTS", the steps and the number of weights */
 
 size_t ss_train_state_bytes(const ss_train *train) {
     return STATE_HEAD + 3 * train->weights.n * sizeof(float);

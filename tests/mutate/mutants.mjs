@@ -405,7 +405,13 @@ export default [
     't >= 0',
     'variants',
   ],
-  ['linear scaling is none', 'model/rotary.c', 'kept_share = 0.0f;', 'kept_share = 1.0f;', 'golden'],
+  [
+    'linear scaling is none',
+    'model/rotary.c',
+    'kept_share = 0.0f;',
+    'kept_share = 1.0f;',
+    'golden',
+  ],
   [
     'YaRN rounds the other way',
     'model/rotary.c',

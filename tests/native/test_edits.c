@@ -17,8 +17,8 @@
 #define GPT_NEOX "tests/golden/hf-gpt_neox"
 #define T_MAX 13
 
-/* Models whose values are narrower than keys, and wider. All heads share the rotated part of keys.
- */
+/* Models whose values are narrower than keys (DEEPSEEK), and wider (GREEDY). All heads share the
+ * rotated part of keys. */
 #define DEEPSEEK "tests/golden/hf-deepseek_v2"
 #define GREEDY "tests/golden/hf-deepseek_v2-greedy"
 /* A model in which some layers have more key/value heads than others. */

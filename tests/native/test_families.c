@@ -1113,8 +1113,8 @@ static void check_defaults(void) {
     ss_family_names(names, sizeof names);
     int commas = 0;
     for (const char *at = names; (at = strchr(at, ',')); at++) commas++;
-    /* The reference has two families less: the text_config of gemma3 and qwen3_5 is that of
-     * gemma3_text and qwen3_5_text. */
+    /* The reference has two families fewer than the core: the text_config of gemma3 and qwen3_5 is
+     * that of gemma3_text and qwen3_5_text. */
     CHECK_INT(cJSON_GetArraySize(families), commas - 1);
     cJSON_ArrayForEach(family, families) {
         const cJSON *original = cJSON_GetObjectItem(family, "given");

@@ -188,7 +188,8 @@ static void check_edits_by_number(void) {
          "refused");
     opened_model model = open_model(LFM2);
     const struct {
-        const char *text, *place; /* place: of the expected error; NULL if the edit is possible */
+        const char *text,
+            *place; /* place: expected place of the error; NULL if the edit is possible */
     } edits[] = {
         {"silence:layer=0,head=1", "edits[0].layer"},
         {"hide_key:key=0,layer=2", "edits[0].layer"},

@@ -381,7 +381,7 @@ static void check_fixed(void) {
         ss_fixed *all = &rows[0][0];
         for (size_t t = 0; t < SS_FIVE; t++) {
             fill_numbers(x[t], n * SS_GROUP, (int)t + i % 9);
-            /* the largest values */
+            /* sets all numbers to the largest values */
             for (size_t k = 0; extreme && k < SS_GROUPS * SS_GROUP; k++)
                 x[t][k] = t % 2 ? 0x1.fffffep3f : -0x1.fffffep3f;
             ss_fixed_row(all + t * n, x[t], n);

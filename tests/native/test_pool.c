@@ -81,7 +81,7 @@ static void share_backwards(ss_pool *face, ss_piece *piece, const void *job, siz
 enum { PIECES = 40, JOBS = 300 };
 
 typedef struct counting {
-    int *times;  /* [PIECES] how often each piece was done */
+    int *times;  /* [PIECES] number of times that each piece was done */
     int *inside; /* [SS_WORKERS_MAX] number of pieces that run on each worker now */
     int *most;   /* [SS_WORKERS_MAX] the largest of these numbers so far */
 } counting;

@@ -1,7 +1,7 @@
 /*
  * cohere (Command R, Aya): llama whose attention and feed-forward read one LayerNorm without bias;
- * rotary pairs of neighboring dimensions, scaled logits. cohere2: the same with a window in three
- * of four layers, which alone rotate.
+ * rotary pairs of neighboring dimensions, scaled logits. cohere2: cohere with a window in three of
+ * four layers; the other layers do not rotate.
  */
 #include "family.h"
 

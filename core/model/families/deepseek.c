@@ -20,8 +20,9 @@ static void check_text(ss_json *json, const char *key, const char *expected) {
 /* ---- experts ------------------------------------------------------------------------------- */
 
 typedef struct experts {
-    int E, top_k, F, shared, dense; /* defaults; 0: required, or no dense layers */
-    bool unshared;                  /* no expert is shared by all tokens */
+    int E, top_k, F, shared,
+        dense;     /* defaults; E, top_k, shared 0: the key is required; dense 0: no dense layers */
+    bool unshared; /* no expert is shared by all tokens */
     int groups, top_groups;
     double scale;
 } experts;

@@ -15,7 +15,7 @@ typedef struct ss_zip_record {
     ss_bytes name, data;
 } ss_zip_record;
 
-/* An iterator over the directory: begin, then n times next. */
+/* An iterator over the directory: call ss_zip_begin, then ss_zip_next n times. */
 typedef struct ss_zip {
     ss_bytes file;
     size_t at;         /* offset of the next directory record */

@@ -26,7 +26,7 @@
 #include "../arch.h"
 #include "../files/container.h"
 
-/* The numbers of the format. */
+/* The types of values, with the numbers that the format gives them. */
 typedef enum ss_gguf_type {
     SS_GGUF_U8,
     SS_GGUF_I8,

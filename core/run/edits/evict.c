@@ -36,7 +36,7 @@ static eviction read_eviction(const float *values) {
 
 /* The cache of one head. */
 typedef struct head_cache {
-    float *score, *score_factor; /* [S] their product is the eviction score */
+    float *score, *score_factor; /* [S] factors whose product is the eviction score */
     float *evicted;              /* [S] field `evicted` of the trace: NaN for a kept key */
 } head_cache;
 

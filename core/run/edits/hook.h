@@ -7,7 +7,7 @@
 
 typedef struct ss_hook {
     ss_pass *pass;
-    ss_scratch *scratch; /* for hook points of one query */
+    ss_scratch *scratch; /* working memory, for hook points of one query */
     unsigned point;      /* SS_AT_... */
     int l, a;    /* l: layer; a: its index among those with attention, for points in attention */
     int h;       /* query head, for hook points of one query */

@@ -3,7 +3,7 @@
 #include "../../math/kernels.h"
 #include "../../math/scalar.h"
 
-/* Kernels process this many numbers at a time, on the stack. */
+/* Number of values that kernels process at a time, on the stack. */
 enum { CHUNK = 64 };
 
 /* Multiplies d by the derivative of SiLU: that of x s(x) is s + x s (1 - s). */
