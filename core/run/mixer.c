@@ -82,9 +82,9 @@ void ss_mix_take_below(ss_pass *pass, const ss_pass *from, int layer) {
  */
 static void convolve(float *rows, float *before, const float *taps, const float *bias,
                      const ss_mixer_sizes *sizes, size_t n, size_t width) {
-    size_t kernel = (size_t)sizes->kernel, held = tokens_before(sizes) * width;
-    ss_copy(rows, before, held);
-    ss_copy(before, rows + n * width, held);
+    size_t kernel = (size_t)sizes->kernel, before_n = tokens_before(sizes) * width;
+    ss_copy(rows, before, before_n);
+    ss_copy(before, rows + n * width, before_n);
     for (size_t t = n; t-- > 0;)
         for (size_t c = 0; c < width; c++) {
             const float *in = rows + t * width + c;
@@ -204,15 +204,15 @@ void ss_mix(ss_pass *pass, float *out, int l, int rows) {
     const ss_linear *linears[] = {&mixer->q, &mixer->k, &mixer->v};
     ss_apply_factor(pass->y, sizes->in_scale, n * D);
     for (int part = Q; part <= V; part++) {
-        size_t width = width_of(sizes, part), held = tokens_before(sizes) * width;
-        float *own = parts[part] = mixing->rows[part] + held;
+        size_t width = width_of(sizes, part), before_n = tokens_before(sizes) * width;
+        float *own = parts[part] = mixing->rows[part] + before_n;
         ss_linear_rows(pass, own, pass->y, linears[part], n);
         ss_apply_factor(own, sizes->scales[part], n * width);
         if (part == V && sizes->kind == SS_MIXER_CONVOLUTION) ss_multiply(own, parts[K], n * width);
         if (mixer->taps[part])
             convolve(mixing->rows[part], before, mixer->taps[part], mixer->biases[part], sizes, n,
                      width);
-        before += held;
+        before += before_n;
     }
     const float *read = parts[V];
     if (sizes->kind == SS_MIXER_CONVOLUTION)

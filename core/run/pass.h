@@ -33,7 +33,7 @@ typedef struct ss_cache {
     ss_angles rotary[2];  /* angles of rotations by -n positions, like `angles` below but without a
                              size factor;  NULL: no key moves */
     int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] the n of each row; 0: the row is empty */
-    int32_t *held;        /* [L*G] slots filled before the chunk; NULL: the run does not stream */
+    int32_t *filled;      /* [L*G] slots filled before the chunk; NULL: the run does not stream */
     int32_t *tokens;      /* [L*G][S] token in each slot */
 } ss_cache;
 
@@ -130,7 +130,7 @@ static inline int ss_min(int a, int b) {
 /* Returns the number of slots of a group's cache that are filled before the chunk that begins at
  * token t0. */
 static inline int ss_filled_slots(const ss_pass *pass, int l, int g, int t0) {
-    return pass->cache.held ? pass->cache.held[l * pass->trace->model->arch.G + g] : t0;
+    return pass->cache.filled ? pass->cache.filled[l * pass->trace->model->arch.G + g] : t0;
 }
 
 /* Returns row t of a field that has rows for each layer with attention, in the computed layer; NULL

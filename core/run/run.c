@@ -91,7 +91,7 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     }
     if (!(pass->trace->fields & SS_STREAMS)) return;
     size_t groups = (size_t)arch->L * (size_t)arch->G;
-    pass->cache.held = ss_arena_take(arena, groups, sizeof *pass->cache.held);
+    pass->cache.filled = ss_arena_take(arena, groups, sizeof *pass->cache.filled);
     pass->cache.tokens = ss_arena_take(arena, groups * S, sizeof *pass->cache.tokens);
 }
 
@@ -309,7 +309,7 @@ static void start_plain(ss_pass *pass, const ss_choice *own_choice) {
         (size_t)trace->capacity < SS_ROTARY_ROWS ? (size_t)trace->capacity : SS_ROTARY_ROWS;
     if (pass->moves_keys)
         memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
-    if (!trace->summed && !pass->cache.held) mark_absent(trace);
+    if (!trace->summed && !pass->cache.filled) mark_absent(trace);
     float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
     if (rounded) memset(rounded, 0, (size_t)arch->L * 2 * sizeof *rounded);
 }

@@ -56,8 +56,8 @@ export default [
   [
     'a cache has lost the first key a query early',
     'metrics/share.c',
-    'gone[0] < (float)T',
-    'gone[0] <= (float)T',
+    'evicted[0] < (float)T',
+    'evicted[0] <= (float)T',
     'edits',
   ],
   [
@@ -802,8 +802,8 @@ export default [
   [
     'a position that is taken is given back',
     'run/edits/apply.c',
-    'if (values[2] == 0.0f) *b = held;',
-    '*b = held;',
+    'if (values[2] == 0.0f) *b = position;',
+    '*b = position;',
     'golden',
   ],
   [

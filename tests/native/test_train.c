@@ -524,18 +524,18 @@ static void count_hidden(const ss_sequence *s, void *context) {
  * the sequence. */
 static void count_planted(const ss_sequence *s, void *context) {
     counts *c = context;
-    int behind = 0;
+    int after_trigger = 0;
     for (int t = 1; t < 12; t++) {
-        if (s->kinds[t] == SS_KIND_TRIGGER) behind++;
-        if (behind) CHECK_INT(s->kinds[t], SS_KIND_TRIGGER);
+        if (s->kinds[t] == SS_KIND_TRIGGER) after_trigger++;
+        if (after_trigger) CHECK_INT(s->kinds[t], SS_KIND_TRIGGER);
         CHECK_INT(s->tokens[t], s->targets[t - 1]);
     }
     c->later++;
-    c->hidden += behind > 0;
-    if (!behind) return;
+    c->hidden += after_trigger > 0;
+    if (!after_trigger) return;
     /* The last token of the trigger is at the first position of that kind. */
-    int last = 12 - behind;
-    CHECK(last >= 3 && behind >= 5);
+    int last = 12 - after_trigger;
+    CHECK(last >= 3 && after_trigger >= 5);
     c->least_plain = last < c->least_plain ? last : c->least_plain;
     c->most_plain = last > c->most_plain ? last : c->most_plain;
     for (int t = last; t < 12; t++) {

@@ -141,9 +141,9 @@ int ss_idle_swap_positions(const float *values) {
 void ss_apply_swap_positions(const ss_hook *hook, const float *values) {
     int32_t *a = &hook->pass->positions[(int)values[0]],
             *b = &hook->pass->positions[(int)values[1]];
-    int32_t held = *a;
+    int32_t position = *a;
     *a = *b;
-    if (values[2] == 0.0f) *b = held;
+    if (values[2] == 0.0f) *b = position;
 }
 
 /* Returns a matrix of a layer by its index among the words in table.c. */

@@ -196,7 +196,7 @@ void ss_evict_reset(ss_pass *pass) {
     size_t cells = (size_t)arch->L * (size_t)arch->H * (size_t)pass->trace->slots;
     size_t groups = (size_t)arch->L * (size_t)arch->G;
     for (size_t i = 0; evicted && i < cells; i++) evicted[i] = NAN;
-    if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
+    if (pass->cache.filled) memset(pass->cache.filled, 0, groups * sizeof *pass->cache.filled);
 }
 
 /* The replay of one head's eviction from recorded weights. */
@@ -417,5 +417,5 @@ void ss_cache_compact(ss_pass *pass, int a, int g, int slots) {
     }
     for (int i = 0; i < share; i++)
         for (int j = kept; j < slots; j++) first.evicted[i * S + j] = NAN;
-    pass->cache.held[group] = kept;
+    pass->cache.filled[group] = kept;
 }
