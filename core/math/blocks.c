@@ -36,8 +36,8 @@ READER(read_i8) {
     point_to_rows(g, blocks, 0, SS_GROUP);
 }
 
-/* out[n][lane] = factor times the halves at byte `at` of each of n blocks of each row; 0 in lanes
- * without a row. */
+/* Writes `factor` times the half floats at byte `at` of each of n blocks of each row to
+ * out[n][lane], and 0 in lanes without a row. */
 NOINLINE void read_half_floats(float *out, const unsigned char *const blocks[], size_t lanes,
                                size_t at, size_t bytes, float factor, size_t n) {
     unsigned char halves[SS_GROUPS][SS_PANEL][2] = {0};
@@ -58,37 +58,37 @@ NOINLINE void read_factors(ss_groups *g, const unsigned char *const blocks[], si
     if (adds) read_half_floats(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
 }
 
-/* | d: half | 32 x int8 |    d q */
+/* Q8_0: | d: half | 32 x int8 |    d q */
 READER(read_q8_0) {
     read_factors(g, blocks, lanes, SS_Q8_0, FACTOR, false);
     point_to_rows(g, blocks, 2, 34);
 }
 
 /* Reads 32 numbers from 16 bytes, numbers 0..15 from the low halves and 16..31 from the high ones,
- * and subtracts `by` from each. */
-static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes, int by) {
+ * and subtracts `offset` from each. */
+static void read_nibbles(int8_t *restrict q, const unsigned char *restrict bytes, int offset) {
     for (size_t i = 0; i < 16; i++) {
-        q[i] = (int8_t)((bytes[i] & 15) - by);
-        q[i + 16] = (int8_t)((bytes[i] >> 4) - by);
+        q[i] = (int8_t)((bytes[i] & 15) - offset);
+        q[i + 16] = (int8_t)((bytes[i] >> 4) - offset);
     }
 }
 
 /* Reads the nibbles of each group of each row, `at` bytes after the start of its block. */
 NOINLINE void read_all_nibbles(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                               ss_dtype type, size_t at, int by) {
+                               ss_dtype type, size_t at, int offset) {
     size_t bytes = ss_dtype_block_bytes(type);
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++)
-            read_nibbles(g->unpacked[lane] + i * SS_GROUP, blocks[lane] + i * bytes + at, by);
+            read_nibbles(g->unpacked[lane] + i * SS_GROUP, blocks[lane] + i * bytes + at, offset);
 }
 
-/* | d: half | 16 bytes of nibbles |    d (q - 8) */
+/* Q4_0: | d: half | 16 bytes of nibbles |    d (q - 8) */
 READER(read_q4_0) {
     read_factors(g, blocks, lanes, SS_Q4_0, FACTOR, false);
     read_all_nibbles(g, blocks, lanes, SS_Q4_0, 2, 8);
 }
 
-/* | d: half | m: half | 16 bytes of nibbles |    d q + m */
+/* Q4_1: | d: half | m: half | 16 bytes of nibbles |    d q + m */
 READER(read_q4_1) {
     read_factors(g, blocks, lanes, SS_Q4_1, FACTOR, true);
     read_all_nibbles(g, blocks, lanes, SS_Q4_1, 4, 0);
@@ -97,9 +97,9 @@ READER(read_q4_1) {
 /* Reads numbers of five bits: the low four bits are nibbles at byte `at`, the fifth bit of number i
  * is bit i of the four bytes before them. */
 NOINLINE void read_five_bits(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
-                             ss_dtype type, size_t at, int by) {
+                             ss_dtype type, size_t at, int offset) {
     size_t bytes = ss_dtype_block_bytes(type);
-    read_all_nibbles(g, blocks, lanes, type, at + 4, by);
+    read_all_nibbles(g, blocks, lanes, type, at + 4, offset);
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
             const unsigned char *fifths = blocks[lane] + i * bytes + at;
@@ -109,13 +109,13 @@ NOINLINE void read_five_bits(ss_groups *g, const unsigned char *const blocks[], 
         }
 }
 
-/* | d: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d (q - 16) */
+/* Q5_0: | d: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d (q - 16) */
 READER(read_q5_0) {
     read_factors(g, blocks, lanes, SS_Q5_0, FACTOR, false);
     read_five_bits(g, blocks, lanes, SS_Q5_0, 2, 16);
 }
 
-/* | d: half | m: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d q + m */
+/* Q5_1: | d: half | m: half | fifth bits: 4 bytes | 16 bytes of nibbles |    d q + m */
 READER(read_q5_1) {
     read_factors(g, blocks, lanes, SS_Q5_1, FACTOR, true);
     read_five_bits(g, blocks, lanes, SS_Q5_1, 4, 0);
@@ -143,12 +143,14 @@ NOINLINE void read_block_nibbles(ss_groups *g, const unsigned char *const blocks
         }
 }
 
-/* | d: half | m: half | 12 bytes of scales | 128 bytes |    d s_i q - m m_i for eight groups. */
+/* Q4_K: | d: half | m: half | 12 bytes of scales | 128 bytes |    d s_i q - m m_i for eight groups.
+ */
 READER(read_q4_k) {
     read_block_nibbles(g, blocks, lanes, 16, 0);
 }
 
-/* | d: half | m: half | 12 bytes of scales | 32 bytes of fifth bits | 128 bytes |    as Q4_K */
+/* Q5_K: | d: half | m: half | 12 bytes of scales | 32 bytes of fifth bits | 128 bytes |    as Q4_K
+ */
 READER(read_q5_k) {
     read_block_nibbles(g, blocks, lanes, 48, 16);
 }
@@ -185,10 +187,10 @@ void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const
         [SS_Q4_K] = read_q4_k, [SS_Q5_K] = read_q5_k, [SS_Q6_K] = read_q6_k,
     };
     const unsigned char *blocks[SS_PANEL];
-    size_t before = ss_dtype_bytes(type, first * SS_GROUP);
+    size_t offset = ss_dtype_bytes(type, first * SS_GROUP);
     for (size_t lane = 0; lane < SS_PANEL; lane++) {
         /* A lane without a row reads the numbers of the first row; its factors are 0. */
-        blocks[lane] = rows[lane < lanes ? lane : 0] + before;
+        blocks[lane] = rows[lane < lanes ? lane : 0] + offset;
         groups->q[lane] = groups->unpacked[lane];
     }
     groups->stride = SS_GROUP;

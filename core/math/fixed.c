@@ -14,7 +14,7 @@ void ss_fixed_row_ref(SS_FIXED_ROW_ARGS) {
         ss_unit unit = ss_unit_of(largest);
         int32_t low_sum = 0, high_sum = 0;
         for (size_t k = 0; k < SS_GROUP; k++) {
-            float y = ss_float_of_bits(ss_bits_of_float(x[k]) & unit.mask) * unit.by;
+            float y = ss_float_of_bits(ss_bits_of_float(x[k]) & unit.mask) * unit.factor;
             float high = y * 0x1p-15f + SS_FIXED_MAGIC - SS_FIXED_MAGIC;
             float low = y - high * 0x1p15f + SS_FIXED_MAGIC - SS_FIXED_MAGIC;
             high_sum += row->high[k] = (int16_t)high;

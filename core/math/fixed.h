@@ -29,10 +29,10 @@
 /* Rows per tile: 5 x 2 vectors of sums and the panel's two fit V8's fifteen registers. */
 #define SS_FIVE 5
 
-/* A group of a row. X[k] = high[k] 2^15 + low[k], each at most 2^14 in size. */
+/* A group of a row. X[k] = high[k] 2^15 + low[k], each of which is at most 2^14 in size. */
 typedef struct ss_fixed {
     int16_t low[SS_GROUP], high[SS_GROUP];
-    float unit, sum; /* 2^8 unit, and s */
+    float unit, sum; /* unit times 2^8, and s */
 } ss_fixed;
 
 /* One group of each of five rows, with pairs of inputs adjacent. */
@@ -50,22 +50,22 @@ typedef struct ss_fixed_tile {
 typedef enum ss_fixed_kind {
     SS_BYTES,      /* d q; d is a half */
     SS_LESS_EIGHT, /* d (q - 8), q a nibble */
-    SS_ADDING,     /* d q + m; m is a half as well, after the d of all lanes */
+    SS_ADDING,     /* d q + m; d and m are halves; the m of all lanes follow the d of all lanes */
     SS_SCALED,     /* d q + m; d and m are products of halves and scales */
 } ss_fixed_kind;
 typedef struct ss_fixed_groups {
     size_t n;
     ss_fixed_kind kind;
-    const unsigned char *halves, *integers; /* of group 0 */
+    const unsigned char *halves, *integers; /* d and m, and integers, of group 0 */
     size_t stride;                          /* bytes from one group to the next */
     float d[SS_GROUPS][SS_PANEL],
         m[SS_GROUPS][SS_PANEL]; /* for SS_SCALED, where n is at most SS_GROUPS */
 } ss_fixed_groups;
 
-/* The d of bytes carries a factor 2^3, because their V is divided by 2^11, not by 2^8. */
+/* Factor 2^3 in the d of bytes, because their V is divided by 2^11, not by 2^8. */
 #define SS_BYTE_FACTOR 8.0f
 
-/* Integers are multiplied by these, so that every kernel divides its sum by 2^15. */
+/* Factors of integers, so that every kernel divides its sum by 2^15. */
 #define SS_NIBBLE_SCALE 128
 #define SS_BYTE_SCALE 16
 
@@ -96,7 +96,7 @@ void ss_fixed_factors(float d[SS_PANEL], float m[SS_PANEL], const ss_fixed_group
 /* The divisor of a group's numbers, from the bits of its largest magnitude. */
 typedef struct ss_unit {
     uint32_t mask; /* AND mask for the bits of the group's numbers: 0 if one is not finite */
-    float by, unit;
+    float factor, unit;
 } ss_unit;
 static inline ss_unit ss_unit_of(uint32_t bits) {
     uint32_t exponent = bits >> 23;
@@ -111,7 +111,7 @@ static inline void ss_finish_fixed(ss_fixed *x, float unit, int32_t low_sum, int
     x->sum = ((float)high_sum * 0x1p15f + (float)low_sum) * unit;
 }
 
-/* Adding this to a float below 2^22 leaves the float, rounded to even, in the sum's lowest bits. */
+/* A float below 2^22 plus this number has the float, rounded to even, in its lowest bits. */
 #define SS_FIXED_MAGIC 12582912.0f
 
 /* Interleaves n groups of each of five rows, [5][n], into tile[n]. */
@@ -126,7 +126,7 @@ void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n);
 /* Spreads groups into panel[groups->n]. */
 #define SS_SPREAD_FIXED_ARGS ss_fixed_panel *panel, const ss_fixed_groups *groups
 
-/* sums[t][lane] += products of five rows with n groups. */
+/* sums[t][lane] += products of row t of five with n groups. */
 #define SS_TILE_TIMES_FIXED_ARGS                                                                   \
     float sums[SS_FIVE * SS_PANEL], const ss_fixed_tile *tile, const ss_fixed_panel *panel, size_t n
 

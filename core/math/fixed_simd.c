@@ -9,7 +9,7 @@
 /* ---- rows become integers ---- */
 
 typedef struct split_constants {
-    v128_t mask, by, magic, down, up, ones;
+    v128_t mask, factor, magic, down, up, ones;
 } split_constants;
 
 /* Splits eight numbers into low and high parts and adds these to the sums. */
@@ -18,7 +18,7 @@ INLINE void split8(ss_fixed *row, size_t k, const float *x, const split_constant
     v128_t parts[2][2];
     UNROLL
     for (int i = 0; i < 2; i++) {
-        v128_t y = wasm_f32x4_mul(wasm_v128_and(wasm_v128_load(x + k + 4 * i), s->mask), s->by);
+        v128_t y = wasm_f32x4_mul(wasm_v128_and(wasm_v128_load(x + k + 4 * i), s->mask), s->factor);
         v128_t high = wasm_f32x4_add(wasm_f32x4_mul(y, s->down), s->magic);
         v128_t less = wasm_f32x4_mul(wasm_f32x4_sub(high, s->magic), s->up);
         parts[0][i] = wasm_f32x4_add(wasm_f32x4_sub(y, less), s->magic);
@@ -54,7 +54,7 @@ NOINLINE void ss_fixed_row_simd(SS_FIXED_ROW_ARGS) {
         ss_unit unit = ss_unit_of((uint32_t)wasm_i32x4_extract_lane(top, 0));
         v128_t sums[2] = {wasm_i32x4_splat(0), wasm_i32x4_splat(0)};
         s.mask = wasm_i32x4_splat((int)unit.mask);
-        s.by = wasm_f32x4_splat(unit.by);
+        s.factor = wasm_f32x4_splat(unit.factor);
         for (size_t k = 0; k < SS_GROUP; k += 8) split8(row, k, x, &s, sums);
         ss_finish_fixed(row, unit.unit, sum_lanes(sums[0]), sum_lanes(sums[1]));
     }
@@ -99,20 +99,20 @@ INLINE lanes8 round_sums8(const v128_t sums[4], uint32_t bits, v128_t half) {
     return (lanes8){wasm_f32x4_convert_i32x4(all[0]), wasm_f32x4_convert_i32x4(all[1])};
 }
 
-/* Returns eight finite halves times `by` / 2^112: shifted left by 13, the bits of a half are a
+/* Returns eight finite halves times `factor` / 2^112: shifted left by 13, the bits of a half are a
  * float that is 2^112 times too small. */
-INLINE lanes8 read_halves8(const unsigned char *at, v128_t by) {
+INLINE lanes8 read_halves8(const unsigned char *at, v128_t factor) {
     v128_t mask = wasm_i32x4_splat((int)0x8fffe000u), all[2];
     UNROLL
     for (int i = 0; i < 2; i++) {
         v128_t four = wasm_i32x4_shl(wasm_i32x4_load16x4(at + 8 * i), 13);
-        all[i] = wasm_f32x4_mul(wasm_v128_and(four, mask), by);
+        all[i] = wasm_f32x4_mul(wasm_v128_and(four, mask), factor);
     }
     return (lanes8){all[0], all[1]};
 }
 
-INLINE lanes8 scale8(lanes8 a, v128_t by) {
-    return (lanes8){wasm_f32x4_mul(a.low, by), wasm_f32x4_mul(a.high, by)};
+INLINE lanes8 scale8(lanes8 a, v128_t factor) {
+    return (lanes8){wasm_f32x4_mul(a.low, factor), wasm_f32x4_mul(a.high, factor)};
 }
 
 INLINE lanes8 add8(lanes8 a, lanes8 b) {
@@ -133,24 +133,25 @@ static const float to_half = 0x1p112f, to_byte = SS_BYTE_FACTOR * 0x1p112f;
 
 /* Reads d and m of a group of nibbles. */
 INLINE void read_factors(lanes8 *d, lanes8 *m, const ss_fixed_groups *g, size_t i,
-                         const unsigned char *halves, v128_t by) {
+                         const unsigned char *halves, v128_t factor) {
     if (g->kind == SS_SCALED) {
         *d = load8(g->d[i]);
         *m = load8(g->m[i]);
         return;
     }
-    *d = read_halves8(halves, by);
-    *m = g->kind == SS_ADDING ? read_halves8(halves + 2 * SS_PANEL, by)
+    *d = read_halves8(halves, factor);
+    *m = g->kind == SS_ADDING ? read_halves8(halves + 2 * SS_PANEL, factor)
                               : scale8(*d, wasm_f32x4_splat(-8.0f));
 }
 
 INLINE lanes8 multiply_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t nibble = 0xf000f, half = 1 << 7;
-    v128_t mask = load_constant(&nibble), up = load_constant(&half), by = load_constant(&to_half);
-    size_t before = 0;
-    for (size_t i = 0; i < g->n; i++, row++, before += g->stride) {
+    v128_t mask = load_constant(&nibble), up = load_constant(&half),
+           factor = load_constant(&to_half);
+    size_t offset = 0;
+    for (size_t i = 0; i < g->n; i++, row++, offset += g->stride) {
         v128_t sums[4] = {0};
-        const unsigned char *at = g->integers + before;
+        const unsigned char *at = g->integers + offset;
         const int16_t *x = row->low;
         for (size_t fours = SS_GROUP / 4; fours > 0; fours--, at += 16, x += 4) {
             v128_t four = wasm_v128_load(at);
@@ -158,7 +159,7 @@ INLINE lanes8 multiply_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_g
             add_input_pair(sums, read_nibble_pair(four, true, mask), x + 2);
         }
         lanes8 d, m;
-        read_factors(&d, &m, g, i, g->halves + before, by);
+        read_factors(&d, &m, g, i, g->halves + offset, factor);
         m = scale8(m, wasm_v128_load32_splat(&row->sum));
         sum = add8(sum, add8(scale_by_unit(round_sums8(sums, 8, up), d, row), m));
     }
@@ -167,16 +168,16 @@ INLINE lanes8 multiply_nibbles(lanes8 sum, const ss_fixed *row, const ss_fixed_g
 
 INLINE lanes8 multiply_bytes(lanes8 sum, const ss_fixed *row, const ss_fixed_groups *g) {
     static const uint32_t half = 1 << 10;
-    v128_t up = load_constant(&half), by = load_constant(&to_byte);
-    size_t before = 0;
-    for (size_t i = 0; i < g->n; i++, row++, before += g->stride) {
+    v128_t up = load_constant(&half), factor = load_constant(&to_byte);
+    size_t offset = 0;
+    for (size_t i = 0; i < g->n; i++, row++, offset += g->stride) {
         v128_t sums[4] = {0};
-        const unsigned char *at = g->integers + before;
+        const unsigned char *at = g->integers + offset;
         const int16_t *x = row->low;
         for (size_t twos = SS_GROUP / 2; twos > 0; twos--, at += 16, x += 2)
             add_input_pair(sums, read_byte_pair(at), x);
         sum = add8(sum, scale_by_unit(round_sums8(sums, 11, up),
-                                      read_halves8(g->halves + before, by), row));
+                                      read_halves8(g->halves + offset, factor), row));
     }
     return sum;
 }
@@ -219,7 +220,7 @@ NOINLINE void ss_spread_fixed_simd(SS_SPREAD_FIXED_ARGS) {
     }
 }
 
-/* sums[2 t], sums[2 t + 1] += products of five rows with a panel. */
+/* Adds the products of row t of five with a panel to sums[2 t] and sums[2 t + 1]. */
 INLINE void add_pairs(v128_t sums[2 * SS_FIVE], const int16_t (*x)[SS_FIVE][2],
                       const int16_t (*w)[SS_PANEL][2]) {
     for (size_t pairs = SS_GROUP / 2; pairs > 0; pairs--, x++, w++) {

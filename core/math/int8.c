@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Adding this to a float below 2^22 leaves the float, rounded to even, in the sum's lowest bits. */
+/* A float below 2^22 plus this number has the float, rounded to even, in its lowest bits. */
 #define MAGIC 12582912.0f
 
 #define LEAST_SCALE 0x1p-100f
@@ -26,9 +26,9 @@ static void find_scales(float scale[SS_PANEL], const float *floats, size_t Kin) 
     EACH_LANE scale[lane] = top[lane] / 127.0f;
 }
 
-/* Returns the bits of MAGIC + q, where q is x times `by`, rounded and clamped to a byte. */
-static uint32_t rounded_bits(float x, float by) {
-    float y = x * by;
+/* Returns the bits of MAGIC + q, where q is x times `factor`, rounded and clamped to a byte. */
+static uint32_t rounded_bits(float x, float factor) {
+    float y = x * factor;
     y = y > 127.0f ? 127.0f : y;
     y = (y > -128.0f ? y : -128.0f) + MAGIC;
     uint32_t bits;
@@ -38,19 +38,19 @@ static uint32_t rounded_bits(float x, float by) {
 
 void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
                    const float *floats, const float *scales, size_t Kin) {
-    float by[SS_PANEL];
+    float factor[SS_PANEL];
     if (scales)
         memcpy(scale, scales, SS_PANEL * sizeof *scale);
     else
         find_scales(scale, floats, Kin);
-    EACH_LANE by[lane] = inverse(scale[lane]);
+    EACH_LANE factor[lane] = inverse(scale[lane]);
     uint32_t bits[SS_PANEL] = {0};
     for (size_t k = 0; k < Kin; k += SS_QUAD, panel += SS_PANEL * SS_QUAD) {
         uint32_t quads[SS_PANEL] = {0};
         size_t n = Kin - k < SS_QUAD ? Kin - k : SS_QUAD;
         for (size_t i = 0; i < n; i++, floats += SS_PANEL) {
             EACH_LANE {
-                uint32_t q = rounded_bits(floats[lane], by[lane]);
+                uint32_t q = rounded_bits(floats[lane], factor[lane]);
                 bits[lane] += q;
                 quads[lane] |= (q & 0xff) << 8 * i;
             }
@@ -61,7 +61,7 @@ void ss_int8_panel(int8_t *panel, float scale[SS_PANEL], int32_t sums[SS_PANEL],
     EACH_LANE {
         bits[lane] -= (uint32_t)Kin * 0x4b400000u;
         memcpy(&sums[lane], &bits[lane], sizeof *sums);
-        if (by[lane] == 0.0f) scale[lane] = 0.0f;
+        if (factor[lane] == 0.0f) scale[lane] = 0.0f;
     }
 }
 
@@ -95,8 +95,8 @@ static span span_of(const float *x, size_t n) {
     return s;
 }
 
-static uint8_t round7(float x, float by, float zero) {
-    float y = x * by + MAGIC - MAGIC + zero;
+static uint8_t round7(float x, float factor, float zero) {
+    float y = x * factor + MAGIC - MAGIC + zero;
     y = y < 127.0f ? y : 127.0f;
     y = (y > 0.0f ? y : 0.0f) + MAGIC;
     uint32_t bits;

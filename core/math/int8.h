@@ -37,7 +37,8 @@ typedef struct ss_rows8 {
     uint8_t *numbers; /* [T][Q * 4] */
     float *scales;    /* [T] */
     int32_t *zeros;   /* [T] */
-    int16_t *tiles; /* [T][Q * 4] in the order in which ss_times8 reads them, filled by ss_tile8 */
+    int16_t *tiles;   /* [T][Q * 4] numbers in the order in which ss_times8 reads them, filled by
+                         ss_tile8 */
 } ss_rows8;
 
 /* Fills rows->tiles from rows->numbers. */
@@ -63,7 +64,7 @@ static inline size_t ss_quads(size_t Kin) {
     return (Kin + SS_QUAD - 1) / SS_QUAD;
 }
 
-/* The last step of a product: converts an integer sum to a float. */
+/* Converts an integer sum to a float: the last step of a product. */
 static inline float ss_int8_number(int32_t sum, int32_t zero, int32_t sum_of_weights,
                                    float row_scale, float scale, float bias) {
     return (float)(sum - zero * sum_of_weights) * (row_scale * scale) + bias;

@@ -27,8 +27,8 @@ const char ss_int8_kernels[] = "simd";
 #define MOST_PANELS 4
 
 #ifndef __wasm_relaxed_simd__
-/* sums += a quad of each of MR rows times a quad of four lanes. Weights 0 and 2 of each lane
- * come first, then 1 and 3; ss_tile8_simd puts a row's numbers in that order. */
+/* Adds a quad of each of MR rows times a quad of four lanes to sums. Weights 0 and 2 of each lane
+ * come first, then 1 and 3; ss_tile8_simd puts the numbers of a row in that order. */
 INLINE void add_half(int MR, v128_t *sums, const number *a, v128_t q) {
     v128_t even = wasm_i16x8_shr(wasm_i16x8_shl(q, 8), 8), odd = wasm_i16x8_shr(q, 8);
     UNROLL
@@ -41,7 +41,7 @@ INLINE void add_half(int MR, v128_t *sums, const number *a, v128_t q) {
 }
 #endif
 
-/* sums += a quad of each of MR rows times a quad of a panel. */
+/* Adds a quad of each of MR rows times a quad of a panel to the sums. */
 INLINE void add_quad(int MR, v128_t *low, v128_t *high, const number *a, const int8_t *q) {
     v128_t q0 = wasm_v128_load(q), q1 = wasm_v128_load(q + 16);
 #ifdef __wasm_relaxed_simd__

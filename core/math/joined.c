@@ -42,9 +42,9 @@ static void join_nibbles(unsigned char *out, const unsigned char *const integers
     for (size_t lane = 0; lane < SS_PANEL / 2; lane++)
         for (size_t k = 0; k < SS_GROUP; k += 4) {
             size_t at = is_k ? i / 2 * 32 + k : k % 16;
-            int by = (is_k ? i % 2 : k / 16) ? 4 : 0;
-            uint32_t low = read_u32(integers[lane] + at) >> by & 0x0f0f0f0f;
-            uint32_t high = read_u32(integers[lane + 4] + at) >> by & 0x0f0f0f0f;
+            int shift = (is_k ? i % 2 : k / 16) ? 4 : 0;
+            uint32_t low = read_u32(integers[lane] + at) >> shift & 0x0f0f0f0f;
+            uint32_t high = read_u32(integers[lane + 4] + at) >> shift & 0x0f0f0f0f;
             uint32_t word = low | high << 4;
             uint32_t other = (word ^ word >> 8) & 0xff00; /* swaps the two bytes in the middle */
             word ^= other | other << 8;

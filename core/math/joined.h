@@ -9,7 +9,7 @@
 #include "../base/tensor.h"
 #include "fixed.h"
 
-/* True for types whose products use integers. */
+/* Returns true for types whose products use integers. */
 bool ss_is_fixed(ss_dtype type);
 
 /* Joins n blocks of `lanes` rows into out, which has the bytes of eight rows; rows beyond
@@ -17,8 +17,8 @@ bool ss_is_fixed(ss_dtype type);
 void ss_join_blocks(unsigned char *out, const void *const rows[], size_t lanes, ss_dtype type,
                     size_t n);
 
-/* Reads groups [0, n) of joined rows; for types with several groups per block, those of one
- * block. */
+/* Reads groups [0, n) of joined rows; in a type with several groups per block, these are the groups
+ * of one block. */
 void ss_read_fixed_groups(ss_fixed_groups *groups, ss_dtype type, const unsigned char *joined,
                           size_t n);
 

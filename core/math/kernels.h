@@ -1,5 +1,5 @@
 /*
- * Kernels: arrays in, arrays out. They know nothing about models.
+ * Kernels: functions from arrays to arrays, which know nothing about models.
  *
  * This header specifies every kernel once: shapes, and the exact order of its additions. Each has
  * two implementations, kernels_ref.c (textbook loops, the truth) and kernels_simd.c
@@ -84,10 +84,10 @@ typedef struct ss_groups {
                                   of this struct would point into the original */
     size_t stride;             /* bytes from one group to the next */
     bool adds, halved;
-    const unsigned char
-        *ahead; /* prefetch: the weights after these, touched at 4 n addresses, `apart` bytes from
-                   each other, because rows are too short for the hardware to predict */
-    size_t apart;
+    const unsigned char *ahead; /* address of the weights after these, which are prefetched at 4 n
+                                   addresses, `ahead_stride` bytes apart, because rows are too short
+                                   for the hardware to predict */
+    size_t ahead_stride;
     float d[2][SS_GROUPS][SS_PANEL], m[SS_GROUPS][SS_PANEL];
     int8_t unpacked[SS_PANEL][SS_GROUPS * SS_GROUP];
 } ss_groups;
@@ -99,7 +99,7 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     return g->adds ? weight + g->m[i][lane] : weight;
 }
 
-/* The sum of ss_times_rows for weights in groups of bytes. */
+/* Adds to sums as ss_times_rows does, for weights in groups of bytes. */
 #define SS_TIMES_GROUPS_ARGS float sums[SS_PANEL], const float *a, const ss_groups *groups
 
 /* panel[k][lane] = weight k of row `lane`, for groups of bytes. */
@@ -179,7 +179,7 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* GELU, tanh form ("gelu_new"): 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), in place. */
 #define SS_GELU_ARGS float *x, size_t n
 
-/* GELU, exact ("gelu"): x Phi(x) = x (1 + erf(x / sqrt 2)) / 2, in place; ss_gelu_erff. */
+/* GELU, exact ("gelu"): x Phi(x) = x (1 + erf(x / sqrt 2)) / 2, in place, by ss_gelu_erff. */
 #define SS_GELU_ERF_ARGS float *x, size_t n
 
 /* x[i] = max(x[i], 0), in place. */

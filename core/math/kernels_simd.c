@@ -196,7 +196,7 @@ void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {
     for (; Kin > 0; Kin--, a++, rows += stride) add_rows(1, out, a, rows, stride, N);
 }
 
-/* Destination of unpacked group weights: a panel, or if that is NULL, a product with a. */
+/* Where unpacked weights of groups go: into a panel or, if that is NULL, into a product with a. */
 typedef struct group_output {
     v128_t sums[2]; /* of the product */
     const float *a;
@@ -253,7 +253,7 @@ INLINE void emit_groups(group_output *u, const ss_groups *g, bool adds) {
     u->ahead = g->ahead;
     for (size_t i = 0; i < 2 * g->n; i++) {
         size_t at = i / 2 * g->stride + i % 2 * 16;
-        for (size_t j = 0; j < 16; j += 8, u->ahead += g->apart) {
+        for (size_t j = 0; j < 16; j += 8, u->ahead += g->ahead_stride) {
             v128_t columns[4];
             (void)*(const volatile unsigned char *)u->ahead;
             read_eight_bytes(columns, g->q, at + j);
@@ -422,7 +422,7 @@ INLINE v128_t sigmoid4(v128_t x) {
     return wasm_f32x4_div(one, wasm_f32x4_add(one, exp4(wasm_f32x4_neg(x))));
 }
 
-/* The eight lanes of a reduction while it runs. */
+/* The eight lanes in which a reduction adds its numbers. */
 typedef struct lanes {
     v128_t low, high;
 } lanes;
@@ -448,11 +448,11 @@ NOINLINE static float add_lanes(v128_t low, v128_t high, const float *tail, size
 
 float ss_exp_simd(SS_EXP_ARGS) {
     lanes s = zero_lanes();
-    v128_t by = wasm_f32x4_splat(shift);
+    v128_t shifts = wasm_f32x4_splat(shift);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        v128_t low = exp4(wasm_f32x4_sub(wasm_v128_load(x + i), by));
-        v128_t high = exp4(wasm_f32x4_sub(wasm_v128_load(x + i + 4), by));
+        v128_t low = exp4(wasm_f32x4_sub(wasm_v128_load(x + i), shifts));
+        v128_t high = exp4(wasm_f32x4_sub(wasm_v128_load(x + i + 4), shifts));
         wasm_v128_store(out + i, low);
         wasm_v128_store(out + i + 4, high);
         s = (lanes){wasm_f32x4_add(s.low, low), wasm_f32x4_add(s.high, high)};
@@ -463,11 +463,11 @@ float ss_exp_simd(SS_EXP_ARGS) {
 
 float ss_sigmoid_simd(SS_SIGMOID_ARGS) {
     lanes s = zero_lanes();
-    v128_t by = wasm_f32x4_splat(shift);
+    v128_t shifts = wasm_f32x4_splat(shift);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        v128_t low = sigmoid4(wasm_f32x4_add(wasm_v128_load(x + i), by));
-        v128_t high = sigmoid4(wasm_f32x4_add(wasm_v128_load(x + i + 4), by));
+        v128_t low = sigmoid4(wasm_f32x4_add(wasm_v128_load(x + i), shifts));
+        v128_t high = sigmoid4(wasm_f32x4_add(wasm_v128_load(x + i + 4), shifts));
         wasm_v128_store(out + i, low);
         wasm_v128_store(out + i + 4, high);
         s = (lanes){wasm_f32x4_add(s.low, low), wasm_f32x4_add(s.high, high)};
@@ -493,8 +493,8 @@ void ss_clear_simd(SS_CLEAR_ARGS) {
 
 void ss_scale_simd(SS_SCALE_ARGS) {
     size_t i = 0;
-    for (v128_t by = wasm_f32x4_splat(factor); i + 4 <= n; i += 4)
-        wasm_v128_store(x + i, wasm_f32x4_mul(wasm_v128_load(x + i), by));
+    for (v128_t factors = wasm_f32x4_splat(factor); i + 4 <= n; i += 4)
+        wasm_v128_store(x + i, wasm_f32x4_mul(wasm_v128_load(x + i), factors));
     for (; i < n; i++) x[i] *= factor;
 }
 
@@ -517,7 +517,7 @@ float ss_max_simd(SS_MAX_ARGS) {
     return largest;
 }
 
-/* The first pass finds the largest magnitude, the second its index. */
+/* Finds the largest magnitude in a first pass and its index in a second one. */
 size_t ss_peak_simd(SS_PEAK_ARGS) {
     v128_t most = wasm_f32x4_splat(0.0f);
     size_t i = 0;
@@ -561,14 +561,14 @@ NOINLINE float ss_sum_simd(SS_SUM_ARGS) {
 }
 
 void ss_add_shares_simd(SS_ADD_SHARES_ARGS) {
-    v128_t by = wasm_f64x2_splat(factor), sign = wasm_f32x4_splat(absolute ? -0.0f : 0.0f);
+    v128_t factors = wasm_f64x2_splat(factor), sign = wasm_f32x4_splat(absolute ? -0.0f : 0.0f);
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         v128_t four = wasm_v128_andnot(wasm_v128_load(x + i), sign);
         v128_t low = wasm_f64x2_promote_low_f32x4(four);
         v128_t high = wasm_f64x2_promote_low_f32x4(wasm_i64x2_shuffle(four, four, 1, 1));
-        low = wasm_f64x2_add(wasm_v128_load(sums + i), wasm_f64x2_mul(by, low));
-        high = wasm_f64x2_add(wasm_v128_load(sums + i + 2), wasm_f64x2_mul(by, high));
+        low = wasm_f64x2_add(wasm_v128_load(sums + i), wasm_f64x2_mul(factors, low));
+        high = wasm_f64x2_add(wasm_v128_load(sums + i + 2), wasm_f64x2_mul(factors, high));
         wasm_v128_store(sums + i, low);
         wasm_v128_store(sums + i + 2, high);
     }
@@ -599,13 +599,13 @@ INLINE v128_t load_tail(const float *x, size_t n) {
 }
 
 double ss_entropy_simd(SS_ENTROPY_ARGS) {
-    v128_t by = wasm_f32x4_splat(factor), low = wasm_f64x2_splat(0.0), high = low;
+    v128_t factors = wasm_f32x4_splat(factor), low = wasm_f64x2_splat(0.0), high = low;
     v128_t bits[2] = {load_constant(log_bits), load_constant(log_bits + 1)}, c[5];
     UNROLL
     for (int i = 0; i < 5; i++) c[i] = load_constant(log_constants + i);
     for (size_t i = 0; i < n; i += 4, x += 4) {
         v128_t p = n - i < 4 ? load_tail(x, n - i) : wasm_v128_load(x);
-        p = entropy_terms4(wasm_f32x4_mul(wasm_f32x4_abs(p), by), bits, c);
+        p = entropy_terms4(wasm_f32x4_mul(wasm_f32x4_abs(p), factors), bits, c);
         low = wasm_f64x2_add(low, wasm_f64x2_promote_low_f32x4(p));
         p = wasm_i64x2_shuffle(p, p, 1, 1);
         high = wasm_f64x2_add(high, wasm_f64x2_promote_low_f32x4(p));
@@ -630,8 +630,8 @@ NOINLINE float ss_dot_simd(SS_DOT_ARGS) {
 void ss_rmsnorm_simd(SS_RMSNORM_ARGS) {
     float r = 1.0f / sqrtf(ss_dot_simd(x, x, n) / (float)n + eps);
     size_t i = 0;
-    for (v128_t by = wasm_f32x4_splat(r); i + 4 <= n; i += 4)
-        wasm_v128_store(out + i, wasm_f32x4_mul(wasm_f32x4_mul(wasm_v128_load(x + i), by),
+    for (v128_t factors = wasm_f32x4_splat(r); i + 4 <= n; i += 4)
+        wasm_v128_store(out + i, wasm_f32x4_mul(wasm_f32x4_mul(wasm_v128_load(x + i), factors),
                                                 wasm_v128_load(w + i)));
     for (; i < n; i++) out[i] = (x[i] * r) * w[i];
 }
@@ -641,9 +641,9 @@ void ss_layernorm_simd(SS_LAYERNORM_ARGS) {
     for (size_t i = 0; i < n; i++) out[i] = x[i] - mean;
     float r = 1.0f / sqrtf(ss_dot_simd(out, out, n) / (float)n + eps);
     size_t i = 0;
-    for (v128_t by = wasm_f32x4_splat(r); b && i + 4 <= n; i += 4) {
+    for (v128_t factors = wasm_f32x4_splat(r); b && i + 4 <= n; i += 4) {
         v128_t y =
-            wasm_f32x4_mul(wasm_f32x4_mul(wasm_v128_load(out + i), by), wasm_v128_load(w + i));
+            wasm_f32x4_mul(wasm_f32x4_mul(wasm_v128_load(out + i), factors), wasm_v128_load(w + i));
         wasm_v128_store(out + i, wasm_f32x4_add(y, wasm_v128_load(b + i)));
     }
     for (; i < n; i++) out[i] = b ? (out[i] * r) * w[i] + b[i] : (out[i] * r) * w[i];

@@ -127,7 +127,7 @@ static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     const ss_matrix *w = e->w;
     size_t count = smaller(w->in - w->in % SS_GROUP - k, STRIP);
     ss_read_groups(groups, w->type, e->rows, e->width, k / SS_GROUP, count / SS_GROUP);
-    groups->apart = e->next ? SS_PANEL * ss_dtype_bytes(w->type, count) / (count / 8) : 0;
+    groups->ahead_stride = e->next ? SS_PANEL * ss_dtype_bytes(w->type, count) / (count / 8) : 0;
     groups->ahead = e->next ? e->next + SS_PANEL * ss_dtype_bytes(w->type, k) : e->rows[0];
     return count;
 }
@@ -150,7 +150,7 @@ static void fill_panel_from_rows(float *panel, const panel_outputs *e) {
     }
 }
 
-/* sums[8] += a w for one row a. */
+/* Adds a w to sums[8] for one row a. */
 static void row_times_outputs(float *sums, const float *a, const panel_outputs *e) {
     const ss_matrix *w = e->w;
     size_t k = 0, most = w->type == SS_F32 ? w->in : STRIP;
@@ -575,7 +575,8 @@ size_t ss_matrix_interleave_work(const ss_matrix *w) {
     return block > inputs * SS_PANEL + pieces ? block : inputs * SS_PANEL + pieces;
 }
 
-/* out = inputs [k, k + n) of the tensor as panels [total/8][n][8], for 16-bit types [n/2][8][2]. */
+/* Copies inputs [k, k + n) of the tensor to `out` as panels [total/8][n][8], for 16-bit types
+ * [n/2][8][2]. */
 static void order_block(unsigned char *out, const ss_matrix *w, size_t k, size_t n) {
     size_t width = ss_dtype_bytes(w->type, SS_PANEL), stride = width * (w->total / SS_PANEL);
     const unsigned char *rows = w->data + k * stride;

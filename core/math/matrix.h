@@ -18,44 +18,47 @@
 #include <stddef.h>
 
 typedef struct ss_matrix {
-    const unsigned char *data; /* of the whole tensor, or of one slice of a three-dimensional one */
+    const unsigned char
+        *data; /* first byte of the tensor, or of one slice of a three-dimensional tensor */
     ss_dtype type;
-    const float *scales; /* [total] of SS_I8, one per output of the tensor; else NULL */
-    size_t in, out;      /* K rows, N columns of the product */
+    const float *scales; /* [total] for SS_I8, one per output of the tensor; else NULL */
+    size_t in, out;      /* K rows and N columns of the product */
     size_t total;        /* outputs of the tensor; this matrix may be a part of it */
-    size_t first;        /* output n of the matrix is output */
-    size_t group;        /*     first + n / group * step + n % group */
-    size_t step;         /* of the tensor */
+    size_t first;    /* output n of the matrix is output first + n / group * step + n % group of the
+                        tensor */
+    size_t group;    /* number of adjacent outputs; the next group begins `step` outputs later */
+    size_t step;     /* outputs of the tensor from one group to the next */
     size_t pair;     /* width of heads whose rows the file stores as adjacent rotary pairs; or 0 */
-    size_t unpaired; /* rows at the end of such a head, which do not rotate and keep their places */
-    bool pairs_last; /* the file has these rows before the pairs */
+    size_t unpaired; /* rows at the end of such a head, which do not rotate and stay in place */
+    bool pairs_last; /* the file has the unpaired rows before the pairs */
     const float *panels;  /* all columns as a product reads them (pack.h), for frequent products;
                              NULL: each product unpacks them */
     struct ss_int8 *int8; /* all columns in eight bits (int8.h), which makes the product
                              approximate; NULL: it is exact */
-    bool in_out; /* [in][total], like GPT-2's Conv1D, until it is interleaved; else [total][in] */
+    bool in_out;      /* [in][total], like GPT-2's Conv1D, until the outputs are interleaved; else
+                         [total][in] */
     bool interleaved; /* every eight adjacent outputs are stored in place as [in][8], 16-bit types
                          as [in/2][8][2], fixed-point types as joined blocks (joined.h); a last
                          panel of fewer outputs stays unchanged */
 } ss_matrix;
 
-/* True if its products use integers (fixed.h). */
+/* Returns true if products with the matrix use integers (fixed.h). */
 bool ss_matrix_is_fixed(const ss_matrix *w);
 
-/* Index in the tensor of the matrix's output n. */
+/* Returns the index in the tensor of the matrix's output n. */
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
 
-/* Floats of work that a product of T rows with a matrix of `in` inputs needs, on a pool of
- * `workers`. */
+/* Returns the floats of working memory for a product of T rows with a matrix of `in` inputs, on a
+ * pool of `workers`. */
 size_t ss_matrix_work(size_t T, size_t in, size_t workers);
 
-/* out[t] = a[t] w + bias for T rows. out may be a if out and in are equal; bias is [out] or
- * NULL; work has ss_matrix_work(T, in, workers of the pool) floats. The pool's threads share the
+/* Computes out[t] = a[t] w + bias for T rows. out may be a if out and in are equal; bias is [out]
+ * or NULL; work has ss_matrix_work(T, in, workers of the pool) floats. The pool's threads share the
  * outputs. */
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work, ss_pool *pool);
 
-/* panels[ceil(out/8)][in][8] <- all of w. */
+/* Unpacks all of w into panels[ceil(out/8)][in][8]. */
 void ss_matrix_panels(float *panels, const ss_matrix *w);
 
 /*
@@ -67,20 +70,20 @@ void ss_matrix_panels(float *panels, const ss_matrix *w);
  */
 void ss_matrix_interleave(ss_matrix *w, float *work);
 
-/* Floats of work that ss_matrix_interleave needs. */
+/* Returns the floats of working memory for ss_matrix_interleave. */
 size_t ss_matrix_interleave_work(const ss_matrix *w);
 
 /* Fills `int8` from w; work has ss_matrix_work(0, in, 1) floats. */
 void ss_matrix_int8(struct ss_int8 *int8, const ss_matrix *w, float *work);
 
-/* out[in] = the weights of output n; for an embedding, the vector of token n. */
+/* Writes the weights of output n to out[in]; of an embedding, these are the vector of token n. */
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n);
 
-/* The weight from input k to output n. */
+/* Returns the weight from input k to output n. */
 float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k);
 
-/* Outputs n to n + 8, n a multiple of 8, as [in][8], the panel that products read (pack.h), with
- * zeros beyond the last output; in place, or in work, 16 * in floats. */
+/* Returns outputs n to n + 8, n a multiple of 8, as [in][8], the panel that products read (pack.h),
+ * with zeros beyond the last output: in place, or in work, which has 16 * in floats. */
 const float *ss_matrix_panel(float *work, const ss_matrix *w, size_t n);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * Scalar functions: one definition for native and wasm, so that both give the same bits.
  *
- * They use only IEEE operations that round once (+ - * / sqrt, comparisons), in a fixed order, and
- * no libm. The vector kernels repeat ss_expf and ss_sigmoidf lane by lane, operation by operation.
+ * The functions use only IEEE operations that round once (+ - * / sqrt, comparisons), in a fixed
+ * order, and no libm. The vector kernels repeat ss_expf and ss_sigmoidf lane by lane, operation by
+ * operation.
  */
 #ifndef SS_MATH_SCALAR_H
 #define SS_MATH_SCALAR_H
@@ -37,10 +38,11 @@ static inline double ss_double_of_bits(uint64_t bits) {
 }
 
 /*
- * e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. Adding 1.5 * 2^23 rounds to an integer
- * and leaves n in the low bits. ln 2 is subtracted in two parts; the first has so few bits that its
- * product with n is exact. e^r is its Taylor sum to r^7/7!; the remainder is below 0.35^8/8! =
- * 5e-9. Beyond the limits the result is 0 or infinity, without subnormals.
+ * Constants of ss_expf: e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. Adding 1.5 *
+ * 2^23 rounds to an integer and leaves n in the low bits. ln 2 is subtracted in two parts; the
+ * first has so few bits that its product with n is exact. e^r is its Taylor sum to r^7/7!; the
+ * remainder is below 0.35^8/8! = 5e-9. Beyond the limits the result is 0 or infinity, without
+ * subnormals.
  */
 #define SS_EXP_LOW (-87.0f)
 #define SS_EXP_HIGH 88.0f
@@ -74,9 +76,9 @@ static inline float ss_sigmoidf(float x) {
 }
 
 /*
- * x Phi(x), Phi the normal distribution: max(x, 0) - u Q(u) with u = |x| and Q its upper tail. A
- * polynomial in t = 1 / (1 + 0.35 u) approximates Q(u) e^(u^2/2) with an error of at most 8e-9 / u
- * e^(-u^2/2); models/reference/fit_gelu.py prints the constants.
+ * Constants of ss_gelu_erff: x Phi(x), with Phi the normal distribution, is max(x, 0) - u Q(u) with
+ * u = |x| and Q its upper tail. A polynomial in t = 1 / (1 + 0.35 u) approximates Q(u) e^(u^2/2)
+ * with an error of at most 8e-9 / u e^(-u^2/2); models/reference/fit_gelu.py prints the constants.
  */
 #define SS_GELU_P 0.35f
 #define SS_GELU_C1 0.138784975f
@@ -87,7 +89,7 @@ static inline float ss_sigmoidf(float x) {
 #define SS_GELU_C6 (-0.159984231f)
 #define SS_GELU_C7 0.0394732393f
 
-/* Q(u) e^(u^2/2). */
+/* Returns Q(u) e^(u^2/2). */
 static inline float ss_gelu_tail(float u) {
     float t = 1.0f / (1.0f + SS_GELU_P * u);
     float p = SS_GELU_C7 * t + SS_GELU_C6;
@@ -106,11 +108,11 @@ static inline float ss_gelu_erff(float x) {
 }
 
 /*
- * ln x in 32 bits, for normal x > 0, by the series of ss_log below. The fifth of its terms, f^8/9,
- * is folded into the other four: over 0 <= y <= h, with h the largest f^2, y^4 equals 2h y^3 - 5/4
- * h^2 y^2 + 1/4 h^3 y up to h^4/128 (Chebyshev); the error is below 1e-8. Over all floats the
- * relative error is at most 2.3e-7. The exponent e is used in its bit position, 2^23 times too
- * large. A subnormal x, and 0, give a finite number as well.
+ * Constants of ss_logf: ln x in 32 bits, for normal x > 0, by the series of ss_log below. The fifth
+ * of its terms, f^8/9, is folded into the other four: over 0 <= y <= h, with h the largest f^2, y^4
+ * equals 2h y^3 - 5/4 h^2 y^2 + 1/4 h^3 y up to h^4/128 (Chebyshev); the error is below 1e-8. Over
+ * all floats the relative error is at most 2.3e-7. The exponent e is used in its bit position, 2^23
+ * times too large. A subnormal x, and 0, give a finite number as well.
  */
 #define SS_SQRT_HALF_BITS 0x3f3504f3u
 #define SS_EXPONENT_BITS 0xff800000u
@@ -131,8 +133,8 @@ static inline float ss_logf(float x) {
 }
 
 /*
- * ln x = e ln 2 + ln m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(f), f = (m-1)/(m+1):
- * f^2 < 0.0295, so twelve terms of the series leave an error below 1e-18.
+ * Computes ln x = e ln 2 + ln m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(f), f =
+ * (m-1)/(m+1): f^2 < 0.0295, so twelve terms of the series leave an error below 1e-18.
  */
 static inline double ss_log(double x) {
     if (!(x > 0.0)) return x == 0.0 ? -(double)INFINITY : (double)NAN;
@@ -156,7 +158,8 @@ static inline double ss_log(double x) {
            ((double)exponent * 1.90821492927058770002e-10 + 2.0 * f * sum);
 }
 
-/* Like ss_expf, in double: the Taylor sum to r^14/14!, whose remainder is below 4e-19. */
+/* Computes e^x as ss_expf does, in double: the Taylor sum to r^14/14! leaves a remainder below
+ * 4e-19. */
 static inline double ss_exp_double(double x) {
     if (!(x >= -708.0)) return x < -708.0 ? 0.0 : x; /* NaN converts to no integer */
     if (x > 709.0) return (double)INFINITY;
@@ -167,15 +170,15 @@ static inline double ss_exp_double(double x) {
     return sum * ss_double_of_bits((uint64_t)((int64_t)n + 1023) << 52);
 }
 
-/* x^y for x > 0; relative error about 1e-16 * |y ln x|. */
+/* Computes x^y for x > 0; the relative error is about 1e-16 * |y ln x|. */
 static inline double ss_pow(double x, double y) {
     return ss_exp_double(y * ss_log(x));
 }
 
 /*
- * x = q pi/2 + r with |r| <= pi/4, for |x| < 1e6. pi/2 has three parts of at most 33 bits, so that
- * the first two products are exact. *quadrant is q modulo 4. Beyond 1e6 r has fewer correct digits;
- * where none would remain, and for NaN, r is NaN.
+ * Returns r, where x = q pi/2 + r with |r| <= pi/4, for |x| < 1e6; *quadrant is q modulo 4. pi/2
+ * has three parts of at most 33 bits, so that the first two products are exact. Beyond 1e6 r has
+ * fewer correct digits; where none would remain, and for NaN, r is NaN.
  */
 static inline double ss_reduce_angle(double x, int *quadrant) {
     *quadrant = 0;
@@ -186,7 +189,8 @@ static inline double ss_reduce_angle(double x, int *quadrant) {
            q * 2.02226624879595063154e-21;
 }
 
-/* Taylor sums in nested form, to r^17/17! and r^16/16!: the remainder is below 1e-17. */
+/* Compute sine and cosine near 0 by Taylor sums in nested form, to r^17/17! and r^16/16!: the
+ * remainder is below 1e-17. */
 static inline double ss_sin_near(double r) {
     double sum = 1.0;
     for (int k = 16; k >= 2; k -= 2) sum = 1.0 - sum * (r * r) / (double)(k * (k + 1));
@@ -215,7 +219,7 @@ static inline double ss_cos(double x) {
 
 #define SS_HALF_STEP 5.9604644775390625e-8f /* 2^-24, the distance between subnormal halves */
 
-/* IEEE half precision, including subnormals, infinities and NaN. */
+/* Converts an IEEE half, which may be subnormal, infinite or NaN. */
 static inline float ss_float_of_f16(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = half & 0x7fffu;
     if (rest >= 0x7c00u) return ss_float_of_bits(sign | 0x7f800000u | (rest & 0x3ffu) << 13);

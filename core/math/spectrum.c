@@ -7,10 +7,11 @@
 #include <math.h>
 #include <string.h>
 
-/* An off-diagonal number below this moves no eigenvalue that counts, since the trace is 1. */
+/* Off-diagonal numbers below this count as zero: they change no significant eigenvalue, since the
+ * trace is 1. */
 #define NEGLIGIBLE 1e-15
-/* The QR steps for one eigenvalue: two or three converge, and the bound ends the loop for any
- * input. */
+/* Upper bound of the QR steps for one eigenvalue: two or three steps converge, and the bound ends
+ * the loop for any input. */
 #define QR_STEPS_MAX 16
 
 /* Returns row i of a symmetric matrix, stored as n (n + 1) / 2 numbers: each row ends with its
@@ -56,7 +57,7 @@ static size_t multiply(double *gram, const float *h, size_t n, size_t D) {
 /* Number of partial sums of a row, which fill whole vectors of doubles. */
 #define LANES 4
 
-/* The reflection of an earlier row: A - u w^T - w u^T is what it leaves of A. */
+/* The reflection of an earlier row, which turns A into A - u w^T - w u^T. */
 typedef struct reflection {
     const double *u, *w;
 } reflection;

@@ -78,7 +78,7 @@ static uint64_t read_u64(const unsigned char *bytes) {
  * searches number by number.
  */
 #ifdef __GNUC__
-__attribute__((noinline)) /* reading the memory takes longer than the call */
+__attribute__((noinline)) /* the call takes less time than reading the memory */
 #endif
 static size_t
 first_with_all_ones(const unsigned char *source, size_t bytes, unsigned high, size_t n) {

@@ -1,6 +1,6 @@
 /*
- * How far is a run from another of the same model and length: the unedited run, or one of a text
- * that differs in a token?
+ * How far is a run from another of the same model and length: the unedited run, or a run over a
+ * text that differs in a token?
  *
  * Predictions differ by KL(p' || p) = sum_i p'_i ln(p'_i / p_i), p' being the other run's, and by
  * their losses. Residual streams differ by |h_t - h'_t| / |h'_t|, which shows how far a perturbed
@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* The exponentials of a row of logits are computed this many at a time, on the stack. */
+/* Number of logits of a row whose exponentials are computed at a time, on the stack. */
 #define TOKENS 256
 
 static double divergence(const float *from, const float *to, size_t V) {
@@ -26,10 +26,10 @@ static double divergence(const float *from, const float *to, size_t V) {
             mean += (double)weights[j] * ((double)from[j] - (double)to[j]);
     }
     double kl = mean / sum - ((double)top + ss_log(sum)) + ((double)top_to + ss_log(sum_to));
-    return kl > 0.0 ? kl : 0.0; /* rounding can make it negative */
+    return kl > 0.0 ? kl : 0.0; /* rounding can make the sum negative */
 }
 
-/* The divergence of the predictions of token t, which the logits at t - 1 make. */
+/* Returns the divergence of the predictions of token t, which the logits at t - 1 make. */
 static double divergence_at(const ss_trace *trace, const ss_trace *base, int t) {
     const float *logits = ss_row(trace, SS_FIELD_LOGITS, 0, t - 1);
     const float *others = ss_row(base, SS_FIELD_LOGITS, 0, t - 1);
@@ -78,12 +78,12 @@ void ss_measure_hidden_change(const ss_trace *trace, const ss_metric_args *args,
         for (int t = 0; t < args->T; t++) {
             const float *h = ss_row(trace, SS_FIELD_HIDDEN, l, t);
             const float *other = ss_row(args->base, SS_FIELD_HIDDEN, l, t);
-            double apart = 0.0, length = 0.0;
+            double distance = 0.0, length = 0.0;
             for (int d = 0; d < D; d++) {
                 double gap = (double)h[d] - (double)other[d];
-                apart += gap * gap;
+                distance += gap * gap;
                 length += (double)other[d] * (double)other[d];
             }
-            *out++ = length > 0.0 ? (float)sqrt(apart / length) : NAN;
+            *out++ = length > 0.0 ? (float)sqrt(distance / length) : NAN;
         }
 }

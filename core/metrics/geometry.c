@@ -74,5 +74,5 @@ static float gap_of(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_cos_gap(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, gap_of, out);
+    ss_measure_each_head(trace, args, gap_of, out);
 }

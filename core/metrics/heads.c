@@ -8,7 +8,8 @@ double ss_queries_of(const ss_mask *mask, int T, int k) {
     return (double)(mask->prefix == SS_EVERY_KEY ? T : T - k);
 }
 
-/* Returns a recording's number, [L][H][T], where it has one, else the statistic of the maps. */
+/* Returns the number of a recording, [L][H][T], if it has recorded the statistic, else the
+ * statistic of the maps. */
 static float statistic_of(const ss_trace *trace, const float *recorded, const float *computed,
                           int head, int t) {
     if (recorded) return recorded[(size_t)head * (size_t)trace->T + (size_t)t];
@@ -58,8 +59,8 @@ static void measure_head(const void *shared, size_t head, size_t worker) {
     job->out[head] = job->value(job->trace, (int)head, job->T);
 }
 
-void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
-                  float (*value)(const ss_trace *trace, int head, int T), float *out) {
+void ss_measure_each_head(const ss_trace *trace, const ss_metric_args *args,
+                          float (*value)(const ss_trace *trace, int head, int T), float *out) {
     ss_metric_job job = {.trace = trace, .T = args->T, .value = value, .out = out};
     ss_share_heads(&job, measure_head);
 }

@@ -33,7 +33,7 @@ static float load_of(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_head_load(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, load_of, out);
+    ss_measure_each_head(trace, args, load_of, out);
 }
 
 /* Returns the Gini coefficient of a layer's loads. The sum over sorted loads equals half the sum of

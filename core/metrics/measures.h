@@ -129,12 +129,12 @@ void ss_share_heads(const ss_metric_job *job, ss_piece *piece);
 
 /* Writes the value of each head over its first T tokens to out[L][H]. Threads share the heads, so
  * `value` must write no shared memory. */
-void ss_each_head(const ss_trace *trace, const ss_metric_args *args,
-                  float (*value)(const ss_trace *trace, int head, int T), float *out);
+void ss_measure_each_head(const ss_trace *trace, const ss_metric_args *args,
+                          float (*value)(const ss_trace *trace, int head, int T), float *out);
 
 /* Return row statistics of the first T tokens, computed before a metric is measured; a recording's
- * own numbers take precedence. ss_mass_of is the sum of a query's row; ss_factor_of turns the
- * weights of the row into shares. */
+ * own numbers take precedence. ss_mass_of returns the sum of a query's row, ss_factor_of the factor
+ * that turns the row's weights into shares. */
 float ss_mass_of(const ss_trace *trace, int head, int t);
 float ss_factor_of(const ss_trace *trace, int head, int t);
 

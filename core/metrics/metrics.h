@@ -11,7 +11,7 @@
 
 #include "../run/trace.h"
 
-/* Gu et al.'s eps and T, and the number of keys in their tables. */
+/* The defaults of eps, T and the number of keys: those of Gu et al.'s tables. */
 #define SS_EPS_STANDARD 0.3f
 #define SS_T_STANDARD 64
 #define SS_KEYS_STANDARD 10
@@ -19,8 +19,8 @@
 typedef struct ss_metric_args {
     float eps;            /* threshold of Sink_k^eps; a head counts where alpha_k > eps */
     int T;                /* the first T tokens are measured; 1 .. trace->T */
-    int layer;            /* for metrics of one head */
-    int head;             /* a query head */
+    int layer;            /* only for metrics of one head */
+    int head;             /* query head, only for metrics of one head */
     const ss_trace *base; /* a run of the same model to compare with, of T tokens or more */
 } ss_metric_args;
 
@@ -28,10 +28,11 @@ typedef struct ss_metric_args {
 enum { SS_ARG_EPS = 1, SS_ARG_TOKENS = 2, SS_ARG_LAYER = 4, SS_ARG_HEAD = 8, SS_ARG_BASE = 16 };
 
 typedef struct ss_metric {
-    const char *name, *label, *question, *unit; /* label: short, in the field's notation */
-    const char *shape[SS_RANK_MAX];             /* letters as in ss_field; T is args->T */
-    float low, high;  /* possible values; infinite where there is no bound */
-    int args;         /* SS_ARG_... */
+    const char *name, *label, *question,
+        *unit; /* label: short, in the field's notation; question: what a reader asks */
+    const char *shape[SS_RANK_MAX]; /* letters as in ss_field; T is args->T */
+    float low, high;                /* possible values; infinite where there is no bound */
+    int args;                       /* SS_ARG_... */
     uint32_t fields;  /* SS_BIT(field) that the run must have recorded, where its model has them */
     uint32_t reduced; /* the fields that may be replaced by their row statistics or norms */
     unsigned statistics; /* SS_OF_...: the row statistics that the metric reads; a run without

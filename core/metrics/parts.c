@@ -141,8 +141,8 @@ static double write_direction(const workspace *work, const ss_trace *trace, int 
  * and treated as a constant. */
 static void write_directions(const workspace *work, const ss_trace *trace, int l, int T) {
     const ss_arch *arch = &trace->model->arch;
-    ss_sizes own = ss_arch_sizes(arch, l);
-    size_t D = (size_t)arch->D, H = (size_t)arch->H, heads = H / (size_t)own.G;
+    ss_sizes sizes = ss_arch_sizes(arch, l);
+    size_t D = (size_t)arch->D, H = (size_t)arch->H, heads = H / (size_t)sizes.G;
     bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     double total = 0.0;
     for (size_t h = 0; h < H; h++) {
@@ -151,7 +151,7 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
         if (h % heads == 0) total += square;
     }
     for (size_t h = 0; arch->qk_norm && h < H; h++) {
-        double n = (double)own.K * (all ? (double)own.G : 1.0);
+        double n = (double)sizes.K * (all ? (double)sizes.G : 1.0);
         double scale = sqrt((all ? total : work->sums[h]) / n + (double)arch->norm_eps);
         work->offsets[h] /= scale;
         for (size_t d = 0; d < D; d++) work->directions[h * D + d] /= scale;

@@ -46,7 +46,7 @@ static float mean_entropy(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_entropy_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, mean_entropy, out);
+    ss_measure_each_head(trace, args, mean_entropy, out);
 }
 
 /* Returns the mean gate of a head over queries, or over tokens where the gate is on values; NaN
@@ -60,5 +60,5 @@ static float mean_gate(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_gate_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, mean_gate, out);
+    ss_measure_each_head(trace, args, mean_gate, out);
 }

@@ -3,7 +3,7 @@
  * output comes from its value?
  *
  * The first-token share is the mean of a_t1 over queries (Qiu et al. 2025: "F-Attn"), which equals
- * alpha_1. The contribution_of of key k to the output of query t is |A_tk| |v_k| / sum_j |A_tj|
+ * alpha_1. The contribution of key k to the output of query t is |A_tk| |v_k| / sum_j |A_tj|
  * |v_j|, or the same share with |W_O v_j|, the norm of the value after the head's part of W_O
  * (Kobayashi et al. 2020). A key can receive all attention and contribute nothing. Like alpha, the
  * mean is over the queries that see the key.
@@ -27,7 +27,7 @@ static float contribution_of(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_contribution(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, contribution_of, out);
+    ss_measure_each_head(trace, args, contribution_of, out);
 }
 
 static void write_key_shares(const ss_trace *trace, const ss_metric_args *args, ss_field_id field,
@@ -58,10 +58,10 @@ void ss_measure_first_share(const ss_trace *trace, const ss_metric_args *args, f
 /* Returns 1 if the cache of a head still holds token 1 at the last query, else 0; without an
  * eviction it is 1. */
 static float keeps_first(const ss_trace *trace, int head, int T) {
-    const float *gone = ss_row(trace, SS_FIELD_EVICTED, head, 0);
-    return gone[0] < (float)T ? 0.0f : 1.0f;
+    const float *evicted = ss_row(trace, SS_FIELD_EVICTED, head, 0);
+    return evicted[0] < (float)T ? 0.0f : 1.0f;
 }
 
 void ss_measure_keeps_first(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, keeps_first, out);
+    ss_measure_each_head(trace, args, keeps_first, out);
 }

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* bf16 arithmetic could flip a head whose alpha_k is this close to eps. */
+/* A head whose alpha_k is this close to eps might be on the other side of it in bf16 arithmetic. */
 #define NEAR 0.002
 
 typedef float alpha_function(const ss_trace *trace, int head, int k, int T);
@@ -95,7 +95,7 @@ static float alpha_bias(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_alpha_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, alpha_bias, out);
+    ss_measure_each_head(trace, args, alpha_bias, out);
 }
 
 void ss_measure_sink_ratio_bias(const ss_trace *trace, const ss_metric_args *args, float *out) {

@@ -31,7 +31,7 @@ static float tag_share(const ss_trace *trace, int head, int T) {
 }
 
 void ss_measure_tag_share(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    ss_each_head(trace, args, tag_share, out);
+    ss_measure_each_head(trace, args, tag_share, out);
 }
 
 /* Writes direction[D] = W_O v_1 of a head and returns its squared norm; row[H*U] is working memory.

@@ -35,8 +35,8 @@ typedef enum ss_ffn_kind { SS_FFN_PLAIN, SS_FFN_GATED, SS_FFN_NONE, SS_FFN_N } s
  * share it. */
 typedef enum ss_owner {
     SS_OWNER_NONE,
-    SS_OWNER_HEAD,   /* each head has its own */
-    SS_OWNER_SHARED, /* the heads of a layer share one */
+    SS_OWNER_HEAD,   /* each head has its own vector */
+    SS_OWNER_SHARED, /* the heads of a layer share one vector */
     SS_OWNER_N
 } ss_owner;
 
@@ -47,7 +47,8 @@ typedef enum ss_gate {
     SS_GATE_OUTPUT_HEAD,    /* each head's vector as a whole */
     SS_GATE_VALUE_ELEMENT,  /* every number of a token's values, before attention */
     SS_GATE_VALUE_HEAD,
-    SS_GATE_VALUE_STATE, /* as VALUE_ELEMENT, computed from the token's values themselves */
+    SS_GATE_VALUE_STATE, /* every number of a token's values, by a gate computed from these values
+                          */
     SS_GATE_N
 } ss_gate;
 
@@ -78,18 +79,21 @@ typedef enum ss_activation {
     SS_ACTIVATION_GELU, /* exact, with erf */
     SS_ACTIVATION_RELU,
     SS_ACTIVATION_RELU2,          /* the square of relu (So et al. 2021) */
-    SS_ACTIVATION_CLAMPED_SWIGLU, /* of gpt-oss; gated only, with a limit and a slope */
+    SS_ACTIVATION_CLAMPED_SWIGLU, /* the activation of gpt-oss; only with a gate; it has a limit and
+                                     a slope */
     SS_ACTIVATION_XIELU,          /* each layer has a curve of its own (Huang 2024); no gate */
     SS_ACTIVATION_N
 } ss_activation;
 
-/* How rotary positions reach beyond the context that the model was first trained with. */
+/* How rotary positions are scaled for texts longer than the context that the model was first
+ * trained with. */
 typedef enum ss_rope_scaling {
     SS_ROPE_PLAIN,
     SS_ROPE_LINEAR, /* every frequency is divided by factor (Chen et al. 2023) */
     SS_ROPE_LLAMA3, /* low frequencies are divided by factor, high ones stay, those between are
                        divided in part */
-    SS_ROPE_PROPORTIONAL, /* the first part of the pairs rotates, divided by factor (Gemma 4) */
+    SS_ROPE_PROPORTIONAL, /* the first share of the pairs rotates, at frequencies divided by factor
+                             (Gemma 4) */
     SS_ROPE_YARN /* as llama3, but the frequencies between are interpolated by the index of their
                     pair (Peng et al. 2023) */
 } ss_rope_scaling;
@@ -101,7 +105,7 @@ typedef struct ss_rotary {
     double factor;
     double original;  /* tokens of the first context; for llama3 and yarn only, like the next two
                          lines */
-    double low, high; /* rotations in the first context: a low frequency has fewer than `low`, a
+    double low, high; /* rotations in the first context: a low frequency makes fewer than `low`, a
                          high one more than `high` */
     bool whole;       /* yarn: low and high are rounded to whole pairs */
     bool sections; /* the config divides pairs into sections that rotate by different positions in
@@ -124,7 +128,7 @@ typedef struct ss_mixer_sizes {
                     attention have it */
     bool bias, taps_bias, out_bias; /* whether the products with the input, the convolution and the
                                        output have biases */
-    bool gate_first;                /* the gate applies before the norm, not after it */
+    bool gate_first;                /* mixer: the gate multiplies before the norm, not after */
     int kernel;                     /* tokens that the convolution reads */
     int keys, values; /* key heads (queries have as many), and value heads, a multiple of these */
     int key_width, value_width;
@@ -187,7 +191,7 @@ typedef struct ss_arch {
     bool windowed[SS_LAYERS_MAX]; /* [L] */
     int prefix;     /* number of first keys that every query sees, usually 0; or SS_EVERY_KEY */
     int mask_token; /* id of the token that replaces hidden tokens in masked diffusion; or -1 */
-    float embedding_scale; /* token vectors are multiplied by it; usually 1 */
+    float embedding_scale; /* factor of token vectors; usually 1 */
     int embedding_width;   /* width of token vectors; if it is not D, they are projected to D, and
                               back before the head */
     bool embedding_norm;   /* the sum of token, position and type vectors is normed */
@@ -236,7 +240,8 @@ typedef struct ss_arch {
     float router_scale;    /* factor of the weights; usually 1 */
     float router_jitter;   /* scores within twice this share of the best are near it (mixer) */
     int shared_F;          /* width of one more expert that every token goes through; or 0 */
-    int dense_F; /* feed-forward width of the layers without experts, where there are both */
+    int dense_F; /* feed-forward width of the layers without experts, in a model that also has
+                    layers with experts */
     bool dense[SS_LAYERS_MAX]; /* [L] */
     bool tied;                 /* the head is the embedding */
     ss_attention attention;
@@ -281,8 +286,8 @@ const char *ss_rope_scaling_name(ss_rope_scaling scaling);
 
 /* Returns the sizes of attention layer a. */
 static inline ss_sizes ss_arch_sizes(const ss_arch *arch, int a) {
-    ss_sizes own = arch->sizes[arch->windowed[a]];
-    return own.K ? own : (ss_sizes){arch->G, arch->K, arch->U, arch->rotary_width};
+    ss_sizes sizes = arch->sizes[arch->windowed[a]];
+    return sizes.K ? sizes : (ss_sizes){arch->G, arch->K, arch->U, arch->rotary_width};
 }
 
 /* Returns the key/value head that query head h of attention layer a uses. */
@@ -299,8 +304,8 @@ static inline int ss_arch_group_row(const ss_arch *arch, int head) {
 
 /* Returns the number of rotated pairs in layers with a window, or in those that see all keys. */
 static inline size_t ss_arch_pairs(const ss_arch *arch, bool windowed) {
-    const ss_sizes *own = &arch->sizes[windowed];
-    return (size_t)(own->K ? own->rotary_width : arch->rotary_width) / 2;
+    const ss_sizes *sizes = &arch->sizes[windowed];
+    return (size_t)(sizes->K ? sizes->rotary_width : arch->rotary_width) / 2;
 }
 
 /* Returns the number of heads with gates: query heads, or value heads if the gate is on values. */

@@ -17,20 +17,20 @@ static ss_name full_name(const ss_loader *loader, const char *name) {
     ss_name full;
     const char *number =
         strchr(name, '%'); /* strstr would make the binary larger, and names have no other '%' */
-    int before = number ? (int)(number - name) : (int)strlen(name);
+    int prefix_n = number ? (int)(number - name) : (int)strlen(name);
     if (number)
-        snprintf(full.text, sizeof full.text, "%s%.*s%d%s", loader->prefix, before, name,
+        snprintf(full.text, sizeof full.text, "%s%.*s%d%s", loader->prefix, prefix_n, name,
                  loader->layer, number + 2);
     else
         snprintf(full.text, sizeof full.text, "%s%s", loader->prefix, name);
     return full;
 }
 
-bool ss_load_is(const ss_loader *loader, ss_format format) {
+bool ss_load_is_format(const ss_loader *loader, ss_format format) {
     return loader->container->format == format;
 }
 
-bool ss_load_has(const ss_loader *loader, const char *name) {
+bool ss_load_has_tensor(const ss_loader *loader, const char *name) {
     ss_name full = full_name(loader, name);
     if (loader->lister) return loader->lister->has(loader->lister->context, full.text);
     return ss_container_find(loader->container, full.text) != NULL;
@@ -181,7 +181,8 @@ float *ss_load_numbers(ss_loader *loader, const char *name, size_t rows, size_t 
 
 float *ss_load_taps(ss_loader *loader, const char *name, size_t channels, size_t kernel) {
     ss_tensor shape = {.rank = 3, .dims = {channels, 1, kernel}};
-    if (ss_load_is(loader, SS_GGUF)) shape = (ss_tensor){.rank = 2, .dims = {channels, kernel}};
+    if (ss_load_is_format(loader, SS_GGUF))
+        shape = (ss_tensor){.rank = 2, .dims = {channels, kernel}};
     return load_as_floats(loader, name, &shape, 0, kernel);
 }
 
@@ -279,8 +280,8 @@ static ss_name suffixed_name(const char *name, const char *what) {
     return full;
 }
 
-void ss_load_place(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
-                   const ss_place *place) {
+void ss_load_linear_at(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
+                       const ss_place *place) {
     ss_name weight = suffixed_name(name, "weight"), bias = suffixed_name(name, "bias");
     ss_load_matrix(loader, linear, place, weight.text, has_bias ? bias.text : NULL);
 }
@@ -289,7 +290,7 @@ void ss_load_qkv(ss_loader *loader, ss_layer *layer, const ss_arch *arch, const 
                  ss_layout layout, bool by_group) {
     size_t K = (size_t)arch->K, G = (size_t)arch->G, queries = (size_t)arch->H / G * K;
     size_t step = queries + 2 * K;
-    bool grouped = by_group && !ss_load_is(loader, SS_GGUF);
+    bool grouped = by_group && !ss_load_is_format(loader, SS_GGUF);
     ss_linear *linears[] = {&layer->q, &layer->k, &layer->v};
     for (size_t i = 0; i < 3; i++) {
         size_t group = i ? K : queries, first = i ? queries + (i - 1) * K : 0;
@@ -300,13 +301,13 @@ void ss_load_qkv(ss_loader *loader, ss_layer *layer, const ss_arch *arch, const 
                           .first = grouped ? first : G * first,
                           .group = grouped ? group : 0,
                           .step = grouped ? step : 0};
-        ss_load_place(loader, linears[i], name, arch->attention_bias, &place);
+        ss_load_linear_at(loader, linears[i], name, arch->attention_bias, &place);
     }
 }
 
 void ss_load_linear(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
                     size_t in, size_t out) {
-    ss_load_place(loader, linear, name, has_bias, &(ss_place){.in = in, .out = out});
+    ss_load_linear_at(loader, linear, name, has_bias, &(ss_place){.in = in, .out = out});
 }
 
 void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_bias, size_t n) {
@@ -359,7 +360,7 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     loader->prefix = "";
     /* A tied model is listed, and trained, with one tensor for both uses. */
     bool doubled =
-        tied && !loader->lister && ss_load_has(loader, suffixed_name(name, "weight").text);
+        tied && !loader->lister && ss_load_has_tensor(loader, suffixed_name(name, "weight").text);
     if (!tied || doubled) ss_load_linear(loader, &head, name, false, width, V);
     if (doubled && loader->arena->block && loader->status == SS_OK)
         check_tied(loader, &head.w, &model->embedding.w, name);
@@ -409,9 +410,10 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
 
 /* ---- tensors that nothing reads -------------------------------------------------------------- */
 
-/* Parts of the names of tensors that no model needs; a name has one at its beginning or after a
- * dot. The first are buffers that the core computes itself (the config of a GGUF file has taken
- * rope_freqs); the others serve tasks other than the next, or the masked, token. */
+/* Parts of the names of tensors that no model needs; such a name has a part of this list at its
+ * beginning or after a dot. The first parts are those of buffers that the core computes itself (the
+ * config of a GGUF file has taken rope_freqs); the other tensors serve tasks other than predicting
+ * the next token or masked ones. */
 static const char leftovers[] = "rotary_emb.inv_freq\0attn.bias\0attention.bias\0attn.masked_bias\0"
                                 "attn.causal_mask\0"
                                 "attention.masked_bias\0position_ids\0rope_freqs.\0"

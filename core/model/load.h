@@ -44,7 +44,7 @@ typedef struct ss_place {
     ss_layout layout;
     size_t in, out;
     size_t total;       /* outputs of the tensor; 0: out */
-    size_t first;       /* output of the tensor that is the matrix's first */
+    size_t first;       /* index in the tensor of the matrix's first output */
     size_t group, step; /* outputs come in groups of `group` adjacent ones, whose starts are `step`
                            apart; 0: all are adjacent */
     size_t pair; /* head width, if the file stores the two rows of a rotary pair next to each other;
@@ -56,11 +56,11 @@ typedef struct ss_place {
 } ss_place;
 
 /* Returns true if the files are of that format, in which tensors may have another order. */
-bool ss_load_is(const ss_loader *loader, ss_format format);
+bool ss_load_is_format(const ss_loader *loader, ss_format format);
 
 /* Returns true if the file has a tensor of that name, after the prefix and with the layer's number.
  */
-bool ss_load_has(const ss_loader *loader, const char *name);
+bool ss_load_has_tensor(const ss_loader *loader, const char *name);
 
 /*
  * Loads the matrix of that name, which stays in the file's bytes. `bias` names a vector of
@@ -71,10 +71,10 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
                     const char *bias);
 
 /* Loads the matrix "<name>.weight" and, if has_bias, the bias "<name>.bias". */
-void ss_load_place(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
-                   const ss_place *place);
+void ss_load_linear_at(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
+                       const ss_place *place);
 
-/* Calls ss_load_place for a matrix that is all of a tensor [out][in]. */
+/* Calls ss_load_linear_at for a matrix that is all of a tensor [out][in]. */
 void ss_load_linear(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
                     size_t in, size_t out);
 
@@ -125,8 +125,8 @@ ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *
 /* Prepares the loader to mark the tensors that are read. */
 void ss_load_begin(ss_loader *loader);
 
-/* Refuses, by its name, a tensor of the file that was not read, unless it is a buffer or a part for
- * another task: it might change what the model computes. */
+/* Refuses, by its name, a tensor of the file that was not read, because the tensor might change
+ * what the model computes. Buffers, and parts for other tasks, are ignored. */
 void ss_load_end(ss_loader *loader, const ss_arch *arch);
 
 #endif

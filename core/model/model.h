@@ -28,7 +28,7 @@ typedef struct ss_ffn {
     ss_linear gate;     /* D -> F, gated feed-forward only */
     ss_linear up;       /* D -> F */
     ss_linear down;     /* F -> D */
-    const float *curve; /* [4] of xielu: slopes above and below 0, beta, eps; or NULL */
+    const float *curve; /* [4] for xielu: slopes above and below 0, beta, eps; or NULL */
 } ss_ffn;
 
 /* A mixer with a state (arch.h): v is written into the state under key k, and read from it with q.
@@ -84,7 +84,7 @@ typedef struct ss_model {
     ss_linear embedding_in; /* embedding width -> D; data NULL: the widths are equal */
     ss_linear head_in; /* D -> embedding width; data NULL: the widths are equal; D -> D in a head
                           with a norm */
-    ss_norm head_norm; /* of activation(head_in), before the head; none in most models */
+    ss_norm head_norm; /* norm of activation(head_in), before the head; none in most models */
     ss_norm embedding_norm;     /* none in most models */
     const float *positions;     /* [context][D], learned positions only */
     const float *token_type;    /* [D] of type 0, which every token has, or NULL */

@@ -120,8 +120,8 @@ static double pair_of_rotations(double times, const ss_rotary *rotary, int width
     return width * logarithm / (2.0 * ss_log(rotary->base));
 }
 
-/* Returns 1 where pair j kept_share its frequency, 0 where factor divides it, and YaRN's ramp
- * between these. */
+/* Returns 1 where pair j keeps its frequency, 0 where factor divides it, and YaRN's ramp between
+ * these. */
 static float yarn_kept_share(const ss_rotary *rotary, int width, int j) {
     double first = pair_of_rotations(rotary->high, rotary, width);
     double last = pair_of_rotations(rotary->low, rotary, width);
@@ -136,8 +136,8 @@ static float yarn_kept_share(const ss_rotary *rotary, int width, int j) {
     return 1.0f - (float)fmin(fmax(ramp, 0.0), 1.0);
 }
 
-/* Returns 1 where a pair kept_share its frequency, 0 where factor divides it, and llama3's ramp, by
- * the rotations in the first context, between these. */
+/* Returns 1 where a pair keeps its frequency, 0 where factor divides it, and llama3's ramp, by the
+ * rotations in the first context, between these. */
 static float llama3_kept_share(const ss_rotary *rotary, float frequency) {
     double times = rotary->original * (double)frequency / TWO_PI;
     double ramp = (times - rotary->low) / (rotary->high - rotary->low);

@@ -402,11 +402,11 @@ static void write_sizes(ss_writer *writer, const ss_arch *arch) {
     if (!arch->sizes[0].K) return;
     ss_write_begin(writer, "sizes", '[');
     for (int a = 0; a < arch->L; a++) {
-        ss_sizes own = ss_arch_sizes(arch, a);
+        ss_sizes sizes = ss_arch_sizes(arch, a);
         ss_write_begin(writer, NULL, '{');
-        ss_write_number(writer, "G", own.G);
-        ss_write_number(writer, "K", own.K);
-        ss_write_number(writer, "U", own.U);
+        ss_write_number(writer, "G", sizes.G);
+        ss_write_number(writer, "K", sizes.K);
+        ss_write_number(writer, "U", sizes.U);
         ss_write_end(writer, '}');
     }
     ss_write_end(writer, ']');

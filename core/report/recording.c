@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The place that errors about the JSON name. */
+/* The place that is named in errors about the JSON. */
 #define FILE_NAME "recording"
 #define METADATA "__metadata__"
 

@@ -1,7 +1,7 @@
 /*
  * Recording: a file of fields and metrics of a model on some prompts -> a trace, without the model.
  *
- * The file is a safetensors file (recording.schema.json beside this header describes its JSON).
+ * The file is a safetensors file (recording.schema.json, in this folder, describes its JSON).
  * `i.NAME` is field NAME of kept prompt i in the shape of the trace table; `mean.NAME` and
  * `deviation.NAME` are metric NAME over all prompts, kept or not, in the shape of the metric table,
  * with the thresholds in front where the metric has one. `i.alpha`, `i.row_mass` and the norms
@@ -21,8 +21,7 @@
 /* The version of the format that this reader knows. */
 #define SS_RECORDING_VERSION 1
 
-/* A recording may have this many heads in all layers: four times those of the largest published
- * model. */
+/* Upper bound of the heads in all layers: four times the number of the largest published model. */
 #define SS_RECORDING_HEADS_MAX 65536
 
 typedef struct ss_recording {

@@ -59,7 +59,7 @@ void ss_write_bool(ss_writer *writer, const char *key, bool value) {
     write_word(writer, key, value ? "true" : "false");
 }
 
-/* Writes a number with 15 digits if they give the same double, else with 17. */
+/* Writes a number with 15 digits if these give the same double when they are read, else with 17. */
 void ss_write_number(ss_writer *writer, const char *key, double number) {
     char digits[32];
     snprintf(digits, sizeof digits, "%.15g", number);

@@ -16,7 +16,8 @@ typedef struct ss_writer {
     bool begun;      /* the open object or array has a member */
 } ss_writer;
 
-/* Begin an object or an array, by its bracket, and end it. */
+/* ss_write_begin begins an object or an array by its opening bracket, ss_write_end ends it by the
+ * closing one. */
 void ss_write_begin(ss_writer *writer, const char *key, char bracket);
 void ss_write_end(ss_writer *writer, char bracket);
 

@@ -62,7 +62,7 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
     ss_pack_columns(scratch->value_panels, rows, U, U, keys);
 }
 
-/* out[r] = sum_j weights[r][j] v[j] over the first `keys` of `all` values. */
+/* Writes out[r] = sum_j weights[r][j] v[j] over the first `keys` of `all` values. */
 static void sum_values(float *out, size_t out_stride, const float *tiles, const float *panels,
                        size_t rows, size_t keys, size_t all, size_t U) {
     for (size_t c = 0; c < U; c += SS_PANEL) {
@@ -154,9 +154,9 @@ void ss_soft_cap(float *x, float cap, size_t n) {
     for (size_t i = 0; i < n; i++) x[i] = (2.0f * x[i] - 1.0f) * cap;
 }
 
-/* Finishes the scores x[B+keys] of query t, whose vector is q: scale, cap and distances. `gone`
- * is the number of evicted slots before the query's own. */
-static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone,
+/* Finishes the scores x[B+keys] of query t, whose vector is q: scale, cap and distances.
+ * `evicted_n` is the number of evicted slots before the query's own. */
+static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int evicted_n,
                          bool again, const float *q, float *x, size_t keys) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -171,7 +171,7 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
                      .n = 1,
                      .rows = x + bias,
                      .keys = keys,
-                     .own = t - gone,
+                     .own = t - evicted_n,
                      .again = again,
                      .q = q,
                      .bias = bias ? x : NULL};
@@ -197,11 +197,11 @@ static size_t weigh_row(const ss_hook *query, float *x) {
 }
 
 /* Computes the scores and weights of query t in the forward pass, and records them. */
-static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone,
+static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int evicted_n,
                        const float *q, float *x, size_t keys) {
     const ss_trace *trace = pass->trace;
     int head = l * trace->model->arch.H + h;
-    ss_hook query = score_row(pass, scratch, l, h, t, gone, false, q, x, keys);
+    ss_hook query = score_row(pass, scratch, l, h, t, evicted_n, false, q, x, keys);
     record_keys(trace, SS_FIELD_SCORES, head, t, query.rows, keys);
     size_t n_visible = weigh_row(&query, x);
     record_weights(trace, head, t, x, keys, n_visible);
@@ -212,7 +212,7 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
 static void reduce_rows(const ss_trace *trace, int head, int t, int rows, int T, const float *x) {
     size_t bias = bias_keys(&trace->model->arch);
     if (trace->computed & SS_BIT(SS_FIELD_ATT))
-        ss_statistics_add(trace, ss_statistics_of(trace), head, t, rows, T, x + bias,
+        ss_statistics_add(trace, ss_statistics_available(trace), head, t, rows, T, x + bias,
                           bias + (size_t)trace->slots);
 }
 
@@ -225,14 +225,14 @@ static void reduce_queries(const ss_trace *trace, int head, int t, int rows, int
 
 /* Computes rows [t, t+rows) of head h: scores, weights and outputs. */
 static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0, int t, int rows,
-                        int T, int gone) {
+                        int T, int evicted_n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
     size_t K = (size_t)arch->K, width = (size_t)arch->H * K, bias = bias_keys(arch);
     size_t stride = bias + (size_t)trace->slots;
-    size_t keys =
-        (size_t)(ss_mask_end(mask, t + rows - 1, T) - gone); /* keys that any of the rows sees */
+    size_t keys = (size_t)(ss_mask_end(mask, t + rows - 1, T) -
+                           evicted_n); /* keys that any of the rows sees */
     float *q = pass->q + (size_t)(t - t0) * width + (size_t)h * K;
     size_t U = (size_t)arch->U, out_width = (size_t)arch->H * U;
     float *out = pass->head_out + (size_t)(t - t0) * out_width + (size_t)h * U;
@@ -241,14 +241,14 @@ static void attend_rows(ss_pass *pass, ss_scratch *scratch, int l, int h, int t0
     score_rows(pass, scratch, l, h, q, width, (size_t)rows, keys);
     for (int r = 0; r < rows; r++) {
         float *x = scratch->scores + (size_t)r * stride;
-        size_t end = (size_t)(ss_mask_end(mask, t + r, T) - gone);
-        attend_row(pass, scratch, l, h, t + r, gone, q + (size_t)r * width, x, end);
+        size_t end = (size_t)(ss_mask_end(mask, t + r, T) - evicted_n);
+        attend_row(pass, scratch, l, h, t + r, evicted_n, q + (size_t)r * width, x, end);
         ss_clear(x + bias + end, keys - end);
     }
     reduce_rows(trace, l * arch->H + h, t, rows, T, scratch->scores);
     ss_tile(scratch->tiles, scratch->scores, stride, (size_t)rows, bias + keys);
     sum_values(out, out_width, scratch->tiles, scratch->value_panels, (size_t)rows, bias + keys,
-               bias + (size_t)(T - gone), U);
+               bias + (size_t)(T - evicted_n), U);
 }
 
 /* Returns true if a single row can read its keys and values in place: packing them would cost more
@@ -268,17 +268,18 @@ static void score_single_row(float *scores, const float *q, const float *k, size
     }
 }
 
-static void attend_single_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, int gone) {
+static void attend_single_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t,
+                              int evicted_n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
-    size_t keys = (size_t)(ss_mask_end(mask, t, t + 1) - gone);
+    size_t keys = (size_t)(ss_mask_end(mask, t, t + 1) - evicted_n);
     int group = l * arch->G + ss_arch_group(arch, l, h);
     float *q = pass->q + (size_t)h * K, *out = pass->head_out + (size_t)h * U;
     reduce_queries(trace, l * arch->H + h, t, 1, t + 1, q, K);
     score_single_row(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
-    attend_row(pass, scratch, l, h, t, gone, q, scratch->scores, keys);
+    attend_row(pass, scratch, l, h, t, evicted_n, q, scratch->scores, keys);
     reduce_rows(trace, l * arch->H + h, t, 1, t + 1, scratch->scores);
     ss_clear(out, U);
     ss_times_columns(out, scratch->scores, ss_row(trace, SS_FIELD_V, group, 0), U * sizeof *out, U,
@@ -297,21 +298,21 @@ static void attend_head(const void *job, size_t i, size_t at) {
     ss_scratch *scratch = &pass->scratch[at];
     const ss_arch *arch = &pass->trace->model->arch;
     int l = a->l, h = (int)i, g = ss_arch_group(arch, l, h), T = a->t0 + a->n;
-    int gone = a->t0 - ss_held(pass, l, g, a->t0);
+    int evicted_n = a->t0 - ss_filled_slots(pass, l, g, a->t0);
     /* The feature maps of a group's heads may differ, since an edit can change a head's operation.
      */
     ss_feature feature = pass->trace->choices[l * arch->H + h].operation->feature;
     if (is_single_row(pass, a->n, feature)) {
-        attend_single_row(pass, scratch, l, h, a->t0, gone);
+        attend_single_row(pass, scratch, l, h, a->t0, evicted_n);
         return;
     }
-    if (scratch->group != g) pack_values(pass, scratch, l, g, (size_t)(T - gone));
+    if (scratch->group != g) pack_values(pass, scratch, l, g, (size_t)(T - evicted_n));
     if (scratch->group != g || scratch->feature != feature)
-        pack_keys(pass, scratch, l, g, feature, (size_t)(T - gone));
+        pack_keys(pass, scratch, l, g, feature, (size_t)(T - evicted_n));
     scratch->group = g;
     scratch->feature = feature;
     for (int t = a->t0; t < T; t += SS_ATTENTION_ROWS)
-        attend_rows(pass, scratch, l, h, a->t0, t, ss_min(SS_ATTENTION_ROWS, T - t), T, gone);
+        attend_rows(pass, scratch, l, h, a->t0, t, ss_min(SS_ATTENTION_ROWS, T - t), T, evicted_n);
 }
 
 /* Returns whether heads may run on different threads. Edits of single queries and MLP feature maps
@@ -387,6 +388,6 @@ void ss_attend(ss_pass *pass, int l, int t0, int n) {
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(heads_are_independent(pass, l) ? pass->pool : NULL, attend_head, &a,
                 (size_t)arch->H, work);
-    for (int g = 0; pass->cache.held && g < ss_arch_sizes(arch, l).G; g++)
-        ss_cache_compact(pass, l, g, n + ss_held(pass, l, g, t0));
+    for (int g = 0; pass->cache.filled && g < ss_arch_sizes(arch, l).G; g++)
+        ss_cache_compact(pass, l, g, n + ss_filled_slots(pass, l, g, t0));
 }

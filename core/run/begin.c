@@ -41,8 +41,7 @@ static int replayed_tokens(const ss_pass *pass) {
  */
 static void replay_evictions(ss_pass *pass, const ss_trace *from, int p) {
     for (int i = 0; i < pass->edits_n; i++)
-        if (ss_is_eviction(kind_of(pass, i)))
-            ss_evict_catch_up(pass, pass->edits[i].values, from, p);
+        if (ss_is_eviction(kind_of(pass, i))) ss_evict_replay(pass, pass->edits[i].values, from, p);
 }
 
 /* ---- begin from another run ---------------------------------------------------------------- */
@@ -64,10 +63,10 @@ static uint32_t fields_of_layers(void) {
     return fields;
 }
 
-/* Returns true if the model has mixers and the states in `of` are not those after the first T
+/* Returns true if the model has mixers and the states in `other` are not those after the first T
  * tokens. */
-static bool has_other_states(const ss_pass *pass, const ss_pass *of, int T) {
-    return pass->trace->model->arch.mixer.kind && of->mixing.tokens != T;
+static bool has_other_states(const ss_pass *pass, const ss_pass *other, int T) {
+    return pass->trace->model->arch.mixer.kind && other->mixing.tokens != T;
 }
 
 /* Returns the number of first tokens that this run copies completely. At least one token remains,
@@ -141,7 +140,7 @@ ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {
     return SS_OK;
 }
 
-void ss_begin_plain(ss_pass *pass) {
+void ss_begin_all_layers(ss_pass *pass) {
     if (!pass->resumed_n || pass->spliced) return;
     pass->resumed_n = pass->taken = pass->first_layer = pass->layer = 0;
     pass->resumed = NULL;
@@ -149,28 +148,30 @@ void ss_begin_plain(ss_pass *pass) {
 
 /* ---- begin from the run's own tokens ------------------------------------------------------- */
 
-int ss_begin_keeps(const ss_pass *pass, const int32_t *tokens, int n) {
+int ss_begin_kept_tokens(const ss_pass *pass, const int32_t *tokens, int n) {
     const ss_trace *trace = pass->trace;
-    int alike = 0, T = ss_min(trace->T, n), prefix = trace->model->arch.prefix;
-    while (alike < T && ss_tokens(trace)[alike] == tokens[alike]) alike++;
+    int equal_tokens = 0, T = ss_min(trace->T, n), prefix = trace->model->arch.prefix;
+    while (equal_tokens < T && ss_tokens(trace)[equal_tokens] == tokens[equal_tokens])
+        equal_tokens++;
     /* The logits after the last kept token are those at the end of the run, or are recomputed from
      * the residual stream. */
-    bool ended = alike < n && alike == trace->T && alike == pass->total;
+    bool has_logits = equal_tokens < n && equal_tokens == trace->T && equal_tokens == pass->total;
     bool streams = trace->fields & SS_BIT(SS_FIELD_HIDDEN);
-    int kept = ss_min(ended || streams ? alike : alike - 1, replayed_tokens(pass));
+    int kept =
+        ss_min(has_logits || streams ? equal_tokens : equal_tokens - 1, replayed_tokens(pass));
     /* Tokens that an edit or a prefix needs together must stay in one chunk. */
     int together = prefix > pass->together ? prefix : pass->together;
     bool forgets = trace->summed || (pass->evicts && !(trace->fields & SS_BIT(SS_FIELD_ATT)));
     /* The states of mixers are those after all tokens of the run. */
-    bool lost = has_other_states(pass, pass, kept);
-    return kept < together || kept < 0 || forgets || lost ? 0 : kept;
+    bool loses_states = has_other_states(pass, pass, kept);
+    return kept < together || kept < 0 || forgets || loses_states ? 0 : kept;
 }
 
 void ss_run_rewind(ss_pass *pass, int n) {
-    ss_begin_plain(pass);
+    ss_begin_all_layers(pass);
     pass->trace->T = n;
     pass->layer = 0;
-    ss_evict_none(pass);
+    ss_evict_reset(pass);
     if (n == 0) ss_mix_clear(pass);
     if (n > 0) replay_evictions(pass, pass->trace, n);
 }

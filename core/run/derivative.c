@@ -4,8 +4,8 @@
 #include "../math/scalar.h"
 #include "operation.h"
 
-/* Softmax. The formula also holds with one more key of fixed score that has no value: the term of
- * this key in sum d w is 0. */
+/* Propagates through softmax. The formula also holds with one more key of fixed score that has no
+ * value: the term of this key in sum d w is 0. */
 float ss_softmax_back(SS_BACK_ARGS) {
     (void)x, (void)parameters;
     float mean = ss_dot(d, w, n);
@@ -13,8 +13,8 @@ float ss_softmax_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* Softmax with a sink logit. The sink is one more key: its weight is 1 minus the row's sum, and its
- * value is 0. */
+/* Propagates through softmax with a sink logit. The sink is one more key: its weight is 1 minus the
+ * row's sum, and its value is 0. */
 float ss_sink_logit_back(SS_BACK_ARGS) {
     float mean = ss_dot(d, w, n);
     ss_softmax_back(d, x, w, n, parameters);
@@ -52,8 +52,8 @@ float ss_relu_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* elu(x) + 1. Where x is below 0, the derivative e^x is the weight itself; above 0 it is 1, and the
- * weight exceeds 1. */
+/* Propagates through elu(x) + 1. Where x is below 0, the derivative e^x is the weight itself; above
+ * 0 the derivative is 1, and the weight exceeds 1. */
 float ss_elu1_back(SS_BACK_ARGS) {
     (void)x, (void)parameters;
     for (size_t j = 0; j < n; j++) d[j] *= w[j] < 1.0f ? w[j] : 1.0f;
@@ -81,8 +81,8 @@ float ss_share_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* A share of at least 1: w_j = x_j / |sum x| if |sum x| exceeds 1. The derivative of |sum x| is the
- * sign of the sum. */
+/* Propagates through a share of at least 1: w_j = x_j / |sum x| if |sum x| exceeds 1. The
+ * derivative of |sum x| is the sign of the sum. */
 float ss_share_of_at_least_1_back(SS_BACK_ARGS) {
     (void)parameters;
     float sum = ss_sum(x, n), size = fabsf(sum);
@@ -93,7 +93,8 @@ float ss_share_of_at_least_1_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* Softmax times a factor: w = a p with p the softmax, so dx_j = a p_j (d_j - sum d p). */
+/* Propagates through softmax times a factor: w = a p with p the softmax, so dx_j = a p_j (d_j - sum
+ * d p). */
 float ss_softmax_scaled_back(SS_BACK_ARGS) {
     (void)x;
     float a = parameters[0], mean = a == 0.0f ? 0.0f : ss_dot(d, w, n) / a;
@@ -101,7 +102,8 @@ float ss_softmax_scaled_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* Softmax with a p-norm: w_j = e^x_j / (sum e^px)^(1/p), so dw_j/dx_i = w_j ([i = j] - w_i^p). */
+/* Propagates through softmax with a p-norm: w_j = e^x_j / (sum e^px)^(1/p), so dw_j/dx_i = w_j ([i
+ * = j] - w_i^p). */
 float ss_softmax_p_back(SS_BACK_ARGS) {
     float p = parameters[0], top = ss_max(x, n), sum = 0.0f, total = ss_dot(d, w, n);
     for (size_t j = 0; j < n; j++) sum += ss_expf((x[j] - top) * p);
@@ -109,8 +111,8 @@ float ss_softmax_p_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* Softpick: with a_j = e^x_j - 1 and S = sum |a| + eps, dx_j = e^x_j ([a_j > 0] d_j - sign(a_j) sum
- * d w) / S. */
+/* Propagates through softpick: with a_j = e^x_j - 1 and S = sum |a| + eps, dx_j = e^x_j ([a_j > 0]
+ * d_j - sign(a_j) sum d w) / S. */
 float ss_softpick_back(SS_BACK_ARGS) {
     float top = ss_max(x, n), sum = 0.0f, total = ss_dot(d, w, n);
     top = top > 0.0f ? top : 0.0f;
@@ -125,8 +127,8 @@ float ss_softpick_back(SS_BACK_ARGS) {
     return 0.0f;
 }
 
-/* Clipped softmax. A clipped weight has derivative 0, but its score still enters the sum of the
- * others. */
+/* Propagates through clipped softmax. A clipped weight has derivative 0, but its score still enters
+ * the sum of the other weights. */
 float ss_softmax_clipped_back(SS_BACK_ARGS) {
     float zeta = parameters[0], gamma = parameters[1], mean = 0.0f;
     float top = ss_max(x, n), sum = 0.0f;

@@ -1,6 +1,7 @@
 /*
- * Derivatives of the attention operations, one for each row function of operation.c: each turns the
- * gradient with respect to the weights into that with respect to the scores. Private to the table.
+ * Derivatives of the attention operations, one for each row function of operation.c: they turn the
+ * gradient with respect to the weights into the gradient with respect to the scores. Private to the
+ * table.
  *
  * d has n numbers: on entry the gradient with respect to the weights, on return that with respect
  * to the scores. x are the scores, w the weights that the row function computed from x. The

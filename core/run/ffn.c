@@ -62,8 +62,8 @@ static void record_inner(ss_pass *pass, ss_field_id field, const float *rows, si
                   (size_t)pass->trace->model->arch.F);
 }
 
-/* For each of n rows, records the largest output and largest input of the down projection, and
- * the weight that joins them. */
+/* Records, for each of n rows, the largest output and largest input of the down projection, and the
+ * weight that joins them. */
 static void record_spikes(ss_pass *pass, const float *in, const float *out, const ss_matrix *down,
                           size_t n) {
     float *spikes = ss_layer_row(pass, SS_FIELD_SPIKES, pass->t0);

@@ -76,8 +76,8 @@ static void embed(ss_pass *pass, int t0, int n) {
 static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *head_norm, int heads,
                             int n) {
     const ss_arch *arch = &pass->trace->model->arch;
-    ss_sizes own = ss_arch_sizes(arch, a);
-    size_t K = (size_t)own.K, H = (size_t)heads, pairs = (size_t)own.rotary_width / 2;
+    ss_sizes sizes = ss_arch_sizes(arch, a);
+    size_t K = (size_t)sizes.K, H = (size_t)heads, pairs = (size_t)sizes.rotary_width / 2;
     if (arch->qk_norm == SS_QK_NORM_HEAD)
         norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
     if (arch->qk_norm == SS_QK_NORM_ALL_HEADS)
@@ -93,16 +93,16 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
 }
 
 /* Widens rows [n][own] to [n][width] with zeros, which change no product, sum or norm. */
-static void widen_rows(float *rows, size_t n, int own, int width) {
-    size_t from = (size_t)own, to = (size_t)width;
+static void widen_rows(float *rows, size_t n, int own_width, int width) {
+    size_t from = (size_t)own_width, to = (size_t)width;
     for (size_t i = n; from < to && i-- > 0;) {
         memmove(rows + i * to, rows + i * from, from * sizeof *rows);
         ss_clear(rows + i * to + from, to - from);
     }
 }
 
-static void narrow_rows(float *rows, size_t n, int own, int width) {
-    size_t to = (size_t)own, from = (size_t)width;
+static void narrow_rows(float *rows, size_t n, int own_width, int width) {
+    size_t to = (size_t)own_width, from = (size_t)width;
     for (size_t i = 1; to < from && i < n; i++)
         memmove(rows + i * to, rows + i * from, to * sizeof *rows);
 }
@@ -124,7 +124,7 @@ static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int 
     int G = trace->model->arch.G;
     size_t width = trace->widths[field], stride = (size_t)heads * width;
     for (int g = 0; g < heads; g++) {
-        int slot = ss_held(pass, l, g, t0);
+        int slot = ss_filled_slots(pass, l, g, t0);
         int32_t *tokens = pass->cache.tokens;
         if (tokens) tokens += (size_t)(l * G + g) * (size_t)trace->slots + (size_t)slot;
         for (int i = 0; tokens && i < n; i++) tokens[i] = t0 + i;
@@ -160,8 +160,8 @@ static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, 
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_matrix *o = &trace->model->layers[arch->layers[a]].o.w;
-    ss_sizes own = ss_arch_sizes(arch, a);
-    size_t U = (size_t)own.U, G = (size_t)own.G, H = (size_t)arch->H, rows = (size_t)n;
+    ss_sizes sizes = ss_arch_sizes(arch, a);
+    size_t U = (size_t)sizes.U, G = (size_t)sizes.G, H = (size_t)arch->H, rows = (size_t)n;
     float *norms = ss_row(trace, SS_FIELD_OUT_NORM, a * arch->H, t0);
     size_t stride = (size_t)trace->capacity; /* distance from one head to the next */
     if (!norms) return;
@@ -333,41 +333,41 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
     ss_apply_factor(pass->y, arch->attention_in_scale, (size_t)n * D);
 
     /* The cache stores the keys, then the values. */
-    ss_sizes own = ss_arch_sizes(arch, a);
-    size_t groups = (size_t)n * (size_t)own.G, heads = (size_t)n * (size_t)arch->H;
+    ss_sizes sizes = ss_arch_sizes(arch, a);
+    size_t groups = (size_t)n * (size_t)sizes.G, heads = (size_t)n * (size_t)arch->H;
     const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
-    project_keys(pass, layer, in, own.G, n);
-    ss_apply_factor(pass->kv, arch->key_scale, groups * (size_t)own.K);
-    const float *as_keys = keep_keys(pass, layer, groups * (size_t)own.K);
-    norm_and_rotate(pass, a, pass->kv, &layer->k_norm, own.G, n);
-    edit_heads(pass, SS_AT_KEYS, a, pass->kv, own.G, own.K, t0, n);
-    widen_rows(pass->kv, groups, own.K, arch->K);
-    cache_heads(pass, SS_FIELD_K, a, own.G, t0, n, pass->kv);
+    project_keys(pass, layer, in, sizes.G, n);
+    ss_apply_factor(pass->kv, arch->key_scale, groups * (size_t)sizes.K);
+    const float *as_keys = keep_keys(pass, layer, groups * (size_t)sizes.K);
+    norm_and_rotate(pass, a, pass->kv, &layer->k_norm, sizes.G, n);
+    edit_heads(pass, SS_AT_KEYS, a, pass->kv, sizes.G, sizes.K, t0, n);
+    widen_rows(pass->kv, groups, sizes.K, arch->K);
+    cache_heads(pass, SS_FIELD_K, a, sizes.G, t0, n, pass->kv);
     if (as_keys)
-        memcpy(pass->kv, as_keys, groups * (size_t)own.U * sizeof *pass->kv);
+        memcpy(pass->kv, as_keys, groups * (size_t)sizes.U * sizeof *pass->kv);
     else
         project(pass, pass->kv, in, &layer->v, n);
     if (layer->v_norm.gain)
-        norm_vectors(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)own.U);
-    ss_apply_factor(pass->kv, arch->value_scale, groups * (size_t)own.U);
+        norm_vectors(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)sizes.U);
+    ss_apply_factor(pass->kv, arch->value_scale, groups * (size_t)sizes.U);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, a, pass->kv, t0, n);
-    edit_heads(pass, SS_AT_VALUES, a, pass->kv, own.G, own.U, t0, n);
+    edit_heads(pass, SS_AT_VALUES, a, pass->kv, sizes.G, sizes.U, t0, n);
     record_out_norms(pass, a, pass->kv, t0, n);
-    widen_rows(pass->kv, groups, own.U, arch->U);
-    cache_heads(pass, SS_FIELD_V, a, own.G, t0, n, pass->kv);
+    widen_rows(pass->kv, groups, sizes.U, arch->U);
+    cache_heads(pass, SS_FIELD_V, a, sizes.G, t0, n, pass->kv);
 
     in = compress(pass, &layer->q_latent, &layer->q_latent_norm, n);
     project(pass, pass->q, in, &layer->q, n);
     norm_and_rotate(pass, a, pass->q, &layer->q_norm, arch->H, n);
-    edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, own.K, t0, n);
-    widen_rows(pass->q, heads, own.K, arch->K);
+    edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, sizes.K, t0, n);
+    widen_rows(pass->q, heads, sizes.K, arch->K);
     record_heads(trace, SS_FIELD_Q, a, arch->H, t0, n, pass->q);
 
     /* Each head sums the values of the keys that it sees; W_O joins the head outputs. */
     float *head_out = pass->head_out;
     ss_attend(pass, a, t0, n);
     record_heads(trace, SS_FIELD_HEAD_OUT, a, arch->H, t0, n, head_out);
-    narrow_rows(head_out, heads, own.U, arch->U);
+    narrow_rows(head_out, heads, sizes.U, arch->U);
     finish_heads(pass, a, head_out, t0, n);
     float *out = ss_row_or(trace, SS_FIELD_ATT_OUT, a, t0, pass->attn_out);
     ss_linear_rows(pass, out, head_out, &layer->o, (size_t)n);

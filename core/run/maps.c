@@ -81,40 +81,40 @@ typedef struct blocks {
 } blocks;
 
 /* Finds the keys that the mask shows to query t: [0, ends[0]) and [ends[1], ends[2]). */
-static void find_visible(const blocks *of, int t, int ends[3]) {
-    const ss_mask *mask = &of->trace->choices[of->head].mask;
-    ends[2] = ss_row_end(of->trace, of->head, t);
+static void find_visible(const blocks *pooled, int t, int ends[3]) {
+    const ss_mask *mask = &pooled->trace->choices[pooled->head].mask;
+    ends[2] = ss_row_end(pooled->trace, pooled->head, t);
     ends[0] = ss_min(mask->first, ends[2]);
     ends[1] = mask->recent < ends[2] - ends[0] ? ends[2] - mask->recent : ends[0];
 }
 
 /* Adds cells x[from, to) of a row to their blocks. */
-static void add_cells(const blocks *of, size_t row, const float *x, int from, int to) {
+static void add_cells(const blocks *pooled, size_t row, const float *x, int from, int to) {
     for (int j = from, end; j < to; j = end) {
-        size_t block = row + (size_t)(j / of->side);
-        end = ss_min(to, (j / of->side + 1) * of->side);
-        of->sums[block] += ss_sum(x + j, (size_t)(end - j));
-        of->largest[block] = fmaxf(of->largest[block], ss_max(x + j, (size_t)(end - j)));
+        size_t block = row + (size_t)(j / pooled->side);
+        end = ss_min(to, (j / pooled->side + 1) * pooled->side);
+        pooled->sums[block] += ss_sum(x + j, (size_t)(end - j));
+        pooled->largest[block] = fmaxf(pooled->largest[block], ss_max(x + j, (size_t)(end - j)));
     }
 }
 
 static void add_blocks(void *context, int t, int n, const float *x, size_t stride) {
-    const blocks *of = context;
+    const blocks *pooled = context;
     for (int r = 0; r < n; r++, x += stride) {
-        size_t row = (size_t)((t + r) / of->side) * (size_t)of->n;
+        size_t row = (size_t)((t + r) / pooled->side) * (size_t)pooled->n;
         int ends[3];
-        find_visible(of, t + r, ends);
-        add_cells(of, row, x, 0, ends[0]);
-        add_cells(of, row, x, ends[1], ends[2]);
+        find_visible(pooled, t + r, ends);
+        add_cells(pooled, row, x, 0, ends[0]);
+        add_cells(pooled, row, x, ends[1], ends[2]);
     }
 }
 
 /* Returns the number of cells of block (row, column) that the mask shows. */
-static int visible_cells(const blocks *of, int row, int column) {
-    int count = 0, from = column * of->side, to = from + of->side;
-    for (int t = row * of->side; t < ss_min(of->trace->T, (row + 1) * of->side); t++) {
+static int visible_cells(const blocks *pooled, int row, int column) {
+    int count = 0, from = column * pooled->side, to = from + pooled->side;
+    for (int t = row * pooled->side; t < ss_min(pooled->trace->T, (row + 1) * pooled->side); t++) {
         int ends[3];
-        find_visible(of, t, ends);
+        find_visible(pooled, t, ends);
         int first = ss_min(ends[0], to) - from, begin = ends[1] > from ? ends[1] : from;
         int recent = ss_min(ends[2], to) - begin;
         count += (first > 0 ? first : 0) + (recent > 0 ? recent : 0);
@@ -132,19 +132,19 @@ ss_status ss_run_pooled(ss_run *run, ss_field_id field, int l, int h, int b, flo
                        "expected blocks of 1 to %d tokens, found %d", trace->T, b);
     int P = ss_blocks_of(trace, b);
     size_t cells = (size_t)P * (size_t)P;
-    blocks of = {trace, l * trace->model->arch.H + h, b, P, out, out + cells};
+    blocks pooled = {trace, l * trace->model->arch.H + h, b, P, out, out + cells};
     for (size_t i = 0; i < cells; i++) {
-        of.sums[i] = 0.0f;
-        of.largest[i] = -INFINITY;
+        pooled.sums[i] = 0.0f;
+        pooled.largest[i] = -INFINITY;
     }
     ss_map_link(trace);
-    ss_map_read(trace, field, of.head, 0, trace->T, 0, add_blocks, &of);
+    ss_map_read(trace, field, pooled.head, 0, trace->T, 0, add_blocks, &pooled);
     for (size_t i = 0; i < cells; i++) {
-        int count = visible_cells(&of, (int)i / P, (int)i % P);
+        int count = visible_cells(&pooled, (int)i / P, (int)i % P);
         if (count)
-            of.sums[i] /= (float)count;
+            pooled.sums[i] /= (float)count;
         else
-            of.largest[i] = 0.0f;
+            pooled.largest[i] = 0.0f;
     }
     return SS_OK;
 }

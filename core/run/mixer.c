@@ -13,24 +13,26 @@ enum { Q, K, V };
  * finite. */
 #define LENGTH_GUARD 1e-6f
 
-static size_t width_of(const ss_mixer_sizes *of, int part) {
-    return part == V ? (size_t)of->values * (size_t)of->value_width
-                     : (size_t)of->keys * (size_t)of->key_width;
+static size_t width_of(const ss_mixer_sizes *sizes, int part) {
+    return part == V ? (size_t)sizes->values * (size_t)sizes->value_width
+                     : (size_t)sizes->keys * (size_t)sizes->key_width;
 }
 
 /* Returns the number of tokens before a chunk whose q, k or v the convolution reads. */
-static size_t tokens_before(const ss_mixer_sizes *of) {
-    return (size_t)of->kernel - 1;
+static size_t tokens_before(const ss_mixer_sizes *sizes) {
+    return (size_t)sizes->kernel - 1;
 }
 
 /* Returns how many numbers S has for one head; a convolution alone has no S. */
-static size_t matrix_size(const ss_mixer_sizes *of) {
-    return of->kind == SS_MIXER_CONVOLUTION ? 0 : (size_t)of->key_width * (size_t)of->value_width;
+static size_t matrix_size(const ss_mixer_sizes *sizes) {
+    return sizes->kind == SS_MIXER_CONVOLUTION
+               ? 0
+               : (size_t)sizes->key_width * (size_t)sizes->value_width;
 }
 
-static size_t state_size(const ss_mixer_sizes *of) {
-    size_t columns = width_of(of, Q) + width_of(of, K) + width_of(of, V);
-    return tokens_before(of) * columns + (size_t)of->values * matrix_size(of);
+static size_t state_size(const ss_mixer_sizes *sizes) {
+    size_t columns = width_of(sizes, Q) + width_of(sizes, K) + width_of(sizes, V);
+    return tokens_before(sizes) * columns + (size_t)sizes->values * matrix_size(sizes);
 }
 
 /* Returns the number of layers with a mixer below layer l. */
@@ -46,16 +48,16 @@ static float *take(ss_arena *arena, size_t rows, size_t width) {
 
 void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena) {
     const ss_arch *arch = &pass->trace->model->arch;
-    const ss_mixer_sizes *of = &arch->mixer;
+    const ss_mixer_sizes *sizes = &arch->mixer;
     ss_mixing *mixing = &pass->mixing;
-    if (!of->kind) return;
-    mixing->state = state_size(of);
+    if (!sizes->kind) return;
+    mixing->state = state_size(sizes);
     mixing->states = take(arena, mixers_below(arch, arch->blocks), mixing->state);
     for (int part = Q; part <= V; part++)
-        mixing->rows[part] = take(arena, tokens_before(of) + n, width_of(of, part));
-    mixing->z = take(arena, n, width_of(of, V));
-    mixing->beta = take(arena, n, (size_t)of->values);
-    mixing->step = take(arena, n, (size_t)of->values);
+        mixing->rows[part] = take(arena, tokens_before(sizes) + n, width_of(sizes, part));
+    mixing->z = take(arena, n, width_of(sizes, V));
+    mixing->beta = take(arena, n, (size_t)sizes->values);
+    mixing->step = take(arena, n, (size_t)sizes->values);
 }
 
 void ss_mix_clear(ss_pass *pass) {
@@ -79,16 +81,16 @@ void ss_mix_take_below(ss_pass *pass, const ss_pass *from, int layer) {
  * `before` for the next chunk. Goes from the last row to the first, as each reads earlier rows.
  */
 static void convolve(float *rows, float *before, const float *taps, const float *bias,
-                     const ss_mixer_sizes *of, size_t n, size_t width) {
-    size_t kernel = (size_t)of->kernel, held = tokens_before(of) * width;
-    ss_copy(rows, before, held);
-    ss_copy(before, rows + n * width, held);
+                     const ss_mixer_sizes *sizes, size_t n, size_t width) {
+    size_t kernel = (size_t)sizes->kernel, before_n = tokens_before(sizes) * width;
+    ss_copy(rows, before, before_n);
+    ss_copy(before, rows + n * width, before_n);
     for (size_t t = n; t-- > 0;)
         for (size_t c = 0; c < width; c++) {
             const float *in = rows + t * width + c;
             float sum = bias ? bias[c] : 0.0f;
             for (size_t j = 0; j < kernel; j++) sum += taps[c * kernel + j] * in[j * width];
-            if (of->kind != SS_MIXER_CONVOLUTION) sum *= ss_sigmoidf(sum);
+            if (sizes->kind != SS_MIXER_CONVOLUTION) sum *= ss_sigmoidf(sum);
             rows[(t + kernel - 1) * width + c] = sum;
         }
 }
@@ -100,12 +102,14 @@ static void scale_to_length(float *rows, float factor, size_t n, size_t width) {
 }
 
 /* Replaces steps by ln(1 + e^(step + offset)), clipped. */
-static void find_steps(float *steps, const float *offset, const ss_mixer_sizes *of, size_t n) {
-    size_t heads = (size_t)of->values;
+static void find_steps(float *steps, const float *offset, const ss_mixer_sizes *sizes, size_t n) {
+    size_t heads = (size_t)sizes->values;
     for (size_t i = 0; i < n * heads; i++) {
         float x = steps[i] + offset[i % heads];
         if (x < 20.0f) x = (float)ss_log(1.0 + ss_exp_double((double)x));
-        steps[i] = x < of->step_low ? of->step_low : x > of->step_high ? of->step_high : x;
+        steps[i] = x < sizes->step_low    ? sizes->step_low
+                   : x > sizes->step_high ? sizes->step_high
+                                          : x;
     }
 }
 
@@ -113,7 +117,7 @@ static void find_steps(float *steps, const float *offset, const ss_mixer_sizes *
 typedef struct scan {
     const ss_mixing *mixing;
     const ss_mixer *mixer;
-    const ss_mixer_sizes *of;
+    const ss_mixer_sizes *sizes;
     float *matrices; /* [values][key width][value width] */
     const float *q, *k;
     float *v; /* values; the output replaces them */
@@ -122,16 +126,17 @@ typedef struct scan {
 
 static void scan_head(const void *job, size_t h, size_t worker) {
     const scan *s = job;
-    const ss_mixer_sizes *of = s->of;
-    size_t N = (size_t)of->key_width, P = (size_t)of->value_width, values = (size_t)of->values;
-    size_t group = h / (values / (size_t)of->keys) * N;
-    bool is_delta = of->kind == SS_MIXER_DELTA;
+    const ss_mixer_sizes *sizes = s->sizes;
+    size_t N = (size_t)sizes->key_width, P = (size_t)sizes->value_width,
+           values = (size_t)sizes->values;
+    size_t group = h / (values / (size_t)sizes->keys) * N;
+    bool is_delta = sizes->kind == SS_MIXER_DELTA;
     float *state = s->matrices + h * N * P;
     (void)worker;
     for (size_t t = 0; t < s->n; t++) {
-        const float *q = s->q + t * width_of(of, Q) + group,
-                    *k = s->k + t * width_of(of, K) + group;
-        float *v = s->v + t * width_of(of, V) + h * P, step = s->mixing->step[t * values + h];
+        const float *q = s->q + t * width_of(sizes, Q) + group,
+                    *k = s->k + t * width_of(sizes, K) + group;
+        float *v = s->v + t * width_of(sizes, V) + h * P, step = s->mixing->step[t * values + h];
         ss_scale(state, ss_expf(s->mixer->decay[h] * step), N * P);
         if (is_delta) { /* v = beta (v - S^T k) */
             ss_scale(v, -1.0f, P);
@@ -151,11 +156,12 @@ static void scan_head(const void *job, size_t h, size_t worker) {
 }
 
 static void norm_values(float *rows, const float *gain, const ss_arch *arch, size_t n) {
-    const ss_mixer_sizes *of = &arch->mixer;
-    if (!of->norms) return;
-    size_t norms = (size_t)of->norms, width = width_of(of, V) / norms;
+    const ss_mixer_sizes *sizes = &arch->mixer;
+    if (!sizes->norms) return;
+    size_t norms = (size_t)sizes->norms, width = width_of(sizes, V) / norms;
     for (size_t i = 0; i < n * norms; i++, rows += width) {
-        size_t first = of->kind == SS_MIXER_DELTA ? 0 : i % norms * width; /* heads share gains */
+        size_t first =
+            sizes->kind == SS_MIXER_DELTA ? 0 : i % norms * width; /* heads share gains */
         ss_rmsnorm(rows, rows, gain + first, arch->norm_eps, width);
     }
 }
@@ -165,53 +171,54 @@ static void norm_values(float *rows, const float *gain, const ss_arch *arch, siz
 static const float *read_states(ss_pass *pass, const ss_mixer *mixer, float *matrices, float *q,
                                 float *k, float *v, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
-    const ss_mixer_sizes *of = &arch->mixer;
+    const ss_mixer_sizes *sizes = &arch->mixer;
     ss_mixing *mixing = &pass->mixing;
-    size_t heads = n * (size_t)of->keys, N = (size_t)of->key_width, values = (size_t)of->values;
+    size_t heads = n * (size_t)sizes->keys, N = (size_t)sizes->key_width,
+           values = (size_t)sizes->values;
     ss_linear_rows(pass, mixing->z, pass->y, &mixer->z, n);
-    ss_apply_factor(mixing->z, of->z_scale, n * width_of(of, V));
+    ss_apply_factor(mixing->z, sizes->z_scale, n * width_of(sizes, V));
     ss_linear_rows(pass, mixing->step, pass->y, &mixer->step, n);
-    ss_apply_factor(mixing->step, of->step_scale, n * values);
-    find_steps(mixing->step, mixer->offset, of, n);
-    if (of->kind == SS_MIXER_DELTA) {
+    ss_apply_factor(mixing->step, sizes->step_scale, n * values);
+    find_steps(mixing->step, mixer->offset, sizes, n);
+    if (sizes->kind == SS_MIXER_DELTA) {
         ss_linear_rows(pass, mixing->beta, pass->y, &mixer->beta, n);
         ss_sigmoid(mixing->beta, mixing->beta, 0.0f, n * values);
         scale_to_length(q, 1.0f / sqrtf((float)N), heads, N);
         scale_to_length(k, 1.0f, heads, N);
     }
-    scan job = {mixing, mixer, of, matrices, q, k, v, n};
-    ss_pool_run(pass->pool, scan_head, &job, values, 3 * n * values * matrix_size(of));
-    if (!of->gate_first) norm_values(v, mixer->norm, arch, n);
-    ss_silu_mul(mixing->z, v, n * width_of(of, V));
-    if (of->gate_first) norm_values(mixing->z, mixer->norm, arch, n);
+    scan job = {mixing, mixer, sizes, matrices, q, k, v, n};
+    ss_pool_run(pass->pool, scan_head, &job, values, 3 * n * values * matrix_size(sizes));
+    if (!sizes->gate_first) norm_values(v, mixer->norm, arch, n);
+    ss_silu_mul(mixing->z, v, n * width_of(sizes, V));
+    if (sizes->gate_first) norm_values(mixing->z, mixer->norm, arch, n);
     return mixing->z;
 }
 
 void ss_mix(ss_pass *pass, float *out, int l, int rows) {
     const ss_model *model = pass->trace->model;
-    const ss_mixer_sizes *of = &model->arch.mixer;
+    const ss_mixer_sizes *sizes = &model->arch.mixer;
     const ss_mixer *mixer = &model->layers[l].mixer;
     ss_mixing *mixing = &pass->mixing;
     size_t n = (size_t)rows, D = (size_t)model->arch.D;
     float *before = mixing->states + mixers_below(&model->arch, l) * mixing->state, *parts[3];
     const ss_linear *linears[] = {&mixer->q, &mixer->k, &mixer->v};
-    ss_apply_factor(pass->y, of->in_scale, n * D);
+    ss_apply_factor(pass->y, sizes->in_scale, n * D);
     for (int part = Q; part <= V; part++) {
-        size_t width = width_of(of, part), held = tokens_before(of) * width;
-        float *own = parts[part] = mixing->rows[part] + held;
+        size_t width = width_of(sizes, part), before_n = tokens_before(sizes) * width;
+        float *own = parts[part] = mixing->rows[part] + before_n;
         ss_linear_rows(pass, own, pass->y, linears[part], n);
-        ss_apply_factor(own, of->scales[part], n * width);
-        if (part == V && of->kind == SS_MIXER_CONVOLUTION) ss_multiply(own, parts[K], n * width);
+        ss_apply_factor(own, sizes->scales[part], n * width);
+        if (part == V && sizes->kind == SS_MIXER_CONVOLUTION) ss_multiply(own, parts[K], n * width);
         if (mixer->taps[part])
-            convolve(mixing->rows[part], before, mixer->taps[part], mixer->biases[part], of, n,
+            convolve(mixing->rows[part], before, mixer->taps[part], mixer->biases[part], sizes, n,
                      width);
-        before += held;
+        before += before_n;
     }
     const float *read = parts[V];
-    if (of->kind == SS_MIXER_CONVOLUTION)
-        ss_multiply(parts[V], parts[Q], n * width_of(of, V));
+    if (sizes->kind == SS_MIXER_CONVOLUTION)
+        ss_multiply(parts[V], parts[Q], n * width_of(sizes, V));
     else
         read = read_states(pass, mixer, before, parts[Q], parts[K], parts[V], n);
     ss_linear_rows(pass, out, read, &mixer->out, n);
-    ss_apply_factor(out, of->out_scale, n * D);
+    ss_apply_factor(out, sizes->out_scale, n * D);
 }

@@ -342,29 +342,29 @@ ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *e
         return ss_fail(err, SS_UNSUPPORTED, "sinkscope.attention.operation",
                        "expected an operation of this build's table, found %s",
                        attention->operation);
-    ss_choice own = {.operation = &table[index], .mask = {0, INT_MAX, model->arch.prefix}};
-    if (!ss_operation_fits(own.operation, model))
+    ss_choice own_choice = {.operation = &table[index], .mask = {0, INT_MAX, model->arch.prefix}};
+    if (!ss_operation_fits(own_choice.operation, model))
         return ss_fail(err, SS_BAD_TENSOR, "self_attn.kernel_in",
-                       "expected it for %s in all layers", own.operation->name);
+                       "expected it for %s in all layers", own_choice.operation->name);
     for (int p = 0; p < SS_PARAMETERS_MAX; p++) {
-        const ss_parameter *parameter = &own.operation->parameters[p];
-        own.parameters[p] = parameter->per_head ? NAN : parameter->standard;
+        const ss_parameter *parameter = &own_choice.operation->parameters[p];
+        own_choice.parameters[p] = parameter->per_head ? NAN : parameter->standard;
     }
     for (int i = 0; i < attention->parameters_n; i++) {
-        int p = find_parameter(own.operation, attention->parameters[i].name);
+        int p = find_parameter(own_choice.operation, attention->parameters[i].name);
         if (p < 0)
             return ss_fail(err, SS_BAD_CONFIG, "sinkscope.attention.parameters",
-                           "expected a parameter of %s, found %s", own.operation->name,
+                           "expected a parameter of %s, found %s", own_choice.operation->name,
                            attention->parameters[i].name);
-        own.parameters[p] = attention->parameters[i].value;
+        own_choice.parameters[p] = attention->parameters[i].value;
     }
-    ss_status status = check_sinks(&own, model, err);
-    if (status == SS_OK) *choice = own;
+    ss_status status = check_sinks(&own_choice, model, err);
+    if (status == SS_OK) *choice = own_choice;
     return status;
 }
 
-ss_choice ss_operation_at(const ss_choice *own, const ss_model *model, int a, int h) {
-    ss_choice choice = *own;
+ss_choice ss_operation_at(const ss_choice *own_choice, const ss_model *model, int a, int h) {
+    ss_choice choice = *own_choice;
     if (lacks_sinks(&model->arch, a)) {
         choice.operation = &table[ss_operation_find("softmax")];
         memset(choice.parameters, 0, sizeof choice.parameters);

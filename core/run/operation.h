@@ -102,6 +102,6 @@ bool ss_operation_fits(const ss_operation *operation, const ss_model *model);
 
 /* Returns the choice for head h of attention layer a: fills in the model's per-head parameters and
  * the layer's window. */
-ss_choice ss_operation_at(const ss_choice *own, const ss_model *model, int a, int h);
+ss_choice ss_operation_at(const ss_choice *own_choice, const ss_model *model, int a, int h);
 
 #endif

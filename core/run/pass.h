@@ -30,10 +30,10 @@ typedef struct ss_cache {
     float *score; /* [L*H][S] first factor of the eviction score */
     float *
         score_factor; /* [L*H][S] second factor; the key with the lowest product is evicted first */
-    ss_angles rotary[2];  /* angles of rotations by -n positions, like `angles` below but of size 1;
-                             NULL: no key moves */
+    ss_angles rotary[2];  /* angles of rotations by -n positions, like `angles` below but without a
+                             size factor;  NULL: no key moves */
     int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] the n of each row; 0: the row is empty */
-    int32_t *held;        /* [L*G] slots filled before the chunk; NULL: the run does not stream */
+    int32_t *filled;      /* [L*G] slots filled before the chunk; NULL: the run does not stream */
     int32_t *tokens;      /* [L*G][S] token in each slot */
 } ss_cache;
 
@@ -56,10 +56,11 @@ typedef struct ss_scratch {
     int32_t *ranks;         /* [S] positions of the keys for one query */
     unsigned char *visible; /* [S] 1 for a visible key */
     float *queries;         /* [SS_ATTENTION_ROWS][K] through the feature map */
-    float *keys;       /* [B+S][max(K, U)] keys or values, where they differ from the trace's */
-    float *scores;     /* [SS_ATTENTION_ROWS][B+S] */
-    float *tiles;      /* queries or weights in the layout of a product, as many floats as scores */
-    float *key_panels; /* [ceil((B+S)/8)][K][8] */
+    float *keys;   /* [B+S][max(K, U)] keys or values that are not as in the trace: with a bias key,
+                      or through a feature map */
+    float *scores; /* [SS_ATTENTION_ROWS][B+S] */
+    float *tiles;  /* queries or weights in the layout of a product, as many floats as scores */
+    float *key_panels;   /* [ceil((B+S)/8)][K][8] */
     float *value_panels; /* [ceil(U/8)][B+S][8] */
 } ss_scratch;
 
@@ -80,12 +81,12 @@ typedef struct ss_pass {
     bool endless;    /* moves_keys, and positions stay within the context however long the text */
     int keeps;       /* largest number of keys that an eviction of every head leaves a group; 0: no
                         eviction that decides query by query */
-    float *resumed;  /* [T][D] residual stream of the run that this one begins from, or NULL */
+    float *resumed;  /* [T][D] residual stream of the run that this one begins from; or NULL */
     int first_layer; /* first layer to compute from `resumed`; else 0 */
-    int resumed_n;   /* T of that run; 0: this run begins from its tokens */
-    bool spliced; /* true if desc.layer was given: copy all layers below it even if edits touch them
-                   */
-    int taken;    /* number of first tokens that are copied completely */
+    int resumed_n; /* T of the run that this one begins from; 0: this run begins from its tokens */
+    bool spliced;  /* desc.layer was given, so all layers below it are copied, even if edits touch
+                      them */
+    int taken;     /* number of first tokens that are copied completely */
     const ss_edit_kind *edit_kinds; /* the EDIT table */
     ss_edit *edits;                 /* [edits_n] with every default filled in */
     int edits_n;
@@ -128,8 +129,8 @@ static inline int ss_min(int a, int b) {
 
 /* Returns the number of slots of a group's cache that are filled before the chunk that begins at
  * token t0. */
-static inline int ss_held(const ss_pass *pass, int l, int g, int t0) {
-    return pass->cache.held ? pass->cache.held[l * pass->trace->model->arch.G + g] : t0;
+static inline int ss_filled_slots(const ss_pass *pass, int l, int g, int t0) {
+    return pass->cache.filled ? pass->cache.filled[l * pass->trace->model->arch.G + g] : t0;
 }
 
 /* Returns row t of a field that has rows for each layer with attention, in the computed layer; NULL

@@ -91,7 +91,7 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     }
     if (!(pass->trace->fields & SS_STREAMS)) return;
     size_t groups = (size_t)arch->L * (size_t)arch->G;
-    pass->cache.held = ss_arena_take(arena, groups, sizeof *pass->cache.held);
+    pass->cache.filled = ss_arena_take(arena, groups, sizeof *pass->cache.filled);
     pass->cache.tokens = ss_arena_take(arena, groups * S, sizeof *pass->cache.tokens);
 }
 
@@ -150,7 +150,7 @@ static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *d
         if (row->keeps) pass->kept_n += row->keeps(full.values, &desc->model->arch);
         if (ss_is_eviction(row)) {
             pass->evicts = true;
-            pass->keeps = ss_evict_keeps(full.values, &desc->model->arch);
+            pass->keeps = ss_evict_kept_keys(full.values, &desc->model->arch);
             pass->moves_keys |= ss_evict_moves_keys(full.values);
             pass->endless |= ss_evict_is_endless(full.values, &desc->model->arch);
         }
@@ -297,19 +297,19 @@ static void mark_absent(const ss_trace *trace) {
 
 /* Resets the run to its state before edits: the model's own operations, every token at its own
  * position, every key kept. */
-static void start_plain(ss_pass *pass, const ss_choice *own) {
+static void start_plain(ss_pass *pass, const ss_choice *own_choice) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     for (int i = 0; i < arch->L * arch->H; i++)
-        trace->choices[i] = ss_operation_at(own, trace->model, i / arch->H, i % arch->H);
+        trace->choices[i] = ss_operation_at(own_choice, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
-    ss_evict_none(pass);
+    ss_evict_reset(pass);
     ss_mix_clear(pass);
     size_t rows =
         (size_t)trace->capacity < SS_ROTARY_ROWS ? (size_t)trace->capacity : SS_ROTARY_ROWS;
     if (pass->moves_keys)
         memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
-    if (!trace->summed && !pass->cache.held) mark_absent(trace);
+    if (!trace->summed && !pass->cache.filled) mark_absent(trace);
     float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
     if (rounded) memset(rounded, 0, (size_t)arch->L * 2 * sizeof *rounded);
 }
@@ -334,20 +334,20 @@ static ss_status start_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *e
 }
 
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err) {
-    ss_choice own;
+    ss_choice own_choice;
     ss_trace trace;
-    ss_pass made, *pass = ss_arena_take(arena, 1, sizeof *pass);
+    ss_pass new_pass, *pass = ss_arena_take(arena, 1, sizeof *pass);
     ss_status status = check_desc(desc, err);
-    if (status == SS_OK) status = ss_operation_own(&own, desc->model, err);
-    if (status == SS_OK) status = lay_out(&trace, &made, desc, arena, err);
+    if (status == SS_OK) status = ss_operation_own(&own_choice, desc->model, err);
+    if (status == SS_OK) status = lay_out(&trace, &new_pass, desc, arena, err);
     if (status != SS_OK) return status;
     if (arena->full)
         return ss_fail(err, SS_NO_MEMORY, "run", "a run of %d tokens needs more than %lu bytes",
                        desc->capacity, (unsigned long)arena->bytes);
-    *pass = made;
+    *pass = new_pass;
     trace.pass = pass;
     ss_statistics_clear(&trace);
-    start_plain(pass, &own);
+    start_plain(pass, &own_choice);
     status = start_edits(pass, desc, err);
     if (status == SS_OK && desc->from) status = ss_begin_from(pass, desc, err);
     if (status == SS_OK) *run = (ss_run){trace, pass};
@@ -439,7 +439,7 @@ static void begin(ss_pass *pass, const int32_t *tokens, int n, int known) {
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     ss_pass *pass = enter_run(run);
     ss_status status = check_tokens(run, pass->trace->T, tokens, n, err);
-    if (status == SS_OK && n > 0 && pass->trace->T > 0) ss_begin_plain(pass);
+    if (status == SS_OK && n > 0 && pass->trace->T > 0) ss_begin_all_layers(pass);
     if (status == SS_OK && n > 0 && pass->resumed_n) status = check_resumed(run, tokens, n, err);
     if (status != SS_OK || n == 0) return status;
     SS_ASSERT(pass->layer == pass->first_layer);
@@ -451,7 +451,7 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
 
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     ss_pass *pass = enter_run(run);
-    int kept = ss_begin_keeps(pass, tokens, n), T = run->trace.T;
+    int kept = ss_begin_kept_tokens(pass, tokens, n), T = run->trace.T;
     bool known = kept < ss_min(n, T) && ss_tokens(&run->trace)[kept] == tokens[kept];
     bool ended = kept == T && kept == pass->total;
     ss_status status = check_tokens(run, kept, tokens + kept, n - kept, err);

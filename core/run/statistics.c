@@ -11,7 +11,7 @@
 /* Columns that are added for all rows of a tile before the next columns: 256 doubles of sums stay
  * in the L1 cache. */
 #define COLUMNS 256
-/* Index of the group of queries, SS_OF_COSINES. */
+/* Index of the statistics of queries, SS_OF_COSINES, among the groups. */
 #define COSINES 4
 
 /* Rows of a map that are added together: queries [t, t + n) of one head. */
@@ -64,21 +64,22 @@ static void add_columns(const tile *rows, double *sums, const double *factors, b
 
 static void add_shares(const tile *rows) {
     const ss_trace *trace = rows->trace;
-    const ss_row_statistics *of = &trace->statistics;
+    const ss_row_statistics *statistics = &trace->statistics;
     double factors[SS_MAP_ROWS], ones[SS_MAP_ROWS];
     for (int r = 0; r < rows->n; r++) {
         size_t t = index_of(rows, rows->t + r);
         const float *row = row_of(rows, r);
-        of->mass[t] = ss_sum(row, (size_t)end_of(rows, r));
-        of->factor[t] = share_factor(rows, r, of->mass[t]);
-        of->first[t] = trace->first < end_of(rows, r) ? fabsf(row[trace->first]) : 0.0f;
-        factors[r] = (double)of->factor[t];
+        statistics->mass[t] = ss_sum(row, (size_t)end_of(rows, r));
+        statistics->factor[t] = share_factor(rows, r, statistics->mass[t]);
+        statistics->first[t] = trace->first < end_of(rows, r) ? fabsf(row[trace->first]) : 0.0f;
+        factors[r] = (double)statistics->factor[t];
         ones[r] = 1.0;
     }
-    add_columns(rows, of->alpha + index_of(rows, 0), factors, proxy_of(rows) == SS_PROXY_SHARE_ABS);
+    add_columns(rows, statistics->alpha + index_of(rows, 0), factors,
+                proxy_of(rows) == SS_PROXY_SHARE_ABS);
     /* If rows sum to 1, the weights are the shares. */
     if (proxy_of(rows) != SS_PROXY_WEIGHTS)
-        add_columns(rows, of->alpha_raw + index_of(rows, 0), ones, false);
+        add_columns(rows, statistics->alpha_raw + index_of(rows, 0), ones, false);
 }
 
 /* Returns true if any weight of a row, or the bias key's weight, is not 0. */
@@ -133,40 +134,40 @@ static void add_contributions(const tile *rows, double *sums, const float *lengt
 
 /* Returns the norms [T] of a head's values; computes those of new keys. */
 static const float *value_lengths(const tile *rows) {
-    const ss_row_statistics *of = &rows->trace->statistics;
-    int *known = &of->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
-    float *lengths = of->lengths + index_of(rows, 0);
+    const ss_row_statistics *statistics = &rows->trace->statistics;
+    int *known = &statistics->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
+    float *lengths = statistics->lengths + index_of(rows, 0);
     if (rows->t == 0) *known = 0;
     for (; *known < end; ++*known)
         lengths[*known] = ss_key_length(rows->trace, SS_FIELD_V, rows->head, *known);
     return lengths;
 }
 
-static double *sums_of(const ss_row_statistics *of, unsigned group) {
-    return group == SS_OF_VALUES ? of->values : of->outputs;
+static double *sums_of(const ss_row_statistics *statistics, unsigned group) {
+    return group == SS_OF_VALUES ? statistics->values : statistics->outputs;
 }
 
 static void add_group(const tile *rows, unsigned group) {
-    const ss_row_statistics *of = &rows->trace->statistics;
+    const ss_row_statistics *statistics = &rows->trace->statistics;
     if (group == SS_OF_SHARES)
         add_shares(rows);
     else if (group == SS_OF_ENTROPY)
         add_entropies(rows);
     else
-        add_contributions(rows, sums_of(of, group) + index_of(rows, 0),
+        add_contributions(rows, sums_of(statistics, group) + index_of(rows, 0),
                           group == SS_OF_VALUES
                               ? value_lengths(rows)
                               : ss_row(rows->trace, SS_FIELD_OUT_NORM, rows->head, 0));
 }
 
 static void clear_sums(const tile *rows, unsigned group) {
-    const ss_row_statistics *of = &rows->trace->statistics;
+    const ss_row_statistics *statistics = &rows->trace->statistics;
     size_t first = index_of(rows, 0), bytes = (size_t)rows->trace->capacity * sizeof(double);
     if (group == SS_OF_SHARES) {
-        memset(of->alpha + first, 0, bytes);
-        memset(of->alpha_raw + first, 0, bytes);
+        memset(statistics->alpha + first, 0, bytes);
+        memset(statistics->alpha_raw + first, 0, bytes);
     } else if (group != SS_OF_ENTROPY) {
-        memset(sums_of(of, group) + first, 0, bytes);
+        memset(sums_of(statistics, group) + first, 0, bytes);
     }
 }
 
@@ -191,7 +192,7 @@ void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, 
     }
 }
 
-unsigned ss_statistics_of(const ss_trace *trace) {
+unsigned ss_statistics_available(const ss_trace *trace) {
     unsigned groups = SS_OF_SHARES;
     if (!trace->statistics.alpha) return 0;
     if (trace->fields & SS_BIT(SS_FIELD_SEEN)) groups |= SS_OF_ENTROPY;
@@ -211,12 +212,12 @@ static void add_direction(float *out, const float *k, size_t K) {
 void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
                                size_t stride) {
     const ss_arch *arch = &trace->model->arch;
-    const ss_row_statistics *of = &trace->statistics;
-    int *queries = queries_of(trace, COSINES, head), *known = &of->directions_n[head];
+    const ss_row_statistics *statistics = &trace->statistics;
+    int *queries = queries_of(trace, COSINES, head), *known = &statistics->directions_n[head];
     int g = ss_arch_group_row(arch, head);
     size_t K = (size_t)arch->K;
-    float *others = of->directions + (size_t)head * K;
-    double *cosines = of->cosines + 2 * (size_t)head;
+    float *others = statistics->directions + (size_t)head * K;
+    double *cosines = statistics->cosines + 2 * (size_t)head;
     const float *first = ss_row(trace, SS_FIELD_K, g, trace->first);
     if (*queries != t) return;
     if (t == 0) {
@@ -263,41 +264,42 @@ typedef struct reader {
 } reader;
 
 static void add_rows(void *context, int t, int n, const float *x, size_t stride) {
-    const reader *of = context;
-    const ss_trace *trace = of->search->trace;
-    ss_statistics_add(trace, of->search->groups, of->head, t, n, trace->T, x, stride);
+    const reader *reading = context;
+    const ss_trace *trace = reading->search->trace;
+    ss_statistics_add(trace, reading->search->groups, reading->head, t, n, trace->T, x, stride);
 }
 
 /* Returns the number of first queries that all groups of a head have read. If the groups differ,
  * resets them all and returns 0. */
-static int common_queries(const search *of, int head) {
-    int least = of->T, most = 0;
+static int common_queries(const search *missing, int head) {
+    int least = missing->T, most = 0;
     for (int i = 0; i < SS_STATISTICS; i++) {
-        int queries = *queries_of(of->trace, i, head);
-        if (!(of->groups & 1u << i)) continue;
+        int queries = *queries_of(missing->trace, i, head);
+        if (!(missing->groups & 1u << i)) continue;
         least = queries < least ? queries : least;
         most = queries > most ? queries : most;
     }
     if (least == most) return least;
     for (int i = 0; i < SS_STATISTICS; i++)
-        if (of->groups & 1u << i) *queries_of(of->trace, i, head) = 0;
+        if (missing->groups & 1u << i) *queries_of(missing->trace, i, head) = 0;
     return 0;
 }
 
 static void find_piece(const void *shared, size_t head, size_t worker) {
-    const search *of = shared;
-    reader reads = {of, (int)head};
-    int t = common_queries(of, (int)head);
-    if (t < of->T)
-        ss_map_read(of->trace, SS_FIELD_ATT, (int)head, t, of->T - t, worker, add_rows, &reads);
+    const search *missing = shared;
+    reader reads = {missing, (int)head};
+    int t = common_queries(missing, (int)head);
+    if (t < missing->T)
+        ss_map_read(missing->trace, SS_FIELD_ATT, (int)head, t, missing->T - t, worker, add_rows,
+                    &reads);
 }
 
 static void find_cosines(const void *shared, size_t head, size_t worker) {
-    const search *of = shared;
-    const ss_trace *trace = of->trace;
+    const search *missing = shared;
+    const ss_trace *trace = missing->trace;
     (void)worker;
     *queries_of(trace, COSINES, (int)head) = 0;
-    ss_statistics_add_queries(trace, (int)head, 0, of->T, of->T,
+    ss_statistics_add_queries(trace, (int)head, 0, missing->T, missing->T,
                               ss_row(trace, SS_FIELD_Q, (int)head, 0),
                               (size_t)trace->model->arch.K);
 }
@@ -327,14 +329,14 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
         return;
     }
     bool computed = trace->computed & SS_BIT(SS_FIELD_ATT);
-    /* Computing rows again is expensive, so it serves all groups at once. The group of entropies
+    /* Computing rows again is expensive, so all groups read them at once. The group of entropies
      * needs the factors of the group of shares. */
-    groups =
-        computed ? ss_statistics_of(trace) : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
-    search of = {trace, groups, T};
+    groups = computed ? ss_statistics_available(trace)
+                      : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
+    search missing = {trace, groups, T};
     ss_map_link(trace);
     uint64_t work = heads * cells * (computed ? (uint64_t)trace->model->arch.K : 1);
-    ss_pool_run(ss_map_pool(trace), find_piece, &of, (size_t)heads, work);
+    ss_pool_run(ss_map_pool(trace), find_piece, &missing, (size_t)heads, work);
 }
 
 /* ---- norms --------------------------------------------------------------------------------- */
@@ -349,10 +351,10 @@ void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, 
 
 void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T) {
     const ss_arch *arch = &trace->model->arch;
-    ss_row_statistics *of = &trace->statistics;
-    if (!of->spectra) return;
-    of->spectra[layer] = ss_matrix_entropy(trace->spectrum, h, (size_t)T, (size_t)arch->D);
-    of->spectra_n = layer + 1 == ss_states(arch) ? T : 0;
+    ss_row_statistics *statistics = &trace->statistics;
+    if (!statistics->spectra) return;
+    statistics->spectra[layer] = ss_matrix_entropy(trace->spectrum, h, (size_t)T, (size_t)arch->D);
+    statistics->spectra_n = layer + 1 == ss_states(arch) ? T : 0;
 }
 
 float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t, int width) {

@@ -23,16 +23,17 @@ void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, 
 void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
                                size_t stride);
 
-/* If a measuring run keeps norms of the field, computes those of rows[n] of `width` numbers,
- * `stride` numbers apart, for tokens [t, t+n) of row `row` of the field. */
+/* Computes the norms of rows[n] of `width` numbers, `stride` numbers apart, for tokens [t, t+n) of
+ * row `row` of the field, in a measuring run that keeps norms of the field. */
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
                              const float *rows, size_t stride, size_t width);
 
-/* If a measuring run accumulates spectra, computes that of the states h[T] after `layer` layers. */
+/* Computes the spectrum of the states h[T] after `layer` layers, in a measuring run that
+ * accumulates spectra. */
 void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T);
 
 /* Returns the groups of statistics of maps for which the trace has the fields. */
-unsigned ss_statistics_of(const ss_trace *trace);
+unsigned ss_statistics_available(const ss_trace *trace);
 
 /* Reset statistics: ss_statistics_clear of all heads, ss_statistics_rewind of heads with groups of
  * more than n rows. */

@@ -152,32 +152,33 @@ static float *take_norms(const ss_trace *trace, ss_arena *arena, ss_field_id fie
 
 static void take_statistics(ss_trace *trace, ss_arena *arena) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
-    ss_row_statistics *of = &trace->statistics;
+    ss_row_statistics *statistics = &trace->statistics;
     for (int field = 0; field < SS_FIELD_N; field++)
         if (trace->summed & SS_FIELDS_NORMS & SS_BIT(field))
-            of->norms[field] = take_norms(trace, arena, (ss_field_id)field);
+            statistics->norms[field] = take_norms(trace, arena, (ss_field_id)field);
     if (trace->spectral)
-        of->spectra = ss_arena_take(arena, (size_t)ss_states(&trace->model->arch), sizeof(float));
-    of->queries = ss_arena_take(arena, SS_STATISTICS * heads, sizeof *of->queries);
+        statistics->spectra =
+            ss_arena_take(arena, (size_t)ss_states(&trace->model->arch), sizeof(float));
+    statistics->queries = ss_arena_take(arena, SS_STATISTICS * heads, sizeof *statistics->queries);
     if (trace->fields & SS_BIT(SS_FIELD_Q)) {
-        of->cosines = ss_arena_take(arena, 2 * heads, sizeof *of->cosines);
-        of->directions_n = ss_arena_take(arena, heads, sizeof *of->directions_n);
-        of->directions =
-            ss_arena_take(arena, heads * (size_t)trace->model->arch.K, sizeof *of->directions);
+        statistics->cosines = ss_arena_take(arena, 2 * heads, sizeof *statistics->cosines);
+        statistics->directions_n = ss_arena_take(arena, heads, sizeof *statistics->directions_n);
+        statistics->directions = ss_arena_take(arena, heads * (size_t)trace->model->arch.K,
+                                               sizeof *statistics->directions);
     }
     if (!(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
-    of->lengths_n = ss_arena_take(arena, heads, sizeof *of->lengths_n);
-    of->mass = take_heads(trace, arena, sizeof *of->mass);
-    of->factor = take_heads(trace, arena, sizeof *of->factor);
-    of->first = take_heads(trace, arena, sizeof *of->first);
-    of->alpha = take_heads(trace, arena, sizeof *of->alpha);
-    of->alpha_raw = take_heads(trace, arena, sizeof *of->alpha_raw);
-    of->lengths = take_heads(trace, arena, sizeof *of->lengths);
-    of->values = take_heads(trace, arena, sizeof *of->values);
+    statistics->lengths_n = ss_arena_take(arena, heads, sizeof *statistics->lengths_n);
+    statistics->mass = take_heads(trace, arena, sizeof *statistics->mass);
+    statistics->factor = take_heads(trace, arena, sizeof *statistics->factor);
+    statistics->first = take_heads(trace, arena, sizeof *statistics->first);
+    statistics->alpha = take_heads(trace, arena, sizeof *statistics->alpha);
+    statistics->alpha_raw = take_heads(trace, arena, sizeof *statistics->alpha_raw);
+    statistics->lengths = take_heads(trace, arena, sizeof *statistics->lengths);
+    statistics->values = take_heads(trace, arena, sizeof *statistics->values);
     if (trace->fields & SS_BIT(SS_FIELD_SEEN))
-        of->entropy = take_heads(trace, arena, sizeof *of->entropy);
+        statistics->entropy = take_heads(trace, arena, sizeof *statistics->entropy);
     if (trace->fields & SS_BIT(SS_FIELD_OUT_NORM))
-        of->outputs = take_heads(trace, arena, sizeof *of->outputs);
+        statistics->outputs = take_heads(trace, arena, sizeof *statistics->outputs);
 }
 
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
@@ -210,7 +211,7 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
     size_t heads = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
     trace->choices = ss_arena_take(arena, heads, sizeof *trace->choices);
     for (int field = 0; field < SS_FIELD_N; field++) {
-        uint32_t there = trace->fields | (trace->fields & SS_STREAMS ? SS_FIELDS_SLOTS : 0);
+        uint32_t other_width = trace->fields | (trace->fields & SS_STREAMS ? SS_FIELDS_SLOTS : 0);
         const char *const *shape = table[field].shape, *const *own = shape;
         while (*own && **own != 'T') own++;
         ss_trace sized = *trace;
@@ -219,7 +220,7 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         trace->widths[field] = count_from(&sized, *own ? own + 1 : shape);
         /* The pass reads keys and values of the current layer from the trace. */
         bool one_layer = trace->summed & SS_FIELDS_LAYER & SS_BIT(field);
-        if (one_layer || there & ~(trace->computed | trace->summed) & SS_BIT(field))
+        if (one_layer || other_width & ~(trace->computed | trace->summed) & SS_BIT(field))
             trace->buffers[field] =
                 ss_arena_take(arena, count_from(&sized, shape + one_layer), sizeof(float));
     }
@@ -250,14 +251,15 @@ void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!trace->buffers[field] || !from->buffers[field]) continue;
         /* Rows of scores have as many numbers as the capacity, with zeros after the text. */
-        size_t width = trace->widths[field], there = from->widths[field],
-               both = width < there ? width : there;
+        size_t width = trace->widths[field], other_width = from->widths[field],
+               common_width = width < other_width ? width : other_width;
         size_t rows = rows_below(trace, (ss_field_id)field, layer);
         for (size_t row = 0; row < rows; row++)
             for (int t = 0; t < n; t++) {
                 float *out = ss_row(trace, (ss_field_id)field, (int)row, t);
-                memcpy(out, ss_row(from, (ss_field_id)field, (int)row, t), both * sizeof *out);
-                memset(out + both, 0, (width - both) * sizeof *out);
+                memcpy(out, ss_row(from, (ss_field_id)field, (int)row, t),
+                       common_width * sizeof *out);
+                memset(out + common_width, 0, (width - common_width) * sizeof *out);
             }
     }
 }

@@ -1,4 +1,4 @@
-/* The LOG table: the columns of a training's log, one entry a step. */
+/* The LOG table: the columns of a training's log, which has one entry per step. */
 #ifndef SS_TRAIN_LOG_H
 #define SS_TRAIN_LOG_H
 
@@ -35,8 +35,8 @@ typedef struct ss_sums {
     double loss, losses[3], optima[3], positions[3]; /* indexed by ss_kind */
     double first[3];                                 /* [ss_kind] attention on the first token */
     double value_ratio, hidden_ratio, sequences;
-    double key_squares[2], value_squares[2]; /* squared gradients with respect to keys and to
-                                                values: at the first token, at the others */
+    double key_squares[2], value_squares[2]; /* squared gradients with respect to keys, and to
+                                                values: of the first token, and of the others */
     double input_gradient, stream_gradient,
         gradients; /* gradients: number of sequences in the two sums before */
 } ss_sums;
@@ -55,10 +55,10 @@ void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, int T, ss_arena *are
 /* Returns the number of doubles in the sums, heads included. */
 size_t ss_tally_doubles(const ss_tally *tally);
 
-/* Begins new sums in these doubles. */
+/* Begins new sums, which are stored in `sums`. */
 void ss_tally_begin(ss_tally *tally, double *sums);
 
-/* Reads the sums in these doubles. */
+/* Reads the sums that are stored in `sums`. */
 void ss_tally_on(ss_tally *tally, double *sums);
 
 /* Adds one sequence: its trace and its losses[T]. */

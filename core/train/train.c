@@ -235,7 +235,7 @@ ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_
     measured.gradient_norm = ss_gradient_norm(&train->gradients);
     train->packed = false;
     if (!isfinite(measured.loss) || !isfinite(measured.gradient_norm)) {
-        /* The loss is NaN because of the last update, so it is undone. */
+        /* The last update made the loss NaN, so the update is undone. */
         if (!isfinite(measured.loss) && train->step > 0)
             memcpy(train->weights.numbers, train->previous, bytes);
         return ss_fail(err, SS_DIVERGED, "train",
@@ -255,7 +255,7 @@ ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_
 
 /* ---- a state ------------------------------------------------------------------------------ */
 
-#define STATE_HEAD 12 /* "SSTS", steps, weights */
+#define STATE_HEAD 12 /* bytes of "SSTS", the steps and the number of weights */
 
 size_t ss_train_state_bytes(const ss_train *train) {
     return STATE_HEAD + 3 * train->weights.n * sizeof(float);

@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         memcpy(text, data, size);
         add_header(&w, text);
         static const unsigned char zeros[1024];
-        w.data = grown(w.data, &w.data_n, zeros, sizeof zeros);
+        w.data = append_bytes(w.data, &w.data_n, zeros, sizeof zeros);
         if (w.header_n && w.header[w.header_n - 1] == '}') w.header[--w.header_n] = 0;
         ss_bytes file = end_recording(&w, 0);
         try_recording(file);

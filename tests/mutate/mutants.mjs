@@ -56,8 +56,8 @@ export default [
   [
     'a cache has lost the first key a query early',
     'metrics/share.c',
-    'gone[0] < (float)T',
-    'gone[0] <= (float)T',
+    'evicted[0] < (float)T',
+    'evicted[0] <= (float)T',
     'edits',
   ],
   [
@@ -405,7 +405,13 @@ export default [
     't >= 0',
     'variants',
   ],
-  ['linear scaling is none', 'model/rotary.c', 'kept_share = 0.0f;', 'kept_share = 1.0f;', 'golden'],
+  [
+    'linear scaling is none',
+    'model/rotary.c',
+    'kept_share = 0.0f;',
+    'kept_share = 1.0f;',
+    'golden',
+  ],
   [
     'YaRN rounds the other way',
     'model/rotary.c',
@@ -564,8 +570,8 @@ export default [
   [
     'an update has logits of a hidden state that was not recorded',
     'run/begin.c',
-    'ended || streams ? alike : alike - 1',
-    'ended || !streams || streams ? alike : 0',
+    'has_logits || streams ? equal_tokens : equal_tokens - 1',
+    'has_logits || !streams || streams ? equal_tokens : 0',
     'edits',
   ],
   [
@@ -578,7 +584,7 @@ export default [
   [
     'an update keeps the evictions of the text before',
     'run/begin.c',
-    '    ss_evict_none(pass);\n',
+    '    ss_evict_reset(pass);\n',
     '',
     'edits',
   ],
@@ -599,7 +605,7 @@ export default [
   [
     'a run keeps what lay in memory beyond the room of the one that it begins from',
     'run/trace.c',
-    'memset(out + both, 0, (width - both) * sizeof *out);',
+    'memset(out + common_width, 0, (width - common_width) * sizeof *out);',
     '',
     'edits',
   ],
@@ -663,7 +669,7 @@ export default [
   [
     'weights of other layers are rounded too',
     'run/edits/quantize.c',
-    'own && ss_edit_holds(values[LAYER], layer)',
+    'own && ss_edit_selects(values[LAYER], layer)',
     'own',
     'golden',
   ],
@@ -796,8 +802,8 @@ export default [
   [
     'a position that is taken is given back',
     'run/edits/apply.c',
-    'if (values[2] == 0.0f) *b = held;',
-    '*b = held;',
+    'if (values[2] == 0.0f) *b = position;',
+    '*b = position;',
     'golden',
   ],
   [
@@ -817,7 +823,7 @@ export default [
   [
     'a cache that takes tokens over has counted nothing',
     'run/edits/evict.c',
-    'add_weights(&of->query, of->e, &of->cache);',
+    'add_weights(&state->query, state->e, &state->cache);',
     '',
     'edits',
   ],

@@ -40,7 +40,7 @@ static inline void add_pin(pins *list, pin one) {
 }
 
 /* Returns pins of every integer of every row at 0, T-1, T, T+1, its highest value and 2^31-1. */
-static inline pins border_pins(int T) {
+static inline pins pins_at_borders(int T) {
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
     pins list = {.n = 0};

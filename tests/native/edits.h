@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-static inline void no_such(const char *what, const char *name) {
+static inline void fail_unknown(const char *what, const char *name) {
     printf("no %s %s\n", what, name);
     exit(2);
 }
@@ -16,7 +16,7 @@ static inline float read_value(const ss_edit_parameter *parameter, const char *t
     if (parameter->type == SS_EDIT_OPERATION) return (float)ss_operation_find(text);
     for (int i = 0; parameter->choices && parameter->choices[i]; i++)
         if (!strcmp(parameter->choices[i], text)) return (float)i;
-    if (parameter->choices) no_such("choice", text);
+    if (parameter->choices) fail_unknown("choice", text);
     return strtof(text, NULL);
 }
 
@@ -35,17 +35,17 @@ static inline void set_value(ss_edit *edit, const char *name, const char *text) 
             edit->values[count + p] = strtof(text, NULL);
             return;
         }
-    no_such("parameter", name);
+    fail_unknown("parameter", name);
 }
 
 /* Returns an edit with the default of every parameter. */
-static inline ss_edit plain_edit(const char *name) {
+static inline ss_edit default_edit(const char *name) {
     int n;
     ss_edit edit = {.kind = -1};
     const ss_edit_kind *table = ss_edits(&n);
     for (int i = 0; i < n; i++)
         if (!strcmp(table[i].name, name)) edit.kind = i;
-    if (edit.kind < 0) no_such("edit", name);
+    if (edit.kind < 0) fail_unknown("edit", name);
     for (int p = 0; p < SS_EDIT_VALUES; p++) edit.values[p] = NAN;
     return edit;
 }
@@ -55,11 +55,11 @@ static inline ss_edit read_edit(const char *text) {
     snprintf(copy, sizeof copy, "%s", text);
     char *values = strchr(copy, ':');
     if (values) *values++ = 0;
-    ss_edit edit = plain_edit(copy);
+    ss_edit edit = default_edit(copy);
     for (char *pair = values; pair && *pair;) {
         char *next = strchr(pair, ','), *value = strchr(pair, '=');
         if (next) *next++ = 0;
-        if (!value) no_such("value of", pair);
+        if (!value) fail_unknown("value of", pair);
         *value++ = 0;
         set_value(&edit, pair, value);
         pair = next;

@@ -175,7 +175,7 @@ static inline opened_run open_run(const ss_run_desc *desc) {
     return opened;
 }
 
-/* Tries to start a run, and frees it. */
+/* Tries to start a run, frees it, and returns the status. */
 static inline ss_status try_run(const ss_run_desc *desc, ss_error *err) {
     size_t bytes;
     ss_run run;

@@ -157,7 +157,7 @@ static void fold_groups(const kernel_set *set, size_t n, size_t start, bool spre
                    .adds = n % 4 < 2,
                    .halved = n % 8 < 4,
                    .ahead = (const unsigned char *)in_a,
-                   .apart = 1};
+                   .ahead_stride = 1};
     for (size_t i = 0; i < SS_PANEL * SS_GROUPS * SS_GROUP; i++)
         g.unpacked[i / (SS_GROUPS * SS_GROUP)][i % (SS_GROUPS * SS_GROUP)] =
             (int8_t)(ss_bits_of_float(in_b[i]) >> 12);

@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     opened_model model = open_model(argv[1]);
-    pins borders = border_pins(T);
+    pins borders = pins_at_borders(T);
     int step = (int)strtol(argv[2], NULL, 10);
     for (int i = 0; i < border_lists(&borders); i += step) {
         edit_list list = border_list(&borders, i, T);

@@ -14,7 +14,7 @@ typedef struct recording_writer {
     size_t header_n, data_n;
 } recording_writer;
 
-static inline void *grown(void *block, size_t *n, const void *more, size_t bytes) {
+static inline void *append_bytes(void *block, size_t *n, const void *more, size_t bytes) {
     unsigned char *moved = realloc(block, *n + bytes + 1);
     if (!moved) abort();
     if (bytes) memcpy(moved + *n, more, bytes);
@@ -24,7 +24,7 @@ static inline void *grown(void *block, size_t *n, const void *more, size_t bytes
 }
 
 static inline void add_header(recording_writer *w, const char *text) {
-    w->header = grown(w->header, &w->header_n, text, strlen(text));
+    w->header = append_bytes(w->header, &w->header_n, text, strlen(text));
 }
 
 /* Begins with the metadata; a version or conditions of NULL are left out. */
@@ -59,7 +59,7 @@ static inline void add_claimed(recording_writer *w, const char *name, const char
     snprintf(offsets, sizeof offsets, ",\"data_offsets\":[%lu,%lu]}", (unsigned long)w->data_n,
              (unsigned long)(w->data_n + bytes));
     add_header(w, offsets);
-    w->data = grown(w->data, &w->data_n, data, bytes);
+    w->data = append_bytes(w->data, &w->data_n, data, bytes);
 }
 
 /* Adds a tensor whose header has the tensor's own shape. */

@@ -4,8 +4,8 @@
 
 #include "train/train.h"
 
-static inline ss_status all_parts(ss_train *train, bool update, ss_log_entry *entry,
-                                  ss_error *err) {
+static inline ss_status do_all_parts(ss_train *train, bool update, ss_log_entry *entry,
+                                     ss_error *err) {
     for (int part = 0; part < SS_PARTS; part++) {
         ss_status status = ss_train_part(train, part, update, err);
         if (status != SS_OK) return status;
@@ -15,12 +15,12 @@ static inline ss_status all_parts(ss_train *train, bool update, ss_log_entry *en
 }
 
 static inline ss_status train_step(ss_train *train, ss_log_entry *entry, ss_error *err) {
-    return all_parts(train, true, entry, err);
+    return do_all_parts(train, true, entry, err);
 }
 
 /* Measures the weights on the next step's batch without an update. */
-static inline ss_status train_look(ss_train *train, ss_log_entry *entry, ss_error *err) {
-    return all_parts(train, false, entry, err);
+static inline ss_status measure_weights(ss_train *train, ss_log_entry *entry, ss_error *err) {
+    return do_all_parts(train, false, entry, err);
 }
 
 #endif

@@ -6,23 +6,23 @@
 
 #define DESCRIBE_BYTES 65536
 
-static cJSON *parsed(ss_bytes text, const char *name) {
+static cJSON *parse_json(ss_bytes text, const char *name) {
     cJSON *json;
     ss_error err;
     must(ss_json_parse(&json, text, name, SS_BAD_FILE, &err), &err, name);
     return json;
 }
 
-static cJSON *described(void) {
+static cJSON *describe_build(void) {
     static char text[DESCRIBE_BYTES];
     ss_error err;
     must(ss_describe(text, sizeof text, 1, &err), &err, "describe");
-    return parsed((ss_bytes){(const unsigned char *)text, strlen(text)}, "describe");
+    return parse_json((ss_bytes){(const unsigned char *)text, strlen(text)}, "describe");
 }
 
 static cJSON *read_golden(void) {
     ss_bytes text = read_file("tests/golden/operations", "golden.json");
-    cJSON *json = parsed(text, "golden.json");
+    cJSON *json = parse_json(text, "golden.json");
     free((void *)(size_t)text.data);
     return json;
 }
@@ -90,7 +90,7 @@ static const struct {
     {"status", "ncode tname tmeaning"},
 };
 
-static bool is_of(const cJSON *item, char type) {
+static bool has_type(const cJSON *item, char type) {
     return type == 't'   ? cJSON_IsString(item)
            : type == 'n' ? cJSON_IsNumber(item)
            : type == 'b' ? cJSON_IsBool(item)
@@ -100,7 +100,8 @@ static bool is_of(const cJSON *item, char type) {
 static void check_keys(const cJSON *row, const char *keys) {
     char key[32];
     for (int used; sscanf(keys, "%31s%n", key, &used) == 1; keys += used)
-        if (check_failed(is_of(cJSON_GetObjectItem(row, key + 1), *key), __FILE__, __LINE__, key))
+        if (check_failed(has_type(cJSON_GetObjectItem(row, key + 1), *key), __FILE__, __LINE__,
+                         key))
             printf("    of %s\n", cJSON_GetStringValue(cJSON_GetObjectItem(row, "name")));
 }
 
@@ -294,7 +295,7 @@ static void check_models(void) {
 int main(void) {
     check_writer();
     check_models();
-    cJSON *ours = described(), *theirs = read_golden();
+    cJSON *ours = describe_build(), *theirs = read_golden();
     check_sections(ours);
     check_promises(ours);
     check_metrics(cJSON_GetObjectItem(ours, "metrics"));

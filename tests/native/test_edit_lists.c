@@ -30,12 +30,12 @@ static void check_list(const ss_model *model, const edit_list *list, outcome *re
 }
 
 /* Tests every step-th list. */
-static void borders(const char *folder, int step) {
+static void check_borders(const char *folder, int step) {
     CASE("every integer at 0, T-1, T, T+1, the highest and 2^31-1, alone and in pairs: finite "
          "numbers that depend on "
          "nothing that lay in memory before, or a refusal with its place");
     opened_model model = open_model(folder);
-    pins pinned = border_pins(T_BORDERS);
+    pins pinned = pins_at_borders(T_BORDERS);
     int rows, accepted[64] = {0};
     ss_edits(&rows);
     CHECK(rows <= 64);
@@ -51,7 +51,7 @@ static void borders(const char *folder, int step) {
     close_model(&model);
 }
 
-static void prompts(void) {
+static void check_prompts(void) {
     CASE("a prompt that is longer than the text is refused by the edit and the parameter");
     opened_model model = open_model(GPT2);
     const char *texts[] = {"quantize:what=keys,bits=3,by=tensor",
@@ -78,7 +78,7 @@ static void prompts(void) {
 /* ---- runs that continue ---------------------------------------------------------------------- */
 
 /* Updates the run to a longer or shorter text that keeps some of its first tokens. */
-static void update(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
+static void update_run(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
     int32_t text[T_UPDATES];
     ss_error err;
     int T = run->run.trace.T, kept = drawn_below(state, T + 1);
@@ -91,7 +91,7 @@ static void update(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
 
 /* Updates a run several times under edits with these pins; returns false if the model refuses the
  * edits. */
-static bool follow(const ss_model *model, const pin *a, const pin *b, uint32_t state) {
+static bool follow_updates(const ss_model *model, const pin *a, const pin *b, uint32_t state) {
     ss_edit edits[2];
     char texts[2][256];
     ss_run_desc desc = {model, T_UPDATES + 1, SS_FIELDS_ALL, edits, 2, NULL, 0, NULL, 0};
@@ -103,13 +103,13 @@ static bool follow(const ss_model *model, const pin *a, const pin *b, uint32_t s
     opened_run run = open_run(&desc);
     long failed = check_state.failed;
     bool began = ss_run_extend(&run.run, prompt, 7, &err) == SS_OK;
-    for (int i = 0; i < 4 && began; i++) update(&run, &desc, &state);
+    for (int i = 0; i < 4 && began; i++) update_run(&run, &desc, &state);
     if (check_state.failed > failed) printf("    %s %s\n", texts[0], texts[1]);
     close_run(&run);
     return true;
 }
 
-static void pairs_continue(const char *folder, bool has_all) {
+static void check_pairs_continue(const char *folder, bool has_all) {
     CASE("under any two edits, of every policy and in both orders, an updated run is a new one");
     opened_model model = open_model(folder);
     pins choices = choice_pins();
@@ -120,7 +120,7 @@ static void pairs_continue(const char *folder, bool has_all) {
         for (int b = 0; b < choices.n; b++) /* edits with state get more draws */
             for (int draw = 0; draw < (table[choices.all[a].row].replays ? 4 : 1) * DRAWS; draw++) {
                 uint32_t state = (uint32_t)((a * choices.n + b) * 8 + draw) * 2654435761u + 3;
-                bool runs = follow(&model.model, &choices.all[a], &choices.all[b], state);
+                bool runs = follow_updates(&model.model, &choices.all[a], &choices.all[b], state);
                 uses[a] += runs;
                 uses[b] += runs;
             }
@@ -131,7 +131,7 @@ static void pairs_continue(const char *folder, bool has_all) {
     close_model(&model);
 }
 
-static void table_of_pairs(void) {
+static void check_table_of_pairs(void) {
     CASE("the table says which pairs continue: all but a cache before what writes its weights");
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
@@ -146,13 +146,13 @@ static void table_of_pairs(void) {
 }
 
 int main(void) {
-    prompts();
-    borders(LLAMA, 3);
-    borders(GPT2, 11);
-    borders("tests/golden/hf-deepseek_v2", 7); /* values narrower than keys */
-    borders("tests/golden/hf-gemma4", 7);      /* layers with other heads */
-    table_of_pairs();
-    pairs_continue(LLAMA, true);
-    pairs_continue(GPT2, false);
+    check_prompts();
+    check_borders(LLAMA, 3);
+    check_borders(GPT2, 11);
+    check_borders("tests/golden/hf-deepseek_v2", 7); /* values narrower than keys */
+    check_borders("tests/golden/hf-gemma4", 7);      /* layers with other heads */
+    check_table_of_pairs();
+    check_pairs_continue(LLAMA, true);
+    check_pairs_continue(GPT2, false);
     return check_done();
 }

@@ -17,8 +17,8 @@
 #define GPT_NEOX "tests/golden/hf-gpt_neox"
 #define T_MAX 13
 
-/* Models whose values are narrower than keys, and wider. All heads share the rotated part of keys.
- */
+/* Models whose values are narrower than keys (DEEPSEEK), and wider (GREEDY). All heads share the
+ * rotated part of keys. */
 #define DEEPSEEK "tests/golden/hf-deepseek_v2"
 #define GREEDY "tests/golden/hf-deepseek_v2-greedy"
 /* A model in which some layers have more key/value heads than others. */
@@ -53,7 +53,7 @@ static opened_run run_edit(const opened_model *model, const char *text) {
     return run_tokens(&model->model, prompt, T_MAX, &edit, 1);
 }
 
-static void all_rows(void) {
+static void check_rows_are_listed(void) {
     CASE("this list has every row of the table, in order");
     int n;
     const ss_edit_kind *rows = ss_edits(&n);
@@ -66,18 +66,18 @@ static void all_rows(void) {
 }
 
 /* Returns true for edits without effect that change the last token nevertheless. */
-static bool is_of_last(const char *text) {
+static bool changes_last_token(const char *text) {
     return strstr(text, "=12") != NULL;
 }
 
-static void without_effect(void) {
+static void check_edits_without_effect(void) {
     CASE("an edit without effect gives the bits of no edit; one with an effect does not");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         for (int i = 0; i < PAIRS; i++) {
             opened_run other = run_edit(&model, pairs[i].something);
-            CHECK(!same_rows(&plain.run.trace, &other.run.trace, SS_FIELD_HIDDEN, T_MAX));
+            CHECK(!have_same_rows(&plain.run.trace, &other.run.trace, SS_FIELD_HIDDEN, T_MAX));
             CHECK(other.run.trace.edited);
             close_run(&other);
             /* Two edits have an effect in some models: softmax in every layer, and a wider window
@@ -85,7 +85,7 @@ static void without_effect(void) {
             if (!pairs[i].nothing || (i < 2 && model.model.arch.window_sinks)) continue;
             opened_run same = run_edit(&model, pairs[i].nothing);
             check_same(&plain.run.trace, &same.run.trace,
-                       is_of_last(pairs[i].nothing) ? T_MAX - 1 : T_MAX);
+                       changes_last_token(pairs[i].nothing) ? T_MAX - 1 : T_MAX);
             close_run(&same);
         }
         close_run(&plain);
@@ -95,7 +95,7 @@ static void without_effect(void) {
 
 /* Tests more edits without effect: a budget that no text reaches, a quantization that leaves all
  * tokens exact, a head that is already silent. */
-static void without_effect_of_any_kind(void) {
+static void check_edits_with_nothing_to_do(void) {
     CASE("an edit with nothing to evict or to quantize gives the bits of no edit");
     static const char *const evictions[] = {
         "window",   "first,first=2", "h2o",    "tova",
@@ -128,7 +128,7 @@ static void without_effect_of_any_kind(void) {
     }
 }
 
-static void in_pieces(void) {
+static void check_extension_in_pieces(void) {
     CASE("an edited prompt at once, and token by token, give the same bits, or a refusal");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
@@ -152,7 +152,7 @@ static void in_pieces(void) {
     }
 }
 
-static void after_a_prompt(void) {
+static void check_tokens_after_a_prompt(void) {
     CASE("an edit that reads a prompt continues after it: the same bits in any pieces");
     static const char *const texts[] = {
         "clamp_channel:channel=3,to=mean,prompt=6",
@@ -189,7 +189,7 @@ static const char *const policies[] = {
     "key_norm", "vatp",          "random", "snapkv,prompt=8,queries=2,pool=3",
 };
 
-static void budgets(void) {
+static void check_budgets(void) {
     CASE("a query sees at most `budget` keys, always its own; evicted keys never return");
     opened_model model = open_model(LLAMA);
     for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
@@ -222,7 +222,7 @@ static void budgets(void) {
     close_model(&model);
 }
 
-static void window_is_a_mask(void) {
+static void check_window_is_a_mask(void) {
     CASE("6. evicting the oldest is the Lambda-shaped mask: the same bits");
     opened_model model = open_model(GPT2);
     const char *same[][2] = {
@@ -234,7 +234,7 @@ static void window_is_a_mask(void) {
         for (int field = 0; field < SS_FIELD_N; field++)
             if (field != SS_FIELD_EVICTED && field != SS_FIELD_NEXT &&
                 (a.run.trace.fields & b.run.trace.fields & SS_BIT(field)))
-                CHECK(same_rows(&a.run.trace, &b.run.trace, field, T_MAX));
+                CHECK(have_same_rows(&a.run.trace, &b.run.trace, field, T_MAX));
         close_run(&a);
         close_run(&b);
     }
@@ -242,7 +242,7 @@ static void window_is_a_mask(void) {
 }
 
 /* Recomputes each query as the last row of a run over the tokens whose keys its cache keeps. */
-static void cache_positions(const char *folder) {
+static void check_cache_positions(const char *folder) {
     CASE("7. positions in the cache: a query is the last row of a text of the kept keys");
     opened_model model = open_model(folder);
     model.model.arch.L = model.model.arch.blocks =
@@ -263,7 +263,7 @@ static void cache_positions(const char *folder) {
     close_model(&model);
 }
 
-static void beyond_the_context(void) {
+static void check_texts_beyond_the_context(void) {
     CASE("a rotary model reads on beyond its context with positions as in the cache, same bits");
     const char *text = "evict:policy=first,first=1,budget=6,positions=cache";
     opened_model model = open_model(LLAMA);
@@ -321,7 +321,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
         int piece = pieces[i];
         opened_run part = stream(model, tokens, T, piece, edits, 2, true);
         CHECK(part.run.trace.slots <= share * 6 + SS_LOGIT_ROWS || part.run.trace.slots == T);
-        if (check_failed(same_rows(&reference.run.trace, &part.run.trace, SS_FIELD_LOSS, T),
+        if (check_failed(have_same_rows(&reference.run.trace, &part.run.trace, SS_FIELD_LOSS, T),
                          __FILE__, __LINE__, "the same losses"))
             printf("    %s, %d at a time\n", policy, piece);
         CHECK_BITS(ss_floats(&reference.run.trace, SS_FIELD_NEXT),
@@ -332,7 +332,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     close_run(&reference);
 }
 
-static void streams(void) {
+static void check_streams(void) {
     CASE("a run that streams gives the same losses, beyond the context too, beside other edits");
     static const char *const with[] = {"quantize:what=keys,bits=4", "hide_key:key=2",
                                        "self_only:token=9",         "park:layer=1,head=1,key=3",
@@ -351,7 +351,7 @@ static void streams(void) {
     }
 }
 
-static void stream_memory(void) {
+static void check_stream_memory(void) {
     CASE("its memory grows with the budget, and by 12 bytes with a token");
     opened_model model = open_model(LLAMA);
     size_t bytes[3];
@@ -371,7 +371,7 @@ static void stream_memory(void) {
     close_model(&model);
 }
 
-static void no_stream(void) {
+static void check_refused_streams(void) {
     CASE("a streaming run refuses by name what it cannot record");
     opened_model model = open_model(LLAMA);
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -428,7 +428,7 @@ static opened_run run_from(const ss_trace *from, int layer, uint32_t fields, con
     return run;
 }
 
-static void resumed(void) {
+static void check_resumed_runs(void) {
     CASE("a run that begins after a layer of another run gives the same bits");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
@@ -446,7 +446,7 @@ static void resumed(void) {
     }
 }
 
-static void by_tokens(void) {
+static void check_reuse_by_tokens(void) {
     CASE(
         "a run takes over the tokens that no edit touches: the same bits, and the rest is its own");
     for (int f = 0; f < FOLDERS; f++) {
@@ -475,7 +475,7 @@ static void by_tokens(void) {
     }
 }
 
-static void by_edits(void) {
+static void check_reuse_by_edits(void) {
     CASE("it begins at the first layer and the first token that an edit touches, of every kind");
     static const struct {
         const char *edit;
@@ -530,7 +530,7 @@ static void by_edits(void) {
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
-static void kept_by_updates(void) {
+static void check_kept_by_updates(void) {
     CASE("an update keeps the tokens before the first change, as far as the edits allow");
     static const struct {
         const char *edit;
@@ -567,7 +567,7 @@ static void kept_by_updates(void) {
         CHECK_INT(run.run.trace.T, wanted[i].kept);
         while (ss_run_step(&run.run) > 0) continue;
         check_updated(&run, SS_OK, &desc, text, T_MAX + 1);
-        /* The same text again recomputes only the logits after the last token. */
+        /* An update to the same text recomputes only the logits after the last token. */
         must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "again");
         if (wanted[i].kept > 5) CHECK(run.run.trace.T >= wanted[i].kept);
         close_run(&run);
@@ -575,7 +575,7 @@ static void kept_by_updates(void) {
     close_model(&model);
 }
 
-static void updates_of_streams(void) {
+static void check_updates_of_streams(void) {
     CASE("a streaming run restarts with every text and equals a new one");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
@@ -600,7 +600,7 @@ static void update_stopped(const ss_run_desc *desc, int steps) {
     close_run(&run);
 }
 
-static void updates_after_all(void) {
+static void check_updates_after_all(void) {
     CASE("an extension that was canceled can be updated, whatever piece it stopped in");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
@@ -655,7 +655,7 @@ static void check_longer(const ss_trace *base, int n, const ss_trace *reference,
     close_run(&run);
 }
 
-static void from_rooms(void) {
+static void check_start_between_rooms(void) {
     CASE("a run continues one with less capacity, or one that was cut to a shorter text");
     static const char *const texts[] = {"silence:layer=1,head=1", "hide_key:key=5",
                                         "park:layer=1,key=4", "evict:policy=h2o,budget=4"};
@@ -680,7 +680,7 @@ static void from_rooms(void) {
     }
 }
 
-static void from_lengths(void) {
+static void check_start_from_lengths(void) {
     CASE(
         "a run begins from a run of 1 token up to its own capacity; from no tokens, or more, it is "
         "refused");
@@ -710,15 +710,15 @@ static void from_lengths(void) {
     close_model(&model);
 }
 
-static void only_above(void) {
+static void check_layers_above(void) {
     CASE("an edit of upper layers gives the bits of a whole run, also with fewer fields");
     opened_model model = open_model(LLAMA);
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_edit edit = read_edit("silence:layer=1,head=2");
     opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     opened_run from = run_from(&plain.run.trace, 1, SS_BIT(SS_FIELD_LOSS), &edit, 1);
-    CHECK(same_rows(&reference.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
-    CHECK(!same_rows(&plain.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
+    CHECK(have_same_rows(&reference.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
+    CHECK(!have_same_rows(&plain.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
     close_run(&from);
     close_run(&reference);
     close_run(&plain);
@@ -726,7 +726,7 @@ static void only_above(void) {
 }
 
 /* Tests the effect of every head: how much higher the loss is without the head. */
-static void effects(void) {
+static void check_effects_of_heads(void) {
     CASE("the effect of each head equals that of the reference");
     opened_model model = open_model("tests/golden/var-unequal");
     opened_file file = open_file("tests/golden/effect-llama", "effect.safetensors");
@@ -735,7 +735,7 @@ static void effects(void) {
     opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
     const ss_tensor *expected = golden(&file, "effect");
     for (int i = 0; i < model.model.arch.L * heads; i++) {
-        ss_edit edit = plain_edit("silence");
+        ss_edit edit = default_edit("silence");
         edit.values[0] = (float)(i / heads);
         edit.values[1] = (float)(i % heads);
         ss_run_desc desc = {
@@ -755,7 +755,7 @@ static void effects(void) {
     close_model(&model);
 }
 
-static void rejected_bases(void) {
+static void check_rejected_bases(void) {
     CASE("a run that cannot begin from the other says why, and takes no other tokens");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -805,7 +805,7 @@ static bool is_possible(const char *folder, const char *text) {
     return possible;
 }
 
-static void borders(void) {
+static void check_borders_of_numbers(void) {
     CASE("the smallest budget and prompt that hold what they must are enough; one less is refused");
     static const char *const sides[][2] = {
         {"evict:policy=h2o,first=3,recent=2,budget=5",
@@ -831,7 +831,7 @@ static void borders(void) {
                 printf("    is %spossible\n", j ? "" : "im");
 }
 
-static void refusals(void) {
+static void check_refusals(void) {
     CASE("impossible edits are refused with a place and a sentence");
     const struct {
         const char *folder, *edit, *where;
@@ -929,7 +929,7 @@ static void refusals(void) {
     close_model(&model);
 }
 
-static void heads_of_a_group(void) {
+static void check_heads_of_a_group(void) {
     CASE("heads of one group may compute different feature maps");
     opened_model model = open_model(LLAMA);
     opened_run one = run_edit(&model, "operation:operation=elu1_kernel,layer=0,head=1");
@@ -953,7 +953,7 @@ static const float *scores_of(const opened_run *run, int head, int t) {
 
 /* Tests that a score depends on its query, its key and their positions, but not on other visible
  * keys. */
-static void positions_beside_a_mask(const char *folder) {
+static void check_positions_under_masks(const char *folder) {
     CASE("swapped positions reach the distances under a mask, an eviction and a hidden key alike");
     static const char *const others[] = {"mask:first=1,recent=3", "hide_key:key=2",
                                          "evict:policy=window,budget=5",
@@ -979,7 +979,7 @@ static void positions_beside_a_mask(const char *folder) {
     close_model(&model);
 }
 
-static void first_key_kept_so_far(void) {
+static void check_first_key_kept_so_far(void) {
     CASE("the first key is held until the query that evicts it, which a shorter text lacks");
     opened_model model = open_model(LLAMA);
     opened_run run = run_edit(&model, "evict:policy=window,budget=5");
@@ -994,7 +994,7 @@ static void first_key_kept_so_far(void) {
 
 /* Returns number d of the attention output of layer a for token t, computed from recorded head
  * outputs without their component along the first value of each head. */
-static double without_tag(const ss_trace *trace, int a, int t, size_t d) {
+static double output_without_tag(const ss_trace *trace, int a, int t, size_t d) {
     const ss_arch *arch = &trace->model->arch;
     size_t U = (size_t)ss_arch_sizes(arch, a).U;
     float row[512];
@@ -1016,7 +1016,7 @@ static double without_tag(const ss_trace *trace, int a, int t, size_t d) {
     return sum;
 }
 
-static void tags_of_any_width(void) {
+static void check_tags_of_any_width(void) {
     CASE("project takes out the first value's direction, whatever the width of values");
     static const char *const wide[] = {LLAMA, DEEPSEEK, MIMO};
     for (size_t f = 0; f < sizeof wide / sizeof *wide; f++) {
@@ -1027,44 +1027,44 @@ static void tags_of_any_width(void) {
             for (int t = 1; t < T_MAX; t++)
                 for (size_t d = 0; d < (size_t)arch->D; d++)
                     CHECK_NEAR(ss_row(&run.run.trace, SS_FIELD_ATT_OUT, a, t)[d],
-                               without_tag(&run.run.trace, a, t, d), 2e-5);
+                               output_without_tag(&run.run.trace, a, t, d), 2e-5);
         close_run(&run);
         close_model(&model);
     }
 }
 
 int main(void) {
-    all_rows();
-    without_effect();
-    without_effect_of_any_kind();
-    in_pieces();
-    after_a_prompt();
-    heads_of_a_group();
-    positions_beside_a_mask("tests/golden/var-alibi");
-    positions_beside_a_mask("tests/golden/var-relative");
-    first_key_kept_so_far();
-    tags_of_any_width();
-    budgets();
-    window_is_a_mask();
-    cache_positions(LLAMA);
-    cache_positions(DEEPSEEK);
-    cache_positions("tests/golden/var-bias-key");
-    beyond_the_context();
-    streams();
-    stream_memory();
-    no_stream();
-    resumed();
-    by_tokens();
-    by_edits();
-    kept_by_updates();
-    updates_of_streams();
-    updates_after_all();
-    from_rooms();
-    from_lengths();
-    only_above();
-    effects();
-    rejected_bases();
-    borders();
-    refusals();
+    check_rows_are_listed();
+    check_edits_without_effect();
+    check_edits_with_nothing_to_do();
+    check_extension_in_pieces();
+    check_tokens_after_a_prompt();
+    check_heads_of_a_group();
+    check_positions_under_masks("tests/golden/var-alibi");
+    check_positions_under_masks("tests/golden/var-relative");
+    check_first_key_kept_so_far();
+    check_tags_of_any_width();
+    check_budgets();
+    check_window_is_a_mask();
+    check_cache_positions(LLAMA);
+    check_cache_positions(DEEPSEEK);
+    check_cache_positions("tests/golden/var-bias-key");
+    check_texts_beyond_the_context();
+    check_streams();
+    check_stream_memory();
+    check_refused_streams();
+    check_resumed_runs();
+    check_reuse_by_tokens();
+    check_reuse_by_edits();
+    check_kept_by_updates();
+    check_updates_of_streams();
+    check_updates_after_all();
+    check_start_between_rooms();
+    check_start_from_lengths();
+    check_layers_above();
+    check_effects_of_heads();
+    check_rejected_bases();
+    check_borders_of_numbers();
+    check_refusals();
     return check_done();
 }

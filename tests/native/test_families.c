@@ -105,8 +105,8 @@ static void check_config(const char *text, ss_status status, const char *where) 
 }
 
 /* Writes the config with another value for a key. */
-static void with_number(char *text, size_t size, const char *config, const char *key,
-                        double value) {
+static void write_with_number(char *text, size_t size, const char *config, const char *key,
+                              double value) {
     char name[64];
     snprintf(name, sizeof name, "\"%s\":", key);
     const char *value_at = strstr(config, name);
@@ -118,7 +118,7 @@ static void with_number(char *text, size_t size, const char *config, const char 
 }
 
 /* Tests that the limits of each key are accepted, and that the numbers next to them are refused. */
-static void ranges(void) {
+static void check_ranges(void) {
     CASE("a number out of range is refused with its limits");
     static const struct {
         const char *config, *key;
@@ -210,7 +210,7 @@ static void ranges(void) {
         double values[] = {low, high, low - 1, high + 1, low + 0.5};
         for (int v = 0; v < 5; v++) {
             char text[1024], refusal[256];
-            with_number(text, sizeof text, table[i].config, table[i].key, values[v]);
+            write_with_number(text, sizeof text, table[i].config, table[i].key, values[v]);
             snprintf(refusal, sizeof refusal,
                      "config.json: expected a whole number from %.10g to %.10g, found %.10g", low,
                      high, values[v]);
@@ -225,7 +225,7 @@ static void ranges(void) {
 }
 
 /* Tests keys that every family refuses. */
-static void refused_by_all(void) {
+static void check_keys_refused_by_all(void) {
     CASE("keys of any family that change the arithmetic are refused by name, unless they are off");
     static const char gemma2[] = GEMMA2;
     static const char *const families[] = {
@@ -263,7 +263,7 @@ static void refused_by_all(void) {
     }
 }
 
-static void quantized(void) {
+static void check_quantized_configs(void) {
     CASE(
         "of what compressed-tensors knows, I8 with a scale for each row is read, all else refused");
 #define GROUP(weights, more) "\"config_groups\":{\"group_0\":{\"weights\":{" weights "}" more "}}"
@@ -297,7 +297,7 @@ static void quantized(void) {
     }
 }
 
-static void refused_by_some(void) {
+static void check_keys_refused_by_some(void) {
     CASE("unsupported and malformed config values are refused");
     static const struct {
         const char *text;
@@ -528,7 +528,7 @@ static void refused_by_some(void) {
         check_config(table[i].text, table[i].status, table[i].where);
 }
 
-static void another_family(void) {
+static void check_another_family(void) {
     CASE("the refusal of another family names all that there are, and says how to record a model");
     static const char type[] = "a_model_type_of_more_than_forty_characters_in_all";
     char config[128], names[1024];
@@ -540,7 +540,7 @@ static void another_family(void) {
     CHECK(strstr(err.text, names) && strstr(err.text, "and open the recording"));
 }
 
-static void experts_of_a_token(void) {
+static void check_experts_of_a_token(void) {
     CASE("gpt_oss: a token goes through four experts, or all of fewer, where no key says how many");
     static const struct {
         const char *keys;
@@ -560,7 +560,7 @@ static void experts_of_a_token(void) {
     }
 }
 
-static void rotary_configs(void) {
+static void check_rotary_configs(void) {
     CASE("rotary scaling: types and keys that change the frequencies are known or refused");
     static const struct {
         const char *object;
@@ -611,7 +611,7 @@ static void check_windows(const char *text, const char *expected) {
     CHECK(!strcmp(actual, expected));
 }
 
-static void windows_of_layers(void) {
+static void check_windows_of_layers(void) {
     CASE("which layers have a window, and how wide it is");
     check_windows(LLAMA ",\"sliding_window\":7", "....");
     check_windows(MISTRAL ",\"sliding_window\":7", "7777");
@@ -672,7 +672,7 @@ static void check_rotations(const char *text, const char *expected) {
     CHECK_TEXT(actual, expected);
 }
 
-static void rotations_of_layers(void) {
+static void check_rotations_of_layers(void) {
     CASE("layers that see all keys do not rotate, in families with a window in the others");
 #define TYPES                                                                                      \
     ",\"sliding_window\":7,\"layer_types\":[\"full_attention\",\"sliding_attention\","             \
@@ -802,7 +802,7 @@ static void close_folder(opened_folder *opened) {
     free(opened);
 }
 
-static void steps_are_prompts(void) {
+static void check_steps_are_prompts(void) {
     CASE("token by token, every decoder computes the bits of the whole prompt");
     for (size_t f = 0; f < DECODERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
@@ -825,7 +825,7 @@ static void steps_are_prompts(void) {
     }
 }
 
-static void kept_panels(void) {
+static void check_kept_panels(void) {
     CASE("with its panels kept, every family computes the same bits");
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
@@ -846,7 +846,7 @@ static void kept_panels(void) {
     }
 }
 
-static void interleaved(void) {
+static void check_interleaved_weights(void) {
     CASE("with its weights interleaved where they lie, every family computes the same bits");
     int tied = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
@@ -866,7 +866,7 @@ static void interleaved(void) {
     CHECK(tied > 0);
 }
 
-static void windows_hide(void) {
+static void check_windows_hide_keys(void) {
     CASE("a query of a windowed layer gives exact zeros to keys outside, and sums to 1 inside");
     int windowed = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
@@ -911,7 +911,7 @@ static void check_field_sizes(const ss_trace *trace, ss_field_id field, int a, i
 
 /* Checks the fields of a run whose memory was zero before; the arenas of other tests are filled
  * with NaN. */
-static void check_sizes_in_zeros(const ss_model *model) {
+static void check_sizes_in_zeroed_memory(const ss_model *model) {
     ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     ss_error err;
     ss_run run;
@@ -928,7 +928,7 @@ static void check_sizes_in_zeros(const ss_model *model) {
     free(arena.block);
 }
 
-static void sizes_of_layers(void) {
+static void check_sizes_of_layers(void) {
     CASE("layers may have fewer key/value heads, and narrower ones: NaN, and zeros");
     static const char *const uneven[] = {"hf-mimo_v2_flash", "hf-mimo_v2_flash-types", "hf-gemma4",
                                          "hf-gemma4-narrow"};
@@ -938,7 +938,7 @@ static void sizes_of_layers(void) {
         opened_folder *opened = open_folder(uneven[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
-        check_sizes_in_zeros(trace->model);
+        check_sizes_in_zeroed_memory(trace->model);
         for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
             size_t count;
             float *found = measure(trace, metrics[m], 0.3f, 0, 0, 0, &count);
@@ -956,7 +956,7 @@ static void sizes_of_layers(void) {
     CHECK(absent > 100);
 }
 
-static void routers(void) {
+static void check_routers(void) {
     CASE("a token goes through as many experts as the model says, with the weights it says");
     static const struct {
         const char *folder;
@@ -1013,7 +1013,7 @@ static void routers(void) {
     close_folder(plain);
 }
 
-static void encoders(void) {
+static void check_encoders(void) {
     CASE(
         "an encoder predicts no next token; without a head its logits are NaN, and one is sampled");
     for (size_t f = DECODERS; f < FOLDERS; f++) {
@@ -1089,7 +1089,7 @@ static ss_status read_object(ss_arch *arch, const cJSON *config, ss_error *err) 
 }
 
 /* Checks that YaRN scales from max_position_embeddings if the config has no original context. */
-static void check_stretched(const cJSON *original, const cJSON *context, const char *family) {
+static void check_yarn_context(const cJSON *original, const cJSON *context, const char *family) {
     cJSON *with = cJSON_Duplicate(original, true), *rope = cJSON_CreateObject();
     cJSON_AddStringToObject(rope, "rope_type", "yarn");
     cJSON_AddNumberToObject(rope, "factor", 2.0);
@@ -1104,7 +1104,7 @@ static void check_stretched(const cJSON *original, const cJSON *context, const c
     cJSON_Delete(with);
 }
 
-static void defaults(void) {
+static void check_defaults(void) {
     CASE("a missing key has the default of transformers");
     ss_bytes text = read_file("tests/golden", "defaults.json");
     cJSON *root = cJSON_ParseWithLength((const char *)text.data, text.n);
@@ -1113,8 +1113,8 @@ static void defaults(void) {
     ss_family_names(names, sizeof names);
     int commas = 0;
     for (const char *at = names; (at = strchr(at, ',')); at++) commas++;
-    /* The reference has two families less: the text_config of gemma3 and qwen3_5 is that of
-     * gemma3_text and qwen3_5_text. */
+    /* The reference has two families fewer than the core: the text_config of gemma3 and qwen3_5 is
+     * that of gemma3_text and qwen3_5_text. */
     CHECK_INT(cJSON_GetArraySize(families), commas - 1);
     cJSON_ArrayForEach(family, families) {
         const cJSON *original = cJSON_GetObjectItem(family, "given");
@@ -1125,8 +1125,8 @@ static void defaults(void) {
         bool has_yarn = !strncmp(family->string, "qwen", 4) || !strcmp(family->string, "llama") ||
                         !strncmp(family->string, "mi", 2) || !strcmp(family->string, "gpt_neox");
         if (has_yarn)
-            check_stretched(original, cJSON_GetObjectItem(others, "max_position_embeddings"),
-                            family->string);
+            check_yarn_context(original, cJSON_GetObjectItem(others, "max_position_embeddings"),
+                               family->string);
         cJSON_ArrayForEach(key, others) {
             cJSON *more = cJSON_Duplicate(original, true);
             cJSON_AddItemToObject(more, key->string, cJSON_Duplicate(key, true));
@@ -1142,7 +1142,7 @@ static void defaults(void) {
     free((void *)(size_t)text.data);
 }
 
-static void every_key_counts(void) {
+static void check_every_key_counts(void) {
     CASE("every config key that is read changes the logits, or what tensors are expected");
     static const struct {
         const char *folder, *from, *to;
@@ -1399,7 +1399,7 @@ static void check_broken(const char *folder, const char *name, const char *other
     free((void *)(size_t)config.data);
 }
 
-static void missing_tensors(void) {
+static void check_missing_tensors(void) {
     CASE("a missing tensor is named in the file's format");
     static const struct {
         const char *folder, *name, *other;
@@ -1509,7 +1509,7 @@ static void missing_tensors(void) {
 }
 
 /* Opens the model again from a file with one more tensor, of that name. */
-static ss_status open_beside(const opened_model *opened, const char *name, ss_error *err) {
+static ss_status open_with_tensor(const opened_model *opened, const char *name, ss_error *err) {
     const ss_container *container = &opened->weights.container;
     ss_entry *entries = malloc((container->n + 1) * sizeof *entries);
     if (!entries) exit(2);
@@ -1532,7 +1532,7 @@ static ss_status open_beside(const opened_model *opened, const char *name, ss_er
     return status;
 }
 
-static void unread_tensors(void) {
+static void check_unread_tensors(void) {
     CASE("a tensor that no family reads is refused by its name, in every format, but for buffers "
          "and "
          "parts for other tasks");
@@ -1567,24 +1567,24 @@ static void unread_tensors(void) {
         ss_error err;
         opened_model opened = open_model(path_of(f < FOLDERS ? folders[f] : formats[f - FOLDERS]));
         for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
-            CHECK_INT((int)open_beside(&opened, unread[i], &err), SS_UNSUPPORTED);
+            CHECK_INT((int)open_with_tensor(&opened, unread[i], &err), SS_UNSUPPORTED);
             CHECK_TEXT(err.where, unread[i]);
             CHECK(strstr(err.text, "of this config reads") &&
                   strstr(err.text, opened.model.arch.family));
         }
         for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-            CHECK_INT((int)open_beside(&opened, ignored[i], &err), SS_OK);
+            CHECK_INT((int)open_with_tensor(&opened, ignored[i], &err), SS_OK);
         close_model(&opened);
     }
 }
 
 /* Returns true for tensors of Gemma 3 that its text model does not have. */
-static bool is_of_pictures(const char *name) {
+static bool is_vision_tensor(const char *name) {
     return !strncmp(name, "vision_tower.", 13) || !strncmp(name, "multi_modal_projector.", 22);
 }
 
 /* Tests that every weight is checked: a NaN in any tensor is refused. */
-static void not_finite(void) {
+static void check_not_finite(void) {
     CASE("a NaN in any tensor of any family is refused, and what sees pictures is not read");
     int skipped = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
@@ -1601,7 +1601,7 @@ static void not_finite(void) {
             memset(at, 0xff, size);
             opened.arena.used = 0;
             ss_error err;
-            bool read = !is_of_pictures(entry->name);
+            bool read = !is_vision_tensor(entry->name);
             CHECK_INT((int)ss_model_open(&opened.model, &arch, container, &opened.arena, &err),
                       read ? SS_BAD_TENSOR : SS_OK);
             CHECK(!read || !strcmp(err.where, entry->name));
@@ -1620,7 +1620,7 @@ static void not_finite(void) {
 
 /* Tests the other prefix that the text model of Gemma 3 has in files of some versions of
  * transformers. */
-static void other_prefix(void) {
+static void check_other_prefix(void) {
     CASE("the tensors of Gemma 3's text model are found under both of their prefixes");
     const char *folder = path_of("hf-gemma3-whole");
     static const char from[] = "\"language_model.model.", to[] = "\"model.language_model.";
@@ -1639,7 +1639,7 @@ static void other_prefix(void) {
     close_folder(plain);
 }
 
-static void flipped_bits(void) {
+static void check_flipped_bits(void) {
     CASE("flipped bits in the config and the header of every family: a status, never a crash");
     uint32_t state = 77;
     int refused = 0;
@@ -1668,7 +1668,7 @@ static void flipped_bits(void) {
 
 /* Tests that the parts of the first key's logit add up to the mean of the recorded products, in
  * every family, with norms of keys, biases and scaled rotary positions. */
-static void parts_add_up(void) {
+static void check_parts_add_up(void) {
     CASE("the parts of q.k_1 add up to its mean over queries, but where post norm scales them or a "
          "limit or latent attention makes keys otherwise");
     for (size_t f = 0; f < FOLDERS; f++) {
@@ -1717,29 +1717,29 @@ static void parts_add_up(void) {
 }
 
 int main(void) {
-    refused_by_all();
-    quantized();
-    refused_by_some();
-    another_family();
-    ranges();
-    experts_of_a_token();
-    rotary_configs();
-    windows_of_layers();
-    rotations_of_layers();
-    steps_are_prompts();
-    kept_panels();
-    interleaved();
-    windows_hide();
-    sizes_of_layers();
-    routers();
-    encoders();
-    defaults();
-    every_key_counts();
-    missing_tensors();
-    unread_tensors();
-    not_finite();
-    other_prefix();
-    flipped_bits();
-    parts_add_up();
+    check_keys_refused_by_all();
+    check_quantized_configs();
+    check_keys_refused_by_some();
+    check_another_family();
+    check_ranges();
+    check_experts_of_a_token();
+    check_rotary_configs();
+    check_windows_of_layers();
+    check_rotations_of_layers();
+    check_steps_are_prompts();
+    check_kept_panels();
+    check_interleaved_weights();
+    check_windows_hide_keys();
+    check_sizes_of_layers();
+    check_routers();
+    check_encoders();
+    check_defaults();
+    check_every_key_counts();
+    check_missing_tensors();
+    check_unread_tensors();
+    check_not_finite();
+    check_other_prefix();
+    check_flipped_bits();
+    check_parts_add_up();
     return check_done();
 }

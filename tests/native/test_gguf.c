@@ -15,7 +15,7 @@ typedef struct written {
     size_t n;
 } written;
 
-static void put(written *file, const char *bytes, size_t n) {
+static void append(written *file, const char *bytes, size_t n) {
     if (file->n + n > sizeof file->bytes) exit(2);
     memcpy(file->bytes + file->n, bytes, n);
     file->n += n;
@@ -24,11 +24,11 @@ static void put(written *file, const char *bytes, size_t n) {
 static void put_number(written *file, uint64_t value, size_t width) {
     char bytes[8];
     for (size_t i = 0; i < width; i++) bytes[i] = (char)(value >> (8 * i));
-    put(file, bytes, width);
+    append(file, bytes, width);
 }
 
 static void put_zeros(written *file, size_t n) {
-    for (size_t i = 0; i < n; i++) put(file, "", 1);
+    for (size_t i = 0; i < n; i++) append(file, "", 1);
 }
 
 static void put_word(written *file, const char *word, size_t n) {
@@ -36,7 +36,7 @@ static void put_word(written *file, const char *word, size_t n) {
     size_t number = (size_t)strtoull(rest, NULL, 10);
     switch (word[0]) {
     case 't': put_number(file, n - 2, 8); /* fall through */
-    case 'r': put(file, rest, n - 2); break;
+    case 'r': append(file, rest, n - 2); break;
     case 'z': put_zeros(file, number); break;
     case 'p': put_zeros(file, (number - file->n % number) % number); break;
     default: put_number(file, number, (size_t)(word[0] - '0'));
@@ -718,7 +718,7 @@ static ss_bytes first_bytes(ss_bytes file, size_t n) {
     return (ss_bytes){copy, n};
 }
 
-static bool says_what_and_where(ss_status status, const ss_error *err) {
+static bool has_text_and_place(ss_status status, const ss_error *err) {
     return err->code == status && err->where[0] && strlen(err->text) > 10;
 }
 
@@ -729,7 +729,7 @@ static void check_cuts(const char *folder) {
         ss_bytes cut = first_bytes(whole, whole.n * percent / 100);
         ss_error err = {0};
         ss_status status = open_gguf(cut, true, &err);
-        CHECK(status == SS_BAD_FILE && says_what_and_where(status, &err));
+        CHECK(status == SS_BAD_FILE && has_text_and_place(status, &err));
         free((void *)(size_t)cut.data);
     }
     free((void *)(size_t)whole.data);
@@ -743,7 +743,7 @@ static uint32_t next_random(uint32_t *state) {
 }
 
 /* Flips one to four bits, mostly in the metadata and the offsets of tensors. */
-static void flip(unsigned char *bytes, size_t n, uint32_t *state) {
+static void flip_bits(unsigned char *bytes, size_t n, uint32_t *state) {
     for (uint32_t flips = 1 + next_random(state) % 4; flips > 0; flips--) {
         size_t range = next_random(state) % 8 ? 4096 : n;
         size_t at = next_random(state) % (range < n ? range : n);
@@ -758,11 +758,11 @@ static void check_flips(const char *folder, int rounds, uint32_t *state) {
     runs_of_opened = 0;
     for (int i = 0; i < rounds; i++) {
         ss_bytes flipped = first_bytes(whole, whole.n);
-        flip((unsigned char *)(size_t)flipped.data, flipped.n, state);
+        flip_bits((unsigned char *)(size_t)flipped.data, flipped.n, state);
         ss_error err = {0};
         ss_status status = open_gguf(flipped, true, &err);
         refused[status]++;
-        CHECK(status == SS_OK || says_what_and_where(status, &err));
+        CHECK(status == SS_OK || has_text_and_place(status, &err));
         free((void *)(size_t)flipped.data);
     }
     for (int status = 0; status < SS_STATUS_N; status++)

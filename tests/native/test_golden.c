@@ -46,7 +46,7 @@ static float tolerance_of(const char *field, const ss_tensor *expected) {
 }
 
 /* Returns the largest difference between the recorded field and the golden. */
-static float difference(const ss_tensor *view, const ss_tensor *expected) {
+static float largest_difference(const ss_tensor *view, const ss_tensor *expected) {
     size_t index[SS_RANK_MAX] = {0}, n = ss_tensor_count(expected);
     float worst = 0.0f;
     for (size_t i = 0; i < n; i++) {
@@ -81,7 +81,7 @@ static bool compare_field(const ss_trace *trace, int field, const ss_tensor *exp
     ss_tensor view = field_like(trace, field);
     CHECK_INT(view.rank, expected->rank);
     CHECK(!memcmp(view.dims, expected->dims, sizeof view.dims));
-    float gap = difference(&view, expected), allowed = tolerance_of(name, expected);
+    float gap = largest_difference(&view, expected), allowed = tolerance_of(name, expected);
     printf("  %-8s off by %.1e of %.1e\n", name, (double)gap, (double)allowed);
     CHECK(gap <= allowed);
     return true;
@@ -89,8 +89,8 @@ static bool compare_field(const ss_trace *trace, int field, const ss_tensor *exp
 
 /* Returns the largest difference between a metric of one layer and head and the numbers from *first
  * on, and advances *first. */
-static float metric_gap(const ss_trace *trace, const ss_trace *plain, const char *name, int l,
-                        int h, const ss_tensor *expected, size_t *first) {
+static float metric_difference(const ss_trace *trace, const ss_trace *plain, const char *name,
+                               int l, int h, const ss_tensor *expected, size_t *first) {
     size_t count;
     ss_metric_args args = {SS_EPS_STANDARD, trace->T, l, h, plain};
     float *actual = measure_args(trace, name, args, &count), worst = 0;
@@ -115,7 +115,7 @@ static void compare_metric(const ss_trace *trace, const ss_trace *plain, const s
     float worst = 0;
     for (int l = 0; l < layers; l++)
         for (int h = 0; h < heads; h++) {
-            float gap = metric_gap(trace, plain, row->name, l, h, expected, &first);
+            float gap = metric_difference(trace, plain, row->name, l, h, expected, &first);
             worst = gap > worst || isnan(gap) ? gap : worst;
         }
     CHECK_INT(first, ss_tensor_count(expected));
@@ -125,19 +125,19 @@ static void compare_metric(const ss_trace *trace, const ss_trace *plain, const s
 
 /* Compares a tensor of the golden with the field or metric of the same name; returns false if there
  * is none. */
-static bool compare(coverage *met, const ss_trace *trace, const ss_trace *plain, const char *name,
-                    const ss_tensor *expected) {
+static bool compare(coverage *covered, const ss_trace *trace, const ss_trace *plain,
+                    const char *name, const ss_tensor *expected) {
     int n;
     const ss_metric *metrics = ss_metrics(&n);
     for (int i = 0; i < n && i < METRICS_MAX; i++) {
         if (strncmp(name, METRIC, strlen(METRIC)) || strcmp(name + strlen(METRIC), metrics[i].name))
             continue;
         compare_metric(trace, plain, &metrics[i], expected);
-        return met->metrics[i] = true;
+        return covered->metrics[i] = true;
     }
     for (int field = 0; field < SS_FIELD_N; field++)
         if (!strcmp(name, ss_fields()[field].name))
-            return met->fields[field] = compare_field(trace, field, expected);
+            return covered->fields[field] = compare_field(trace, field, expected);
     return !strcmp(name, "tokens");
 }
 
@@ -154,18 +154,18 @@ static bool all_differ(const ss_trace *trace) {
 
 /* The description of a case: the folder of its model (its own, or "model" of golden.json), whether
  * products have 8 bits, and its edits. */
-typedef struct about {
+typedef struct case_description {
     char model[PATH_BYTES];
     bool int8;
     ss_edit edits[EDITS_MAX];
     int edits_n;
-} about;
+} case_description;
 
 /* Reads the description of a case; returns false if the folder has no model. */
-static bool read_about(about *a, const char *folder) {
+static bool read_about(case_description *a, const char *folder) {
     cJSON *json;
     ss_error err;
-    *a = (about){0};
+    *a = (case_description){0};
     ss_bytes text = read_file(folder, "golden.json");
     must(ss_json_parse(&json, text, "golden.json", SS_BAD_FILE, &err), &err, folder);
     const char *model = cJSON_GetStringValue(cJSON_GetObjectItem(json, "model"));
@@ -192,21 +192,28 @@ static void add_family(char *families, const char *name) {
     if (!has_family(families, name)) snprintf(families + used, FAMILIES_BYTES - used, " %s ", name);
 }
 
-static void meet_model(coverage *met, const opened_model *model) {
+static void cover_model(coverage *covered, const opened_model *model) {
     const ss_arch *arch = &model->model.arch;
-    met->operations[ss_operation_find(arch->attention.operation)] = true;
+    covered->operations[ss_operation_find(arch->attention.operation)] = true;
     ss_format format = ss_container_format(model->weights.bytes);
-    met->formats[format] = true;
-    add_family(met->families, arch->family);
-    if (format == SS_GGUF) add_family(met->of_gguf, arch->family);
+    covered->formats[format] = true;
+    add_family(covered->families, arch->family);
+    if (format == SS_GGUF) add_family(covered->of_gguf, arch->family);
 }
 
 /* Checks that reuse changes no bit: updates a run that began from the unedited one, and the edited
  * run, while a text is typed. */
-static void check_kept(opened_run *run, const opened_run *plain, const about *of,
-                       const int32_t *tokens, int T) {
-    ss_run_desc desc = {plain->run.trace.model, T,           SS_FIELDS_ALL, of->edits, of->edits_n,
-                        &plain->run.trace,      SS_BY_EDITS, NULL,          0};
+static void check_kept(opened_run *run, const opened_run *plain,
+                       const case_description *description, const int32_t *tokens, int T) {
+    ss_run_desc desc = {plain->run.trace.model,
+                        T,
+                        SS_FIELDS_ALL,
+                        description->edits,
+                        description->edits_n,
+                        &plain->run.trace,
+                        SS_BY_EDITS,
+                        NULL,
+                        0};
     ss_error err;
     opened_run from = open_run(&desc);
     must(ss_run_extend(&from.run, tokens, T, &err), &err, "from the plain run");
@@ -216,14 +223,15 @@ static void check_kept(opened_run *run, const opened_run *plain, const about *of
     close_run(&from);
 }
 
-static void check_case(coverage *met, const char *name, const char *folder, const about *of) {
+static void check_case(coverage *covered, const char *name, const char *folder,
+                       const case_description *description) {
     CASE(name);
     opened_file file = open_file(folder, "golden.safetensors");
-    opened_model model = open_model(of->model);
-    void *panels = of->int8 ? keep_int8(&model.model) : NULL;
+    opened_model model = open_model(description->model);
+    void *panels = description->int8 ? keep_int8(&model.model) : NULL;
     int T;
     int32_t *tokens = golden_tokens(&file, &T);
-    opened_run run = run_tokens(&model.model, tokens, T, of->edits, of->edits_n);
+    opened_run run = run_tokens(&model.model, tokens, T, description->edits, description->edits_n);
     opened_run plain = run_tokens(&model.model, tokens, T, NULL, 0);
     coverage compared = {0};
     for (size_t i = 0; i < file.container.n; i++) {
@@ -233,13 +241,14 @@ static void check_case(coverage *met, const char *name, const char *folder, cons
         if (check_failed(is_known, __FILE__, __LINE__, "is a field or a metric"))
             printf("    %s\n", entry->name);
     }
-    meet_model(met, &model);
-    for (int i = 0; i < of->edits_n; i++) met->edits[of->edits[i].kind] = true;
+    cover_model(covered, &model);
+    for (int i = 0; i < description->edits_n; i++)
+        covered->edits[description->edits[i].kind] = true;
     for (int i = 0; i < METRICS_MAX && all_differ(&run.run.trace); i++) {
-        met->metrics[i] |= compared.metrics[i];
-        if (i < SS_FIELD_N) met->fields[i] |= compared.fields[i];
+        covered->metrics[i] |= compared.metrics[i];
+        if (i < SS_FIELD_N) covered->fields[i] |= compared.fields[i];
     }
-    check_kept(&run, &plain, of, tokens, T);
+    check_kept(&run, &plain, description, tokens, T);
     free(tokens);
     close_run(&plain);
     close_run(&run);
@@ -248,23 +257,25 @@ static void check_case(coverage *met, const char *name, const char *folder, cons
     close_file(&file);
 }
 
-static void check_folder(coverage *met, int *cases, const char *name) {
+static void check_folder(coverage *covered, int *cases, const char *name) {
     char folder[PATH_BYTES];
-    about of;
+    case_description description;
     snprintf(folder, sizeof folder, GOLDEN "/%s", name);
-    if (*name == '.' || !has_file(folder, "golden.safetensors") || !read_about(&of, folder)) return;
-    check_case(met, name, folder, &of);
+    if (*name == '.' || !has_file(folder, "golden.safetensors") ||
+        !read_about(&description, folder))
+        return;
+    check_case(covered, name, folder, &description);
     ++*cases;
 }
 
 /* Checks that each field and metric had a case whose sizes all differ. */
-static void check_coverage(const coverage *met) {
+static void check_coverage(const coverage *covered) {
     int n;
     const ss_metric *metrics = ss_metrics(&n);
     CASE("every metric has a golden of a model whose sizes all differ");
     CHECK(n <= METRICS_MAX);
     for (int i = 0; i < n; i++)
-        if (check_failed(met->metrics[i], __FILE__, __LINE__, "has a golden"))
+        if (check_failed(covered->metrics[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", metrics[i].name);
     /* The last four fields are read by the derivatives, whose tests detect wrong numbers. */
     CASE("so has every field, but tokens, which are given, next, the last row of logits, and what "
@@ -274,52 +285,52 @@ static void check_coverage(const coverage *met) {
                                SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE);
     for (int i = 0; i < SS_FIELD_N; i++)
         if (!(elsewhere & SS_BIT(i)) &&
-            check_failed(met->fields[i], __FILE__, __LINE__, "has a golden"))
+            check_failed(covered->fields[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", ss_fields()[i].name);
     CASE("so has every edit, of one model or more");
     const ss_edit_kind *edits = ss_edits(&n);
     CHECK(n <= EDITS_MAX);
     for (int i = 0; i < n; i++)
         if (strcmp(edits[i].name, "operation") && strcmp(edits[i].name, "mask") &&
-            check_failed(met->edits[i], __FILE__, __LINE__, "has a golden"))
+            check_failed(covered->edits[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", edits[i].name);
 }
 
 /* Checks that every operation, family and format has a golden. */
-static void check_models(const coverage *met) {
+static void check_models(const coverage *covered) {
     int n;
     CASE("every operation is that of a golden's model");
     const ss_operation *operations = ss_operations(&n);
     CHECK(n <= OPERATIONS_MAX);
     for (int i = 0; i < n; i++)
-        if (check_failed(met->operations[i], __FILE__, __LINE__, "has a golden"))
+        if (check_failed(covered->operations[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", operations[i].name);
     CASE("so is every family, and every format of files");
     char names[FAMILIES_BYTES];
     ss_family_names(names, sizeof names);
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "))
-        if (check_failed(has_family(met->families, name), __FILE__, __LINE__, "has a golden"))
+        if (check_failed(has_family(covered->families, name), __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", name);
     CASE("and every architecture of GGUF");
     ss_gguf_family_names(names, sizeof names);
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", ")) {
         ss_bytes word = {(const unsigned char *)name, strlen(name)};
         const char *type = ss_gguf_model_type(ss_gguf_family_find(word));
-        if (check_failed(has_family(met->of_gguf, type), __FILE__, __LINE__, "has a golden"))
+        if (check_failed(has_family(covered->of_gguf, type), __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", name);
     }
-    for (int i = 0; i < SS_FORMAT_N; i++) CHECK(met->formats[i]);
+    for (int i = 0; i < SS_FORMAT_N; i++) CHECK(covered->formats[i]);
 }
 
 int main(void) {
-    coverage met = {0};
+    coverage covered = {0};
     int cases = 0;
     DIR *folders = opendir(GOLDEN);
     for (struct dirent *entry; folders && (entry = readdir(folders));)
-        check_folder(&met, &cases, entry->d_name);
+        check_folder(&covered, &cases, entry->d_name);
     if (folders) closedir(folders);
-    check_coverage(&met);
-    check_models(&met);
+    check_coverage(&covered);
+    check_models(&covered);
     printf("%d cases\n", cases);
     return check_done();
 }

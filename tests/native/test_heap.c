@@ -36,7 +36,7 @@ void *heap_aligned_alloc(size_t alignment, size_t bytes);
 
 static uint32_t state = 9;
 
-static uint32_t drawn(uint32_t below) {
+static uint32_t draw_below(uint32_t below) {
     state = state * 1664525u + 1013904223u;
     return (uint32_t)(((uint64_t)(state >> 8) * below) >> 24);
 }
@@ -59,20 +59,20 @@ static bool is_sound(void) {
     return sound && free_blocks == hung;
 }
 
-static void blocks(void) {
+static void check_blocks(void) {
     CASE("blocks of any size that come and go stay apart, keep their bytes, and join when free");
     enum { N = 300 };
     unsigned char *held[N] = {0};
     size_t sizes[N] = {0};
     for (int i = 0; i < 20000; i++) {
-        int at = (int)drawn(N);
+        int at = (int)draw_below(N);
         if (held[at]) {
             bool kept = true;
             for (size_t j = 0; j < sizes[at]; j += 1 + sizes[at] / 7)
                 kept &= held[at][j] == at % 251;
             CHECK(kept);
-            if (drawn(3) == 0) {
-                size_t more = sizes[at] + drawn(5000);
+            if (draw_below(3) == 0) {
+                size_t more = sizes[at] + draw_below(5000);
                 held[at] = realloc(held[at], more);
                 CHECK(held[at][0] == at % 251 || sizes[at] == 0);
                 memset(held[at], at % 251, more);
@@ -82,7 +82,7 @@ static void blocks(void) {
             free(held[at]);
             held[at] = NULL;
         } else {
-            sizes[at] = drawn(2) ? drawn(300) : drawn(200000);
+            sizes[at] = draw_below(2) ? draw_below(300) : draw_below(200000);
             held[at] = malloc(sizes[at]);
             CHECK((uintptr_t)held[at] % ALIGN == 0);
             memset(held[at], at % 251, sizes[at]);
@@ -132,7 +132,7 @@ static char *text_of(const char *open, const char *item, const char *close, size
 #define FIFTY "12345678901234567890123456789012345678901234567890"
 #define LONG FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY
 
-static void json(void) {
+static void check_json(void) {
     CASE("a megabyte of JSON of any shape passes over few blocks for each that it takes");
     static const char *const shapes[][3] = {
         {"[", "\"" LONG LONG LONG LONG LONG LONG "\",", "]"},
@@ -168,7 +168,7 @@ static void json(void) {
         cJSON_Delete(root);
         root = cJSON_Parse(text);
         long items = cJSON_GetArraySize(root);
-        long most = s == 0 ? 3 * (LOOKS + 1) * items : items;
+        long most = s == 0 ? 3 * (VISITS_MAX + 1) * items : items;
         CHECK(items > 300);
         if (check_failed(visited <= most, __FILE__, __LINE__, "few blocks are passed over"))
             printf("    %ld for %ld items of %.20s\n", visited, items, shapes[s][1]);
@@ -187,8 +187,8 @@ int main(void) {
     unsigned char *allocation = malloc(ROOM + ALIGN);
     if (!allocation) return 2;
     memory = allocation;
-    blocks();
-    json();
+    check_blocks();
+    check_json();
     free(allocation);
     return check_done();
 }

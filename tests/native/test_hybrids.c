@@ -29,7 +29,7 @@ static void write_prompt(void) {
     for (int t = 0; t < T_MAX; t++) prompt[t] = (int32_t)((next_random(&state) >> 8) % 61);
 }
 
-static void numbers_of_layers(void) {
+static void check_numbers_of_layers(void) {
     CASE("layers keep their numbers: those with attention, and which of all they are");
     opened_model model = open_model(LFM2);
     const ss_arch *arch = &model.model.arch;
@@ -47,7 +47,7 @@ static void numbers_of_layers(void) {
     close_model(&model);
 }
 
-static void steps_and_updates(const char *folder) {
+static void check_steps_and_updates(const char *folder) {
     CASE("a prompt at once, in pieces, token by token, typed, cut and changed: the same bits");
     opened_model model = open_model(folder);
     opened_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -63,7 +63,7 @@ static void steps_and_updates(const char *folder) {
 
 /* Tests an update that is abandoned after each number of its pieces: another update must then give
  * the bits of a new run. */
-static void abandoned(const char *folder) {
+static void check_abandoned_updates(const char *folder) {
     CASE("an abandoned extension leaves states behind that the next update does not read");
     opened_model model = open_model(folder);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
@@ -80,7 +80,7 @@ static void abandoned(const char *folder) {
     close_model(&model);
 }
 
-static void from_another(const char *folder) {
+static void check_start_from_another(const char *folder) {
     CASE("a run that begins after each layer of another has the bits of one from its tokens, and "
          "goes on");
     opened_model model = open_model(folder);
@@ -134,7 +134,7 @@ static double total(const ss_trace *trace, const char *name) {
     return sum;
 }
 
-static void other_ways(const char *folder) {
+static void check_other_measurements(const char *folder) {
     CASE("a measuring run, maps on demand, and threads give the same numbers");
     opened_model model = open_model(folder);
     const ss_arch *arch = &model.model.arch;
@@ -164,7 +164,7 @@ static void other_ways(const char *folder) {
     close_model(&model);
 }
 
-static void streaming(const char *folder) {
+static void check_streams(const char *folder) {
     CASE("a run whose cache forgets keys keeps the states of all tokens");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit("evict:policy=first,first=2,budget=6");
@@ -183,12 +183,13 @@ static void streaming(const char *folder) {
     close_model(&model);
 }
 
-static void edits_by_number(void) {
+static void check_edits_by_number(void) {
     CASE("edits name layers by their numbers; one of a head in a layer without attention is "
          "refused");
     opened_model model = open_model(LFM2);
     const struct {
-        const char *text, *place; /* place: of the expected error; NULL if the edit is possible */
+        const char *text,
+            *place; /* place: expected place of the error; NULL if the edit is possible */
     } edits[] = {
         {"silence:layer=0,head=1", "edits[0].layer"},
         {"hide_key:key=0,layer=2", "edits[0].layer"},
@@ -260,15 +261,15 @@ static void edits_by_number(void) {
 
 int main(void) {
     write_prompt();
-    numbers_of_layers();
+    check_numbers_of_layers();
     for (size_t i = 0; i < FOLDERS; i++) {
         printf("  %s\n", folders[i]);
-        steps_and_updates(folders[i]);
-        abandoned(folders[i]);
-        from_another(folders[i]);
-        other_ways(folders[i]);
-        streaming(folders[i]);
+        check_steps_and_updates(folders[i]);
+        check_abandoned_updates(folders[i]);
+        check_start_from_another(folders[i]);
+        check_other_measurements(folders[i]);
+        check_streams(folders[i]);
     }
-    edits_by_number();
+    check_edits_by_number();
     return check_done();
 }

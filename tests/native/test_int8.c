@@ -64,18 +64,18 @@ static void check_rows(void) {
 
 /* ---- matrices ------------------------------------------------------------------------------ */
 
-typedef struct held {
+typedef struct held_matrix {
     int8_t panels[LANES_N * QUADS * 4];
     float scales[LANES_N];
     int32_t sums[LANES_N];
     ss_int8 eight;
-} held;
+} held_matrix;
 
-static int8_t weight_of(const held *h, size_t n, size_t k) {
+static int8_t weight_of(const held_matrix *h, size_t n, size_t k) {
     return h->panels[(n / 8 * QUADS + k / 4) * 32 + n % 8 * 4 + k % 4];
 }
 
-static void hold(held *h, ss_matrix *w) {
+static void hold_matrix(held_matrix *h, ss_matrix *w) {
     float *work = malloc(ss_matrix_work(ROWS, IN, 1) * sizeof *work);
     if (!work) abort();
     h->eight = (ss_int8){h->panels, h->scales, h->sums};
@@ -85,7 +85,7 @@ static void hold(held *h, ss_matrix *w) {
 }
 
 /* Compares a product with its definition in doubles. */
-static void check_product(const ss_matrix *w, const held *h, const float *bias) {
+static void check_product(const ss_matrix *w, const held_matrix *h, const float *bias) {
     static float a[ROWS * IN], out[ROWS * OUT];
     uint8_t numbers[ROWS * QUADS * 4];
     float scales[ROWS], *work = malloc(ss_matrix_work(ROWS, IN, 1) * sizeof *work);
@@ -111,7 +111,7 @@ static void check_product(const ss_matrix *w, const held *h, const float *bias) 
 
 static void check_matrix(bool in_out) {
     static float numbers[IN * (OUT + 3)], bias[OUT], row[IN];
-    static held h;
+    static held_matrix h;
     uint32_t seed = 3;
     for (size_t i = 0; i < IN * (OUT + 3); i++) numbers[i] = random_float(&seed) * 0.3f;
     for (size_t n = 0; n < OUT; n++) bias[n] = (float)n - 4.0f;
@@ -125,7 +125,7 @@ static void check_matrix(bool in_out) {
                    .step = OUT,
                    .in_out = in_out};
     CASE(in_out ? "weights by input" : "weights by output");
-    hold(&h, &w);
+    hold_matrix(&h, &w);
     for (size_t n = 0; n < OUT; n++) {
         float top = 0.0f;
         int32_t sum = 0;
@@ -148,7 +148,7 @@ static void check_matrix(bool in_out) {
 static void check_whole_numbers(void) {
     static int8_t numbers[IN * OUT];
     static float scales[OUT];
-    static held h;
+    static held_matrix h;
     CASE("weights of files in I8 are theirs, with their scales");
     for (size_t i = 0; i < IN * OUT; i++) numbers[i] = (int8_t)((int)(i * 37 % 256) - 128);
     for (size_t n = 0; n < OUT; n++) scales[n] = 0.0123f / (float)(n + 1);
@@ -160,7 +160,7 @@ static void check_whole_numbers(void) {
                    .total = OUT,
                    .group = OUT,
                    .step = OUT};
-    hold(&h, &w);
+    hold_matrix(&h, &w);
     for (size_t n = 0; n < OUT; n++) {
         CHECK(h.scales[n] == scales[n]);
         for (size_t k = 0; k < IN; k++) CHECK(weight_of(&h, n, k) == numbers[n * IN + k]);

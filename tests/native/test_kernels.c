@@ -38,21 +38,21 @@ typedef struct guarded {
     size_t n;
 } guarded;
 
-static void guard(guarded *g, size_t n) {
+static void add_guards(guarded *g, size_t n) {
     if (n > LARGEST) abort();
     for (size_t i = 0; i < LARGEST + 2 * GUARD; i++) g->all[i] = canary;
     g->out = g->all + GUARD;
     g->n = n;
 }
 
-static bool untouched(const float *x, size_t n) {
+static bool is_untouched(const float *x, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (memcmp(x + i, &canary, sizeof canary) != 0) return false;
     return true;
 }
 
-static bool guards_stand(const guarded *g) {
-    return untouched(g->all, GUARD) && untouched(g->out + g->n, GUARD);
+static bool guards_are_untouched(const guarded *g) {
+    return is_untouched(g->all, GUARD) && is_untouched(g->out + g->n, GUARD);
 }
 
 typedef struct shape {
@@ -80,7 +80,7 @@ static bool matmul_is_right(shape s, bool with_bias) {
     float *w = numbers(s.N * s.Kin, 2.0f), *bias = with_bias ? numbers(s.N, 2.0f) : NULL;
     float *panels = numbers(ss_panels_floats(s.N, s.Kin), 1.0f);
     guarded g;
-    guard(&g, s.T ? (s.T - 1) * s.out_stride + s.N : 0);
+    add_guards(&g, s.T ? (s.T - 1) * s.out_stride + s.N : 0);
     ss_pack_columns(panels, w, s.N, s.N, s.Kin);
     float *tiles = numbers(s.T * s.Kin, 1.0f);
     ss_tile(tiles, a, s.a_stride, s.T, s.Kin);
@@ -88,9 +88,9 @@ static bool matmul_is_right(shape s, bool with_bias) {
     bool right = true;
     for (size_t t = 0; t < s.T; t++) {
         for (size_t n = 0; n < s.N; n++) right &= element_is_right(s, g.out, a, w, bias, t, n);
-        if (t + 1 < s.T) right &= untouched(g.out + t * s.out_stride + s.N, s.out_stride - s.N);
+        if (t + 1 < s.T) right &= is_untouched(g.out + t * s.out_stride + s.N, s.out_stride - s.N);
     }
-    right &= guards_stand(&g);
+    right &= guards_are_untouched(&g);
     free(a), free(w), free(bias), free(panels), free(tiles);
     return right;
 }
@@ -117,9 +117,9 @@ static void check_tile(void) {
     for (size_t T = 0; T < 12; T++)
         for (size_t Kin = 0; Kin < 24; Kin++) {
             guarded g;
-            guard(&g, T * Kin);
+            add_guards(&g, T * Kin);
             ss_tile(g.out, rows, 26, T, Kin);
-            bool right = guards_stand(&g);
+            bool right = guards_are_untouched(&g);
             for (size_t t = 0; t < T; t++)
                 for (size_t k = 0; k < Kin; k++) {
                     size_t first = t / SS_TILE * SS_TILE;
@@ -131,12 +131,12 @@ static void check_tile(void) {
     free(rows);
 }
 
-static bool equal(float a, float b) {
+static bool are_equal(float a, float b) {
     return ss_bits_of_float(a) == ss_bits_of_float(b);
 }
 
 /* Adds a[k] * w[k * step] to sum in the order of k. */
-static float in_turn(float sum, const float *a, const float *w, size_t step, size_t n) {
+static float add_in_turn(float sum, const float *a, const float *w, size_t step, size_t n) {
     for (size_t k = 0; k < n; k++) sum += a[k] * w[k * step];
     return sum;
 }
@@ -156,15 +156,15 @@ static void check_times_rows(void) {
         unsigned char *block = unaligned(w, SS_PANEL * n);
         const void *rows[SS_PANEL];
         guarded g;
-        guard(&g, SS_PANEL);
+        add_guards(&g, SS_PANEL);
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             rows[lane] = block + 1 + lane * n * sizeof *w;
             g.out[lane] = (float)lane;
         }
         ss_times_rows(g.out, a, rows, n);
-        bool right = guards_stand(&g);
+        bool right = guards_are_untouched(&g);
         for (size_t lane = 0; lane < SS_PANEL; lane++)
-            right &= equal(g.out[lane], in_turn((float)lane, a, w + lane * n, 1, n));
+            right &= are_equal(g.out[lane], add_in_turn((float)lane, a, w + lane * n, 1, n));
         CHECK(right);
         free(w), free(a), free(block);
     }
@@ -178,12 +178,12 @@ static void check_times_columns(void) {
             float *w = numbers(Kin * stride, 2.0f), *a = numbers(Kin, 2.0f);
             unsigned char *block = unaligned(w, Kin * stride);
             guarded g;
-            guard(&g, N);
+            add_guards(&g, N);
             for (size_t n = 0; n < N; n++) g.out[n] = (float)n;
             ss_times_columns(g.out, a, block + 1, stride * sizeof *w, N, Kin);
-            bool right = guards_stand(&g);
+            bool right = guards_are_untouched(&g);
             for (size_t n = 0; n < N; n++)
-                right &= equal(g.out[n], in_turn((float)n, a, w + n, stride, Kin));
+                right &= are_equal(g.out[n], add_in_turn((float)n, a, w + n, stride, Kin));
             CHECK(right);
             free(w), free(a), free(block);
         }
@@ -197,7 +197,7 @@ static void check_groups(void) {
                             .adds = i % 2,
                             .halved = i % 4 < 2,
                             .ahead = (const unsigned char *)a,
-                            .apart = 1};
+                            .ahead_stride = 1};
         size_t K = groups.n * SS_GROUP;
         groups.stride = i % 5 || groups.n > 7 ? SS_GROUP : 34; /* the strides of I8 and of Q8_0 */
         for (size_t k = 0; k < K; k++) a[k] = random_float(2.0f);
@@ -212,12 +212,12 @@ static void check_groups(void) {
             }
         }
         guarded panel, sums;
-        guard(&panel, K * SS_PANEL);
-        guard(&sums, SS_PANEL);
+        add_guards(&panel, K * SS_PANEL);
+        add_guards(&sums, SS_PANEL);
         for (size_t lane = 0; lane < SS_PANEL; lane++) sums.out[lane] = (float)lane;
         ss_spread_groups(panel.out, &groups);
         ss_times_groups(sums.out, a, &groups);
-        bool right = guards_stand(&panel) && guards_stand(&sums);
+        bool right = guards_are_untouched(&panel) && guards_are_untouched(&sums);
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             for (size_t k = 0; k < K; k++) {
                 size_t g = k / SS_GROUP;
@@ -225,10 +225,10 @@ static void check_groups(void) {
                 float weight =
                     q * (groups.d[groups.halved && k % SS_GROUP >= 16][g][lane] * 0x1p24f);
                 if (groups.adds) weight += groups.m[g][lane];
-                right &= equal(panel.out[k * SS_PANEL + lane], weight);
+                right &= are_equal(panel.out[k * SS_PANEL + lane], weight);
             }
-            float sum = in_turn((float)lane, a, panel.out + lane, SS_PANEL, K);
-            right &= equal(sums.out[lane], sum);
+            float sum = add_in_turn((float)lane, a, panel.out + lane, SS_PANEL, K);
+            right &= are_equal(sums.out[lane], sum);
         }
         CHECK(right);
     }
@@ -287,9 +287,9 @@ static void check_whole_row(void) {
                 right &= abs(row[i].low[k]) <= 16384 && abs(row[i].high[k]) <= 16384;
             }
             float sum = (float)g.sum * (float)g.unit;
-            right &= isnan(g.unit)
-                         ? isnan(row[i].unit) && isnan(row[i].sum)
-                         : equal(row[i].unit, (float)g.unit * 256.0f) && equal(row[i].sum, sum);
+            right &= isnan(g.unit) ? isnan(row[i].unit) && isnan(row[i].sum)
+                                   : are_equal(row[i].unit, (float)g.unit * 256.0f) &&
+                                         are_equal(row[i].sum, sum);
         }
         CHECK(right);
         free(row);
@@ -361,8 +361,8 @@ static float add_exactly(float sum, const exact_group *x, const whole_groups *g,
     return sum + (nibbles ? term + added : term);
 }
 
-static bool same(float a, float b) {
-    return equal(a, b) || (isnan(a) && isnan(b));
+static bool have_same_bits(float a, float b) {
+    return are_equal(a, b) || (isnan(a) && isnan(b));
 }
 
 static void check_fixed(void) {
@@ -381,7 +381,7 @@ static void check_fixed(void) {
         ss_fixed *all = &rows[0][0];
         for (size_t t = 0; t < SS_FIVE; t++) {
             fill_numbers(x[t], n * SS_GROUP, (int)t + i % 9);
-            /* the largest values */
+            /* sets all numbers to the largest values */
             for (size_t k = 0; extreme && k < SS_GROUPS * SS_GROUP; k++)
                 x[t][k] = t % 2 ? 0x1.fffffep3f : -0x1.fffffep3f;
             ss_fixed_row(all + t * n, x[t], n);
@@ -389,24 +389,24 @@ static void check_fixed(void) {
         ss_tile_fixed(tile, all, n);
         ss_spread_fixed(panel, &g->groups);
         guarded one, five;
-        guard(&five, SS_FIVE * SS_PANEL);
+        add_guards(&five, SS_FIVE * SS_PANEL);
         for (size_t j = 0; j < SS_FIVE * SS_PANEL; j++) five.out[j] = (float)j;
         ss_tile_times_fixed(five.out, tile, panel, n);
-        bool right = guards_stand(&five);
+        bool right = guards_are_untouched(&five);
         for (size_t t = 0; t < SS_FIVE; t++) {
-            guard(&one, SS_PANEL);
+            add_guards(&one, SS_PANEL);
             for (size_t lane = 0; lane < SS_PANEL; lane++)
                 one.out[lane] = (float)(t * SS_PANEL + lane);
             ss_times_fixed(one.out, all + t * n, &g->groups);
-            right &= guards_stand(&one);
+            right &= guards_are_untouched(&one);
             for (size_t lane = 0; lane < SS_PANEL; lane++) {
                 float sum = (float)(t * SS_PANEL + lane);
                 for (size_t j = 0; j < n; j++) {
                     exact_group exact = exact_of(x[t] + j * SS_GROUP);
                     sum = add_exactly(sum, &exact, g, j, lane);
                 }
-                right &= same(one.out[lane], sum);
-                right &= same(five.out[t * SS_PANEL + lane], sum);
+                right &= have_same_bits(one.out[lane], sum);
+                right &= have_same_bits(five.out[t * SS_PANEL + lane], sum);
             }
         }
         CHECK(right);
@@ -423,9 +423,9 @@ static void check_interleave(void) {
             for (size_t lane = 0; lane < SS_PANEL; lane++)
                 lanes[lane] = there >> lane & 1u ? rows + lane * 23 : NULL;
             guarded g;
-            guard(&g, n * SS_PANEL);
+            add_guards(&g, n * SS_PANEL);
             ss_interleave(g.out, lanes, n);
-            bool right = guards_stand(&g);
+            bool right = guards_are_untouched(&g);
             for (size_t i = 0; i < n * SS_PANEL; i++) {
                 const float *row = lanes[i % SS_PANEL];
                 right &= g.out[i] == (row ? row[i / SS_PANEL] : 0.0f);
@@ -438,7 +438,7 @@ static void check_interleave(void) {
 /* ---- reductions ---- */
 
 /* Returns the sum in the order of a reduction, eight lanes and a tree, written lane by lane. */
-static float in_order(const float *terms, size_t n) {
+static float sum_in_order(const float *terms, size_t n) {
     float s[8];
     for (size_t lane = 0; lane < 8; lane++) {
         s[lane] = 0.0f;
@@ -450,13 +450,13 @@ static float in_order(const float *terms, size_t n) {
 
 static bool sum_is_ordered(const float *x, const float *y, size_t n) {
     (void)y;
-    return equal(ss_sum(x, n), in_order(x, n));
+    return are_equal(ss_sum(x, n), sum_in_order(x, n));
 }
 
 static bool dot_is_ordered(const float *x, const float *y, size_t n) {
     float *terms = numbers(n, 1.0f);
     for (size_t i = 0; i < n; i++) terms[i] = x[i] * y[i];
-    bool right = equal(ss_dot(x, y, n), in_order(terms, n));
+    bool right = are_equal(ss_dot(x, y, n), sum_in_order(terms, n));
     free(terms);
     return right;
 }
@@ -467,14 +467,14 @@ static bool map_is_ordered(float (*map)(SS_EXP_ARGS), float (*scalar)(float, flo
     float *terms = numbers(n, 1.0f);
     for (size_t i = 0; i < n; i++) terms[i] = scalar(x[i], shift);
     guarded g;
-    guard(&g, n);
-    bool right = equal(map(g.out, x, shift, n), in_order(terms, n));
+    add_guards(&g, n);
+    bool right = are_equal(map(g.out, x, shift, n), sum_in_order(terms, n));
     right &= memcmp(g.out, terms, n * sizeof *terms) == 0;
     memcpy(g.out, x, n * sizeof *x);
-    right &= equal(map(g.out, g.out, shift, n), in_order(terms, n));
+    right &= are_equal(map(g.out, g.out, shift, n), sum_in_order(terms, n));
     right &= memcmp(g.out, terms, n * sizeof *terms) == 0;
     free(terms);
-    return right && guards_stand(&g);
+    return right && guards_are_untouched(&g);
 }
 
 static float exp_scalar(float x, float shift) {
@@ -569,39 +569,39 @@ static bool count_counts(const float *x, const float *y, size_t n) {
 
 static bool scale_is_exact(const float *x, const float *y, size_t n) {
     guarded g;
-    guard(&g, n);
+    add_guards(&g, n);
     bool right = true;
     memcpy(g.out, x, n * sizeof *x);
     ss_scale(g.out, n ? y[0] : 1.0f, n);
-    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], x[i] * y[0]);
-    return right && guards_stand(&g);
+    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], x[i] * y[0]);
+    return right && guards_are_untouched(&g);
 }
 
 static bool copy_is_exact(const float *x, const float *y, size_t n) {
     guarded g;
-    guard(&g, n);
+    add_guards(&g, n);
     (void)y;
     bool right = true;
     ss_copy(g.out, x, n);
-    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], x[i]);
+    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], x[i]);
     ss_clear(g.out, n);
-    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], 0.0f);
-    return right && guards_stand(&g);
+    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], 0.0f);
+    return right && guards_are_untouched(&g);
 }
 
 static bool add_is_exact(const float *x, const float *y, size_t n) {
     guarded g;
-    guard(&g, n);
+    add_guards(&g, n);
     bool right = true;
     memcpy(g.out, x, n * sizeof *x);
     ss_add(g.out, y, n);
-    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], x[i] + y[i]);
-    return right && guards_stand(&g);
+    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], x[i] + y[i]);
+    return right && guards_are_untouched(&g);
 }
 
 static bool silu_is_right(const float *x, const float *y, size_t n) {
     guarded g;
-    guard(&g, n);
+    add_guards(&g, n);
     bool right = true;
     memcpy(g.out, x, n * sizeof *x);
     ss_silu_mul(g.out, y, n);
@@ -609,12 +609,12 @@ static bool silu_is_right(const float *x, const float *y, size_t n) {
         double truth = (double)x[i] * (1.0 / (1.0 + exp(-(double)x[i]))) * (double)y[i];
         right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth) + 1e-30;
     }
-    return right && guards_stand(&g);
+    return right && guards_are_untouched(&g);
 }
 
 static bool gelu_is_right(const float *x, const float *y, size_t n) {
     guarded g;
-    guard(&g, n);
+    add_guards(&g, n);
     bool right = true;
     (void)y;
     memcpy(g.out, x, n * sizeof *x);
@@ -623,12 +623,12 @@ static bool gelu_is_right(const float *x, const float *y, size_t n) {
         double v = (double)x[i], u = sqrt(2.0 / acos(-1.0)) * (v + 0.044715 * v * v * v);
         right &= fabs((double)g.out[i] - 0.5 * v * (1.0 + tanh(u))) <= 1e-6 * fmax(1.0, fabs(v));
     }
-    return right && guards_stand(&g);
+    return right && guards_are_untouched(&g);
 }
 
 static bool gelu_erf_is_right(const float *x, const float *y, size_t n) {
     guarded g;
-    guard(&g, n);
+    add_guards(&g, n);
     bool right = true;
     (void)y;
     memcpy(g.out, x, n * sizeof *x);
@@ -637,20 +637,20 @@ static bool gelu_erf_is_right(const float *x, const float *y, size_t n) {
         double v = (double)x[i], exact = 0.5 * v * (1.0 + erf(v * sqrt(0.5)));
         right &= fabs((double)g.out[i] - exact) <= 1.5e-7 * fmax(1.0, fabs(v));
     }
-    return right && guards_stand(&g);
+    return right && guards_are_untouched(&g);
 }
 
 static bool relu_is_right(const float *x, const float *y, size_t n) {
     guarded g;
-    guard(&g, n);
+    add_guards(&g, n);
     bool right = true;
     memcpy(g.out, x, n * sizeof *x);
     ss_relu(g.out, n);
-    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], x[i] > 0 ? x[i] : 0.0f);
+    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], x[i] > 0 ? x[i] : 0.0f);
     memcpy(g.out, x, n * sizeof *x);
     ss_multiply(g.out, y, n);
-    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], x[i] * y[i]);
-    return right && guards_stand(&g);
+    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], x[i] * y[i]);
+    return right && guards_are_untouched(&g);
 }
 
 /* Tests a rotation into another array, then in place. */
@@ -659,14 +659,15 @@ static bool rotate_is_right(const float *x, const float *y, size_t n) {
     size_t pairs = n / 2;
     bool right = true;
     for (int again = 0; again < 2; again++) {
-        guard(&g, 2 * pairs);
+        add_guards(&g, 2 * pairs);
         if (again) memcpy(g.out, x, 2 * pairs * sizeof *x);
         ss_rotate(g.out, again ? g.out : x, y, y + pairs, pairs);
         for (size_t j = 0; j < pairs; j++) {
             float p = x[j], q = x[j + pairs], c = y[j], s = y[j + pairs];
-            right &= equal(g.out[j], p * c - q * s) && equal(g.out[j + pairs], q * c + p * s);
+            right &=
+                are_equal(g.out[j], p * c - q * s) && are_equal(g.out[j + pairs], q * c + p * s);
         }
-        right &= guards_stand(&g);
+        right &= guards_are_untouched(&g);
     }
     return right;
 }
@@ -676,7 +677,7 @@ static bool rotate_is_right(const float *x, const float *y, size_t n) {
 static bool rmsnorm_is_right(const float *x, const float *w, size_t n) {
     if (n == 0) return true;
     guarded g;
-    guard(&g, n);
+    add_guards(&g, n);
     bool right = true;
     double squares = 0.0;
     for (size_t i = 0; i < n; i++) squares += (double)x[i] * (double)x[i];
@@ -685,12 +686,12 @@ static bool rmsnorm_is_right(const float *x, const float *w, size_t n) {
     for (size_t i = 0; i < n; i++) {
         double truth = (double)x[i] / sqrt(squares / (double)n + 1e-5) * (double)w[i];
         right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth);
-        right &= equal(g.out[i], (x[i] * r) * w[i]);
+        right &= are_equal(g.out[i], (x[i] * r) * w[i]);
     }
     memcpy(g.out, x, n * sizeof *x);
     ss_rmsnorm(g.out, g.out, w, 1e-5f, n);
-    for (size_t i = 0; i < n; i++) right &= equal(g.out[i], (x[i] * r) * w[i]);
-    return right && guards_stand(&g);
+    for (size_t i = 0; i < n; i++) right &= are_equal(g.out[i], (x[i] * r) * w[i]);
+    return right && guards_are_untouched(&g);
 }
 
 /* Compares a LayerNorm with one in doubles; the tolerance covers the rounded mean. */
@@ -710,16 +711,16 @@ static bool layernorm_is_near(const float *out, const float *x, const float *w, 
 static bool layernorm_is_right(const float *x, const float *w, size_t n) {
     if (n == 0) return true;
     guarded plain, biased;
-    guard(&plain, n);
-    guard(&biased, n);
+    add_guards(&plain, n);
+    add_guards(&biased, n);
     float *b = numbers(n, 2.0f);
     ss_layernorm(plain.out, x, w, NULL, 1e-5f, n);
     ss_layernorm(biased.out, x, w, b, 1e-5f, n);
     bool right = layernorm_is_near(plain.out, x, w, NULL, n);
     right &= layernorm_is_near(biased.out, x, w, b, n);
-    for (size_t i = 0; i < n; i++) right &= equal(biased.out[i], plain.out[i] + b[i]);
+    for (size_t i = 0; i < n; i++) right &= are_equal(biased.out[i], plain.out[i] + b[i]);
     free(b);
-    return right && guards_stand(&plain) && guards_stand(&biased);
+    return right && guards_are_untouched(&plain) && guards_are_untouched(&biased);
 }
 
 static const struct vector_case {

@@ -61,7 +61,7 @@ static int least(int a, int b) {
 }
 
 /* Compares rows [t, t+n) of a map in two runs. */
-static bool same_maps(ss_run *stored, ss_run *computed, ss_field_id field, int t, int n) {
+static bool have_same_maps(ss_run *stored, ss_run *computed, ss_field_id field, int t, int n) {
     const ss_arch *arch = &stored->trace.model->arch;
     float a[T_MAX * T_MAX], b[T_MAX * T_MAX];
     bool same = true;
@@ -78,10 +78,10 @@ static bool same_maps(ss_run *stored, ss_run *computed, ss_field_id field, int t
 static void check_maps(ss_run *stored, ss_run *computed) {
     int T = stored->trace.T;
     CHECK(stored->trace.computed == 0 && computed->trace.computed == SS_FIELDS_MAPS);
-    CHECK(same_maps(stored, computed, SS_FIELD_ATT, 0, T));
-    CHECK(same_maps(stored, computed, SS_FIELD_ATT, T - 1, 1));
-    CHECK(same_maps(stored, computed, SS_FIELD_ATT, T / 3, T / 2));
-    CHECK(same_maps(stored, computed, SS_FIELD_SCORES, 0, T));
+    CHECK(have_same_maps(stored, computed, SS_FIELD_ATT, 0, T));
+    CHECK(have_same_maps(stored, computed, SS_FIELD_ATT, T - 1, 1));
+    CHECK(have_same_maps(stored, computed, SS_FIELD_ATT, T / 3, T / 2));
+    CHECK(have_same_maps(stored, computed, SS_FIELD_SCORES, 0, T));
 }
 
 /* Compares every metric of two runs, first of all tokens, then of fewer. */
@@ -185,17 +185,17 @@ static void compare(const ss_model *model, const ss_edit *edits, int n, int T, i
     close_run(&computed);
 }
 
-static bool comes_at_once(const ss_arch *arch) {
+static bool needs_all_tokens(const ss_arch *arch) {
     return arch->prefix > 0;
 }
 
-static void families(void) {
+static void check_families(void) {
     CASE("a map on demand has the bits of a stored one, and so have all metrics: every family");
     for (int i = 0; i < FOLDERS; i++) {
         long failed = check_state.failed;
         opened_model model = open_model(folders[i]);
         compare(&model.model, NULL, 0, T_MAX, T_MAX);
-        if (!comes_at_once(&model.model.arch)) {
+        if (!needs_all_tokens(&model.model.arch)) {
             compare(&model.model, NULL, 0, T_MAX - 1, 5);
             compare(&model.model, NULL, 0, 9, 1);
         }
@@ -204,7 +204,7 @@ static void families(void) {
     }
 }
 
-static void operations(const char *folder) {
+static void check_operations(const char *folder) {
     CASE("every operation");
     opened_model model = open_model(folder);
     int n;
@@ -219,7 +219,7 @@ static void operations(const char *folder) {
     close_model(&model);
 }
 
-static void edits(const char *folder) {
+static void check_edits(const char *folder) {
     CASE("every edit and every policy, alone and before another one");
     opened_model model = open_model(folder);
     pins choices = choice_pins();
@@ -247,7 +247,7 @@ static void edits(const char *folder) {
 }
 
 /* Tests updates of runs that compute their maps. */
-static void updates(const char *folder, const char *edit_text) {
+static void check_updated_maps(const char *folder, const char *edit_text) {
     CASE("an updated run, with an edit and without");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
@@ -277,7 +277,7 @@ static void updates(const char *folder, const char *edit_text) {
 }
 
 /* Tests that reading every map after each token does not change later tokens. */
-static void reading(const char *folder, const char *edit_text) {
+static void check_reading(const char *folder, const char *edit_text) {
     CASE("reading the maps of a run changes nothing in the tokens that follow");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
@@ -289,15 +289,15 @@ static void reading(const char *folder, const char *edit_text) {
         must(ss_run_extend(&computed.run, prompt + t, 1, &err), &err, "extend");
         check_maps(&stored.run, &computed.run);
     }
-    CHECK(same_rows(&stored.run.trace, &computed.run.trace, SS_FIELD_HIDDEN, T_MAX));
-    CHECK(same_rows(&stored.run.trace, &computed.run.trace, SS_FIELD_EVICTED, T_MAX));
+    CHECK(have_same_rows(&stored.run.trace, &computed.run.trace, SS_FIELD_HIDDEN, T_MAX));
+    CHECK(have_same_rows(&stored.run.trace, &computed.run.trace, SS_FIELD_EVICTED, T_MAX));
     close_run(&stored);
     close_run(&computed);
     close_model(&model);
 }
 
 /* Tests runs that begin from another; each of the two stores or computes its maps. */
-static void from_another(const char *folder, const char *edit_text) {
+static void check_start_from_another(const char *folder, const char *edit_text) {
     CASE("a run that begins from another one, whichever of them stores its maps");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
@@ -310,7 +310,7 @@ static void from_another(const char *folder, const char *edit_text) {
         with_budget.from = &base.run.trace;
         with_budget.layer = SS_BY_EDITS;
         opened_run run = run_with(&with_budget, i & 2 ? NO_MAPS : 0, T_MAX, T_MAX);
-        CHECK(same_maps(&expected.run, &run.run, SS_FIELD_ATT, 0, T_MAX));
+        CHECK(have_same_maps(&expected.run, &run.run, SS_FIELD_ATT, 0, T_MAX));
         check_metrics(&expected.run.trace, &run.run.trace, &base.run.trace);
         close_run(&base);
         close_run(&run);
@@ -319,7 +319,7 @@ static void from_another(const char *folder, const char *edit_text) {
     close_model(&model);
 }
 
-static void budget(void) {
+static void check_budget(void) {
     CASE("maps are stored up to the budget, 64 MB where none is given; memory beyond grows with T");
     opened_model model = open_model(LLAMA);
     const ss_arch *arch = &model.model.arch;
@@ -365,7 +365,7 @@ static void budget(void) {
     close_model(&model);
 }
 
-static void pooled(const char *folder) {
+static void check_pooled_maps(const char *folder) {
     CASE("blocks of a map: the mean and the largest of the cells that the mask shows");
     opened_model model = open_model(folder);
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -396,7 +396,7 @@ static void pooled(const char *folder) {
     close_model(&model);
 }
 
-static void refusals(void) {
+static void check_refusals(void) {
     CASE("impossible reads are refused with a place");
     opened_model model = open_model(LLAMA);
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -493,7 +493,7 @@ static void refusals(void) {
     close_model(&model);
 }
 
-static void accumulated_readers(void) {
+static void check_accumulated_readers(void) {
     CASE("every metric that reads maps or norms reads the accumulated statistics, and one of "
          "queries");
     int n;
@@ -505,27 +505,27 @@ static void accumulated_readers(void) {
 }
 
 int main(void) {
-    accumulated_readers();
-    families();
-    operations(LLAMA);
-    operations("tests/golden/var-mlp_kernel");
-    edits(LLAMA);
-    edits(GPT2);
-    edits("tests/golden/var-bias-key");
-    updates(LLAMA, "evict:policy=h2o,budget=6");
-    updates(GPT2, "evict:policy=tova,budget=5");
-    updates(LLAMA, "hide_key:key=2");
-    reading(LLAMA, "evict:policy=h2o,budget=4");
-    reading(GPT2, "evict:policy=vatp,budget=5,recent=1");
-    reading(LLAMA, "evict:policy=tova,budget=4,positions=cache");
-    from_another(LLAMA, "evict:policy=h2o,budget=6");
-    from_another(LLAMA, "evict:policy=window,budget=6,positions=cache");
-    from_another(LLAMA, "hide_key:key=5,layer=1");
-    from_another(GPT2, "park:key=4,layer=1,head=0");
-    budget();
-    pooled(LLAMA);
-    pooled("tests/golden/hf-qwen2-window");
-    pooled("tests/golden/var-bidirectional-bias-key");
-    refusals();
+    check_accumulated_readers();
+    check_families();
+    check_operations(LLAMA);
+    check_operations("tests/golden/var-mlp_kernel");
+    check_edits(LLAMA);
+    check_edits(GPT2);
+    check_edits("tests/golden/var-bias-key");
+    check_updated_maps(LLAMA, "evict:policy=h2o,budget=6");
+    check_updated_maps(GPT2, "evict:policy=tova,budget=5");
+    check_updated_maps(LLAMA, "hide_key:key=2");
+    check_reading(LLAMA, "evict:policy=h2o,budget=4");
+    check_reading(GPT2, "evict:policy=vatp,budget=5,recent=1");
+    check_reading(LLAMA, "evict:policy=tova,budget=4,positions=cache");
+    check_start_from_another(LLAMA, "evict:policy=h2o,budget=6");
+    check_start_from_another(LLAMA, "evict:policy=window,budget=6,positions=cache");
+    check_start_from_another(LLAMA, "hide_key:key=5,layer=1");
+    check_start_from_another(GPT2, "park:key=4,layer=1,head=0");
+    check_budget();
+    check_pooled_maps(LLAMA);
+    check_pooled_maps("tests/golden/hf-qwen2-window");
+    check_pooled_maps("tests/golden/var-bidirectional-bias-key");
+    check_refusals();
     return check_done();
 }

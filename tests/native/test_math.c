@@ -100,7 +100,7 @@ static void check_curve(const struct curve *curve) {
     printf("    largest error %.3g, at %.9g\n", worst, worst_x);
 }
 
-static bool same_bits(double a, double b) {
+static bool have_same_bits(double a, double b) {
     return ss_bits_of_double(a) == ss_bits_of_double(b) || (isnan(a) && isnan(b));
 }
 
@@ -156,7 +156,8 @@ static void check_edges(void) {
     CASE("scalar functions at zeros, limits, infinities and NaN");
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         double actual = edges[i].mine(edges[i].x);
-        if (check_failed(same_bits(actual, edges[i].expected), __FILE__, __LINE__, edges[i].name))
+        if (check_failed(have_same_bits(actual, edges[i].expected), __FILE__, __LINE__,
+                         edges[i].name))
             printf("    expected %.17g, found %.17g\n", edges[i].expected, actual);
     }
     CHECK(ss_sin(-0.0) == 0.0);
@@ -164,7 +165,7 @@ static void check_edges(void) {
     CHECK_NEAR(ss_log(5e-324), log(5e-324), 1e-13);
 }
 
-static bool equal(float a, float b) {
+static bool are_equal(float a, float b) {
     return ss_bits_of_float(a) == ss_bits_of_float(b);
 }
 
@@ -194,7 +195,7 @@ static void check_halves(ss_dtype type, int exponent_bits, int fraction_bits) {
     size_t bad = ss_first_not_finite(source, type, ALL), wrong = 0;
     for (unsigned i = 0; i < ALL; i++) {
         float expected = decode(i, exponent_bits, fraction_bits);
-        wrong += !(equal(out[i], expected) || (isnan(out[i]) && isnan(expected)));
+        wrong += !(are_equal(out[i], expected) || (isnan(out[i]) && isnan(expected)));
     }
     CHECK_INT(wrong, 0);
     CHECK_INT(bad, ((1u << exponent_bits) - 1u)
@@ -238,13 +239,13 @@ static void check_packing(void) {
     ss_pack_rows(panels, rows, 9, COLUMNS, DEPTH);
     for (size_t i = 0; i < 16 * DEPTH; i++) {
         size_t n = i / 8 / DEPTH * 8 + i % 8, k = i / 8 % DEPTH;
-        CHECK(equal(panels[i], n < COLUMNS ? rows[n * 9 + k] : 0.0f));
+        CHECK(are_equal(panels[i], n < COLUMNS ? rows[n * 9 + k] : 0.0f));
     }
     CASE("columns are packed as columns");
     ss_pack_columns(panels, rows, COLUMNS + 1, COLUMNS, DEPTH);
     for (size_t i = 0; i < 16 * DEPTH; i++) {
         size_t n = i / 8 / DEPTH * 8 + i % 8, k = i / 8 % DEPTH;
-        CHECK(equal(panels[i], n < COLUMNS ? rows[k * (COLUMNS + 1) + n] : 0.0f));
+        CHECK(are_equal(panels[i], n < COLUMNS ? rows[k * (COLUMNS + 1) + n] : 0.0f));
     }
 }
 

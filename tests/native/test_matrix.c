@@ -174,8 +174,8 @@ static unsigned char *make_blocks(ss_dtype type, size_t in) {
 /* Returns true if a sum is right. A product in integers must be near the exact sum and have the
  * bits of a product of one row; other products must have the bits of the unpacked numbers
  * multiplied in order. */
-static bool right_sum(const ss_matrix *w, const float *a, const float *row, float found,
-                      float of_one) {
+static bool is_right_sum(const ss_matrix *w, const float *a, const float *row, float found,
+                         float of_one) {
     float sum = 0.0f;
     double exact = 0.0, size = 0.0;
     for (size_t k = 0; k < w->in; k++) {
@@ -238,7 +238,7 @@ static void check_quantized(ss_dtype type, size_t in) {
         for (size_t n = 0; n < w.out; n++) {
             ss_matrix_output(row, &w, n);
             for (size_t t = 0; t < T; t++) {
-                CHECK(right_sum(&w, a + t * in, row, out[t * w.out + n], ones[t * w.out + n]));
+                CHECK(is_right_sum(&w, a + t * in, row, out[t * w.out + n], ones[t * w.out + n]));
             }
         }
     }

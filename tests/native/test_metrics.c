@@ -46,16 +46,16 @@ static void fake_close(fake *f) {
     free(f->arena.block);
 }
 
-static float *weight(fake *f, int head, int i, int j) {
+static float *weight_at(fake *f, int head, int i, int j) {
     size_t T = (size_t)f->trace.T;
     return ss_floats(&f->trace, SS_FIELD_ATT) + ((size_t)head * T + (size_t)i) * T + j;
 }
 
-static void all_on_first(void) {
+static void check_all_on_first(void) {
     CASE("3. all on the first key: alpha_1 = 1, all others 0");
     fake f;
     fake_open(&f, 1, 1, 64, 1, "softmax");
-    for (int i = 0; i < 64; i++) *weight(&f, 0, i, 0) = 1;
+    for (int i = 0; i < 64; i++) *weight_at(&f, 0, i, 0) = 1;
     float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     float *sink = measure(&f.trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
     float *entropy = measure(&f.trace, "entropy_mean", 0.3f, 0, 0, 0, NULL);
@@ -70,11 +70,11 @@ static void all_on_first(void) {
     fake_close(&f);
 }
 
-static void all_on_self(void) {
+static void check_all_on_self(void) {
     CASE("3. all on itself: alpha_k = 1/(T-k+1), a sink only at the last three keys");
     fake f;
     fake_open(&f, 1, 1, 64, 1, "softmax");
-    for (int i = 0; i < 64; i++) *weight(&f, 0, i, i) = 1;
+    for (int i = 0; i < 64; i++) *weight_at(&f, 0, i, i) = 1;
     float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     float *sink = measure(&f.trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
     for (int k = 0; k < 64; k++) {
@@ -86,16 +86,16 @@ static void all_on_self(void) {
     fake_close(&f);
 }
 
-static void strictly_greater(void) {
+static void check_strictly_greater(void) {
     CASE("a head with alpha_1 = eps exactly does not count, and is reported as near");
     fake f;
     fake_open(&f, 1, 2, 2, 1, "softmax");
-    *weight(&f, 0, 0, 0) = 1;
-    *weight(&f, 0, 1, 0) = 0; /* alpha_1 = 0.5 */
-    *weight(&f, 0, 1, 1) = 1;
-    *weight(&f, 1, 0, 0) = 1;
-    *weight(&f, 1, 1, 0) = 0.5f; /* alpha_1 = 0.75 */
-    *weight(&f, 1, 1, 1) = 0.5f;
+    *weight_at(&f, 0, 0, 0) = 1;
+    *weight_at(&f, 0, 1, 0) = 0; /* alpha_1 = 0.5 */
+    *weight_at(&f, 0, 1, 1) = 1;
+    *weight_at(&f, 1, 0, 0) = 1;
+    *weight_at(&f, 1, 1, 0) = 0.5f; /* alpha_1 = 0.75 */
+    *weight_at(&f, 1, 1, 1) = 0.5f;
     float *at = measure(&f.trace, "sink_ratio", 0.5f, 0, 0, 0, NULL);
     float *below = measure(&f.trace, "sink_ratio", 0.49f, 0, 0, 0, NULL);
     float *near = measure(&f.trace, "near_eps", 0.5f, 0, 0, 0, NULL);
@@ -108,20 +108,20 @@ static void strictly_greater(void) {
     fake_close(&f);
 }
 
-static void near_the_threshold(void) {
+static void check_near_the_threshold(void) {
     CASE("within 0.002 of eps, on either side: near; 0.0025 away: not");
     static const float alphas[] = {0.3f, 0.3015f, 0.2985f, 0.3025f, 0.2975f, 0.31f};
     enum { HEADS = sizeof alphas / sizeof *alphas };
     fake f;
     fake_open(&f, 1, HEADS, 1, 1, "softmax");
-    for (int h = 0; h < HEADS; h++) *weight(&f, h, 0, 0) = alphas[h];
+    for (int h = 0; h < HEADS; h++) *weight_at(&f, h, 0, 0) = alphas[h];
     float *near = measure(&f.trace, "near_eps", 0.3f, 0, 0, 0, NULL);
     CHECK_NEAR(near[0], 3, 0);
     free(near);
     fake_close(&f);
 }
 
-static void uniform_baseline(void) {
+static void check_uniform_baseline(void) {
     CASE("1. the uniform baseline: the specification's table, and a uniform map measured");
     static const struct {
         int T;
@@ -131,7 +131,7 @@ static void uniform_baseline(void) {
         fake f;
         fake_open(&f, 1, 1, table[i].T, 1, "softmax");
         for (int t = 0; t < table[i].T; t++)
-            for (int j = 0; j <= t; j++) *weight(&f, 0, t, j) = 1.0f / (float)(t + 1);
+            for (int j = 0; j <= t; j++) *weight_at(&f, 0, t, j) = 1.0f / (float)(t + 1);
         for (int t = 0; t < table[i].T; t++) ss_floats(&f.trace, SS_FIELD_V)[t] = 2;
         float *closed = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
         float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
@@ -154,7 +154,7 @@ static void uniform_baseline(void) {
     }
 }
 
-static void long_prefix(void) {
+static void check_long_prefix(void) {
     CASE("a prefix longer than a block of columns: every query before its keys counts");
     enum { T = 300, PREFIX = 280 };
     fake f;
@@ -162,7 +162,7 @@ static void long_prefix(void) {
     f.model.arch.prefix = f.trace.choices[0].mask.prefix = PREFIX;
     for (int i = 0; i < T; i++) {
         int seen = i < PREFIX ? PREFIX : i + 1;
-        for (int j = 0; j < seen; j++) *weight(&f, 0, i, j) = 1.0f / (float)seen;
+        for (int j = 0; j < seen; j++) *weight_at(&f, 0, i, j) = 1.0f / (float)seen;
     }
     float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     float *closed = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
@@ -172,7 +172,7 @@ static void long_prefix(void) {
     fake_close(&f);
 }
 
-static void prefix_of_tokens(void) {
+static void check_prefix_of_tokens(void) {
     CASE("tokens = n measures as if only the first n tokens had been run");
     fake full, part;
     fake_open(&full, 1, 1, 9, 1, "softmax");
@@ -180,8 +180,8 @@ static void prefix_of_tokens(void) {
     for (int i = 0; i < 9; i++)
         for (int j = 0; j <= i; j++) {
             float w = (float)((i * 7 + j * 3) % 11) / 11.0f;
-            *weight(&full, 0, i, j) = w;
-            if (i < 5) *weight(&part, 0, i, j) = w;
+            *weight_at(&full, 0, i, j) = w;
+            if (i < 5) *weight_at(&part, 0, i, j) = w;
         }
     free(measure(&full.trace, "alpha", 0.3f, 0, 0, 0, NULL));
     float *a = measure(&full.trace, "alpha", 0.3f, 5, 0, 0, NULL);
@@ -193,13 +193,13 @@ static void prefix_of_tokens(void) {
     fake_close(&part);
 }
 
-static void proxies(void) {
+static void check_proxies(void) {
     CASE("rows that do not sum to 1: shares, raw weights and row sums side by side");
     fake f;
     fake_open(&f, 1, 1, 2, 1, "sigmoid");
-    *weight(&f, 0, 0, 0) = 0.0001f;
-    *weight(&f, 0, 1, 0) = 0.0003f;
-    *weight(&f, 0, 1, 1) = 0.0001f;
+    *weight_at(&f, 0, 0, 0) = 0.0001f;
+    *weight_at(&f, 0, 1, 0) = 0.0003f;
+    *weight_at(&f, 0, 1, 1) = 0.0001f;
     float *share = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     float *raw = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
     float *mass = measure(&f.trace, "row_mass_summary", 0.3f, 0, 0, 0, NULL);
@@ -217,9 +217,9 @@ static void proxies(void) {
 
     CASE("signed weights count by their size");
     fake_open(&f, 1, 1, 2, 1, "identity");
-    *weight(&f, 0, 0, 0) = -2;
-    *weight(&f, 0, 1, 0) = -3;
-    *weight(&f, 0, 1, 1) = 1;
+    *weight_at(&f, 0, 0, 0) = -2;
+    *weight_at(&f, 0, 1, 0) = -3;
+    *weight_at(&f, 0, 1, 1) = 1;
     share = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     raw = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
     CHECK_NEAR(share[0], 0.875, 1e-6);
@@ -239,7 +239,7 @@ static void proxies(void) {
     fake_close(&f);
 }
 
-static void norms_and_ratios(void) {
+static void check_norms_and_ratios(void) {
     CASE("norms and ratios: a first token that is ten times the others, and values that are "
          "drained");
     fake f;
@@ -266,7 +266,7 @@ static void norms_and_ratios(void) {
     fake_close(&f);
 }
 
-static void massive_activations(void) {
+static void check_massive_activations(void) {
     CASE("massive activations: top three with their places, and the lower median");
     fake f;
     fake_open(&f, 0, 1, 2, 3, "softmax");
@@ -282,7 +282,7 @@ static void massive_activations(void) {
     fake_close(&f);
 }
 
-static void geometry(void) {
+static void check_geometry(void) {
     CASE("7. cos * norms = q.k; masked pairs are NaN; the gap of one aligned key");
     fake f;
     fake_open(&f, 1, 1, 3, 2, "softmax");
@@ -311,7 +311,7 @@ static void geometry(void) {
     fake_close(&f);
 }
 
-static void no_direction(void) {
+static void check_no_direction(void) {
     CASE("a zero query or key has no cosine, and a zero product");
     fake f;
     fake_open(&f, 1, 1, 3, 2, "softmax");
@@ -334,7 +334,7 @@ static void no_direction(void) {
     fake_close(&f);
 }
 
-static void wide_gap(void) {
+static void check_wide_gap(void) {
     CASE("the gap of wide heads, of fewer tokens after more");
     enum { T = 3, K = 300 };
     fake f;
@@ -352,7 +352,7 @@ static void wide_gap(void) {
     fake_close(&f);
 }
 
-static void bad_requests(void) {
+static void check_bad_requests(void) {
     CASE("an impossible request is refused with its reason");
     fake f;
     fake_open(&f, 1, 2, 3, 1, "softmax");
@@ -398,7 +398,7 @@ static void bad_requests(void) {
     fake_close(&f);
 }
 
-static void bad_bases(void) {
+static void check_bad_bases(void) {
     CASE("two runs are compared where they are of one model, long enough, and recorded the fields");
     fake f, short_one, other;
     fake_open(&f, 1, 2, 3, 1, "softmax");
@@ -480,7 +480,7 @@ static void check_group(const opened_file *file, const char *maps_of, const char
     free((void *)(size_t)metric1);
 }
 
-static void random_maps(void) {
+static void check_random_maps(void) {
     CASE("10. random maps against the independent twin of the authors' code; 2. sums of alpha");
     opened_file file = open_file("tests/golden/metrics", "golden.safetensors");
     check_group(&file, "stochastic", "stochastic", "softmax", "alpha", "importance");
@@ -526,7 +526,7 @@ static float entropy_along(int T, int D, int directions, float first, bool other
 
 /* Returns the error of the entropy of a matrix with the singular values 1, 1 - by, 1 - 2 by, ...,
  * to which two reflections are applied. */
-static float spectrum_error(int T, int D, float by) {
+static float spectrum_error(int T, int D, float decrement) {
     int n = T < D ? T : D;
     double whole = 0, entropy = 0;
     float *rows = malloc((size_t)(T * D) * sizeof *rows);
@@ -535,12 +535,12 @@ static float spectrum_error(int T, int D, float by) {
         for (int j = 0; j < D; j++) {
             double sum = 0; /* element of (I - 2/T) S (I - 2/D) */
             for (int k = 0; k < n; k++)
-                sum += ((i == k) - 2.0 / T) * (1 - k * (double)by) * ((j == k) - 2.0 / D);
+                sum += ((i == k) - 2.0 / T) * (1 - k * (double)decrement) * ((j == k) - 2.0 / D);
             rows[i * D + j] = (float)sum;
         }
-    for (int k = 0; k < n; k++) whole += pow(1 - k * (double)by, 2);
+    for (int k = 0; k < n; k++) whole += pow(1 - k * (double)decrement, 2);
     for (int k = 0; k < n; k++) {
-        double p = pow(1 - k * (double)by, 2) / whole;
+        double p = pow(1 - k * (double)decrement, 2) / whole;
         entropy -= p > 0 ? p * log(p) : 0;
     }
     float error = spectrum(rows, T, D, false) - (float)(entropy / log(n));
@@ -569,7 +569,7 @@ static float worst_of_pairs(void) {
     return worst;
 }
 
-static void matrix_entropy(void) {
+static void check_matrix_entropy(void) {
     CASE("two rows: the eigenvalues of their products are a quadratic equation's");
     CHECK_NEAR(worst_of_pairs(), 0, 1e-6);
     CASE("singular values one after the other, more rows than columns and fewer");
@@ -603,12 +603,12 @@ static void matrix_entropy(void) {
     CHECK(isnan(spectrum(rows, 2, 4, false)) && isnan(spectrum(rows, 4, 2, false)));
 }
 
-static void gates(void) {
+static void check_gates(void) {
     CASE("two active and two dormant heads: loads 1, 1, 0, 0 and a Gini coefficient of 0.5");
     fake f;
     fake_open(&f, 3, 4, 8, 1, "softmax");
     for (int head = 0; head < 12; head++)
-        for (int t = 0; t < 8; t++) *weight(&f, head, t, head < 2 || head == 7 ? t : 0) = 1;
+        for (int t = 0; t < 8; t++) *weight_at(&f, head, t, head < 2 || head == 7 ? t : 0) = 1;
     float *gate = measure(&f.trace, "head_gate", 0.3f, 0, 0, 0, NULL);
     float *load = measure(&f.trace, "head_load", 0.3f, 0, 0, 0, NULL);
     float *gini = measure(&f.trace, "head_gini", 0.3f, 0, 0, 0, NULL);
@@ -628,7 +628,7 @@ static void gates(void) {
 }
 
 /* Tests a head that gives all attention to its bias key and so reads no token: its load is 0. */
-static void gate_of_a_bias_key(void) {
+static void check_gate_of_a_bias_key(void) {
     CASE("what a bias key gets is left for no token");
     fake f;
     const ss_arch arch = {
@@ -637,8 +637,8 @@ static void gate_of_a_bias_key(void) {
     for (int t = 0; t < 4; t++) {
         *ss_row(&f.trace, SS_FIELD_ATT_BIAS, 0, t) = 1;
         *ss_row(&f.trace, SS_FIELD_ATT_BIAS, 1, t) = 0.5f;
-        *weight(&f, 1, t, 0) = 0.25f;
-        *weight(&f, 1, t, t) += 0.25f;
+        *weight_at(&f, 1, t, 0) = 0.25f;
+        *weight_at(&f, 1, t, t) += 0.25f;
     }
     float *load = measure(&f.trace, "head_load", 0.3f, 0, 0, 0, NULL);
     CHECK_NEAR(load[0], 0, 0);
@@ -647,7 +647,7 @@ static void gate_of_a_bias_key(void) {
     fake_close(&f);
 }
 
-static void accuracy(void) {
+static void check_accuracy(void) {
     CASE("accuracy: two of the four tokens that are predicted are first choices; none: NaN");
     fake f;
     fake_open(&f, 1, 1, 5, 1, "softmax");
@@ -662,25 +662,25 @@ static void accuracy(void) {
 }
 
 int main(void) {
-    accuracy();
-    gates();
-    gate_of_a_bias_key();
-    matrix_entropy();
-    all_on_first();
-    all_on_self();
-    strictly_greater();
-    near_the_threshold();
-    uniform_baseline();
-    long_prefix();
-    prefix_of_tokens();
-    proxies();
-    norms_and_ratios();
-    massive_activations();
-    geometry();
-    no_direction();
-    wide_gap();
-    bad_requests();
-    bad_bases();
-    random_maps();
+    check_accuracy();
+    check_gates();
+    check_gate_of_a_bias_key();
+    check_matrix_entropy();
+    check_all_on_first();
+    check_all_on_self();
+    check_strictly_greater();
+    check_near_the_threshold();
+    check_uniform_baseline();
+    check_long_prefix();
+    check_prefix_of_tokens();
+    check_proxies();
+    check_norms_and_ratios();
+    check_massive_activations();
+    check_geometry();
+    check_no_direction();
+    check_wide_gap();
+    check_bad_requests();
+    check_bad_bases();
+    check_random_maps();
     return check_done();
 }

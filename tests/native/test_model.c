@@ -31,7 +31,7 @@ static ss_bytes file_of(const char *header, size_t data_n) {
     return (ss_bytes){bytes, 8 + n + data_n};
 }
 
-static void container_headers(void) {
+static void check_container_headers(void) {
     static const struct {
         const char *name, *header;
         size_t data_n;
@@ -93,7 +93,7 @@ static void container_headers(void) {
     }
 }
 
-static void found_numbers(void) {
+static void check_found_numbers(void) {
     static const struct {
         const char *header;
         size_t data_n;
@@ -131,7 +131,7 @@ static void found_numbers(void) {
     close_file(&file);
 }
 
-static void header_lengths(void) {
+static void check_header_lengths(void) {
     CASE("a header length that is larger than the file, or huge");
     const unsigned char lengths[][9] = {{9}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{'}};
     for (int i = 0; i < 2; i++) {
@@ -171,7 +171,7 @@ static void count_free(void *piece) {
     free(piece);
 }
 
-static void many_entries(void) {
+static void check_many_entries(void) {
     CASE("a header of ten thousand entries is read one at a time");
     enum { ENTRIES = 10000, ENTRY_BYTES = 64 };
     char *header = malloc(ENTRIES * ENTRY_BYTES);
@@ -207,7 +207,7 @@ static ss_status read_config(const char *text, ss_error *err) {
     "\"hidden_size\":8,\"intermediate_size\":8,\"vocab_size\":8"
 #define GPT2_KEYS "\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":8,\"vocab_size\":8"
 
-static void configs(void) {
+static void check_configs(void) {
     static const struct {
         const char *text;
         ss_status status;
@@ -293,7 +293,7 @@ static unsigned char *find_in(ss_bytes file, const char *text) {
     exit(2);
 }
 
-static void broken_weights(void) {
+static void check_broken_weights(void) {
     ss_bytes config = read_file(LLAMA, "config.json");
     ss_bytes weights = read_file(LLAMA, "model.safetensors");
     ss_error err = {0};
@@ -429,7 +429,7 @@ static ss_status open_tied(const char *type, int row, int column, ss_error *err)
     return status;
 }
 
-static void tied_heads(void) {
+static void check_tied_heads(void) {
     CASE("a tied model's file may have a head that holds the embedding's numbers, in any type");
     static const char *const types[] = {"F16", "I8"};
     for (int i = 0; i < 2; i++) {
@@ -446,7 +446,7 @@ static void tied_heads(void) {
     }
 }
 
-static void conv1d(void) {
+static void check_conv1d(void) {
     CASE("gpt2: a fused matrix of the wrong shape, and buffers that are not weights");
     ss_bytes config = read_file(GPT2, "config.json");
     ss_bytes weights = read_file(GPT2, "model.safetensors");
@@ -461,7 +461,7 @@ static void conv1d(void) {
     free((void *)(size_t)weights.data);
 }
 
-static void operations(void) {
+static void check_operations(void) {
     CASE("an operation or parameter that the table does not have is refused when the model opens");
     opened_model opened = open_model(LLAMA);
     ss_attention *attention = &opened.model.arch.attention;
@@ -482,7 +482,7 @@ static void operations(void) {
     close_model(&opened);
 }
 
-static void arenas(void) {
+static void check_arenas(void) {
     CASE("an arena counts what it would give, and refuses what overflows");
     ss_arena measure = ss_arena_measure();
     ss_arena_take(&measure, 3, 1);
@@ -509,15 +509,15 @@ static void arenas(void) {
 }
 
 int main(void) {
-    container_headers();
-    found_numbers();
-    header_lengths();
-    many_entries();
-    configs();
-    broken_weights();
-    tied_heads();
-    conv1d();
-    operations();
-    arenas();
+    check_container_headers();
+    check_found_numbers();
+    check_header_lengths();
+    check_many_entries();
+    check_configs();
+    check_broken_weights();
+    check_tied_heads();
+    check_conv1d();
+    check_operations();
+    check_arenas();
     return check_done();
 }

@@ -81,7 +81,7 @@ static void share_backwards(ss_pool *face, ss_piece *piece, const void *job, siz
 enum { PIECES = 40, JOBS = 300 };
 
 typedef struct counting {
-    int *times;  /* [PIECES] how often each piece was done */
+    int *times;  /* [PIECES] number of times that each piece was done */
     int *inside; /* [SS_WORKERS_MAX] number of pieces that run on each worker now */
     int *most;   /* [SS_WORKERS_MAX] the largest of these numbers so far */
 } counting;
@@ -117,7 +117,7 @@ static void check_jobs(size_t workers) {
 
 /* Takes a piece as a helper and ends the helper's thread; the main thread holds its own piece until
  * then. */
-static void leave(const void *job, size_t i, size_t worker) {
+static void leave_pool(const void *job, size_t i, size_t worker) {
     (void)i;
     thread_pool *c = (thread_pool *)(size_t)job;
     while (worker == 0 && !atomic_load(&c->pool.broken)) continue;
@@ -133,7 +133,7 @@ static void check_loss(void) {
     if (setjmp(lost))
         reported = true;
     else
-        ss_pool_run(&c.pool.face, leave, &c, 2, 0);
+        ss_pool_run(&c.pool.face, leave_pool, &c, 2, 0);
     CHECK(reported);
     join(&c);
 }
@@ -213,7 +213,7 @@ static long jobs_of(const ss_model *model, const char *text) {
     return shared_jobs;
 }
 
-static void check_apart(void) {
+static void check_independent_heads(void) {
     CASE("heads that share a buffer of the pass stay on one thread: under edits of one query's "
          "keys, "
          "scores or weights, and with a feature map of two products");
@@ -243,16 +243,16 @@ static void check_apart(void) {
             edit = read_edit(text);
         } while (try_run(&desc, &err) != SS_OK);
         unsigned points = table[choices.all[i].row].hook_points;
-        bool apart = !(points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
+        bool independent = !(points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
         if (!strcmp(table[choices.all[i].row].name, "operation")) continue;
-        CHECK_INT(jobs_of(&model.model, text), apart ? all : all - L);
+        CHECK_INT(jobs_of(&model.model, text), independent ? all : all - L);
     }
     close_model(&model);
 }
 
 int main(void) {
     int cases = 0;
-    check_apart();
+    check_independent_heads();
     CASE("each piece of each job is done once, one at a time on a worker");
     for (size_t workers = 1; workers <= 5; workers++) check_jobs(workers);
     CASE("a thread that ends in the middle of a piece is reported");

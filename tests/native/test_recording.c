@@ -157,7 +157,7 @@ static bool is_case(const struct dirent *entry) {
     return !strncmp(entry->d_name, "var-", 4) && has_file(path, "config.json");
 }
 
-static int goldens(bool reduced, size_t shift) {
+static int count_compared_goldens(bool reduced, size_t shift) {
     DIR *folder = opendir(GOLDEN);
     int compared = 0;
     for (struct dirent *entry; (entry = readdir(folder));) {
@@ -176,15 +176,15 @@ static int goldens(bool reduced, size_t shift) {
     return compared;
 }
 
-static void reference(void) {
+static void check_reference(void) {
     CASE("the reference's maps and vectors give the reference's metrics without a model");
-    int all_metrics = goldens(false, 0);
+    int all_metrics = count_compared_goldens(false, 0);
     printf("  %d metrics compared\n", all_metrics);
     CHECK(all_metrics > 600);
     CASE("the same where the file's numbers are not aligned");
-    CHECK_INT(goldens(false, 3), all_metrics);
+    CHECK_INT(count_compared_goldens(false, 3), all_metrics);
     CASE("alpha, row sums and norms alone give every metric that needs no more");
-    int reduced = goldens(true, 0);
+    int reduced = count_compared_goldens(true, 0);
     printf("  %d metrics compared\n", reduced);
     CHECK(reduced > 300 && reduced < all_metrics);
 }
@@ -211,21 +211,21 @@ static recording_writer begin_small(const char *operation) {
 }
 
 /* Requests the shape of a metric of the first prompt. */
-static ss_status ask(const ss_trace *trace, const char *metric, int T, ss_error *err) {
+static ss_status request_shape(const ss_trace *trace, const char *metric, int T, ss_error *err) {
     size_t dims[SS_RANK_MAX];
     ss_metric_args args = {0.3f, T, 0, 0, NULL};
     return ss_metric_shape(dims, trace, metric_index(metric), &args, err) < 0 ? err->code : SS_OK;
 }
 
-static void says(const ss_trace *trace, const char *metric, int T, const char *text) {
+static void check_refusal(const ss_trace *trace, const char *metric, int T, const char *text) {
     ss_error err = {0};
-    CHECK_INT(ask(trace, metric, T, &err), SS_BAD_REQUEST);
+    CHECK_INT(request_shape(trace, metric, T, &err), SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, metric));
     if (!strstr(err.text, text)) printf("  %s: %s\n", metric, err.text);
     CHECK(strstr(err.text, text) != NULL);
 }
 
-static void missing(void) {
+static void check_missing_fields(void) {
     CASE("a metric whose field was not kept names the field");
     static const uint8_t cells[] = {255, 0, 128, 64, 255, 0, 100, 100};
     static const float scale[] = {1, 1};
@@ -237,18 +237,18 @@ static void missing(void) {
     add_claimed(&w, "0.value_norm", "F32", "[1,1,2]", sums, 2 * sizeof *sums);
     opened_trace opened;
     open_trace(&opened, end_recording(&w, 0));
-    says(&opened.trace, "entropy", 2, "att in full, kept here as maps pooled to 2 x 2");
-    says(&opened.trace, "contribution", 2, "att in full");
-    says(&opened.trace, "hidden_norm", 2, "the field hidden, not recorded");
-    says(&opened.trace, "kurtosis", 2, "the field hidden, not recorded");
-    says(&opened.trace, "loss_mean", 2, "the field loss, not recorded");
-    says(&opened.trace, "gate_mean", 2, "the field gate, not recorded");
-    says(&opened.trace, "alpha_bias", 2, "the field att_bias, not recorded");
-    says(&opened.trace, "kl_at", 2, "the field logits, not recorded");
+    check_refusal(&opened.trace, "entropy", 2, "att in full, kept here as maps pooled to 2 x 2");
+    check_refusal(&opened.trace, "contribution", 2, "att in full");
+    check_refusal(&opened.trace, "hidden_norm", 2, "the field hidden, not recorded");
+    check_refusal(&opened.trace, "kurtosis", 2, "the field hidden, not recorded");
+    check_refusal(&opened.trace, "loss_mean", 2, "the field loss, not recorded");
+    check_refusal(&opened.trace, "gate_mean", 2, "the field gate, not recorded");
+    check_refusal(&opened.trace, "alpha_bias", 2, "the field att_bias, not recorded");
+    check_refusal(&opened.trace, "kl_at", 2, "the field logits, not recorded");
     CASE("alpha without maps serves only metrics of all tokens");
-    says(&opened.trace, "alpha", 1, "expected all 2 tokens");
+    check_refusal(&opened.trace, "alpha", 1, "expected all 2 tokens");
     ss_error err;
-    CHECK_INT(ask(&opened.trace, "value_ratio", 2, &err), SS_OK);
+    CHECK_INT(request_shape(&opened.trace, "value_ratio", 2, &err), SS_OK);
     size_t n;
     float *sinks = measure(&opened.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
     CHECK_INT(n, 2);
@@ -261,7 +261,7 @@ static void missing(void) {
     add_claimed(&w, "0.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "0.row_mass", "F32", "[1,2,2]", sums, sizeof sums);
     open_trace(&opened, end_recording(&w, 0));
-    says(&opened.trace, "alpha", 2, "the field att, not recorded");
+    check_refusal(&opened.trace, "alpha", 2, "the field att, not recorded");
     close_trace(&opened);
 }
 
@@ -276,7 +276,7 @@ static uint16_t half_of(float x) {
     return 0x7c00;
 }
 
-static void halves(void) {
+static void check_halves(void) {
     CASE("maps in half precision become floats; exact alpha beside them comes first");
     uint16_t small[8];
     float exact[] = {0.1f, 0.2f, 0.3f, 0.4f};
@@ -298,7 +298,7 @@ static void halves(void) {
     }
 }
 
-static void tensors(void) {
+static void check_tensors(void) {
     CASE("a tensor by its name, and parts of it by their indices");
     recording_writer w = begin_small("softmax");
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
@@ -324,7 +324,7 @@ static void tensors(void) {
 
 /* ---- lies ---------------------------------------------------------------------------------- */
 
-static void refused(ss_bytes file, ss_status status, const char *where, const char *text) {
+static void check_refused(ss_bytes file, ss_status status, const char *where, const char *text) {
     opened_recording opened = {.bytes = file};
     ss_error err = {0};
     CHECK_INT(try_open_recording(&opened, &err), status);
@@ -334,7 +334,7 @@ static void refused(ss_bytes file, ss_status status, const char *where, const ch
     close_recording(&opened);
 }
 
-static void metadata(void) {
+static void check_metadata(void) {
     CASE("versions and metadata");
     const char *good = conditions_of("softmax");
     static const struct {
@@ -347,22 +347,22 @@ static void metadata(void) {
                  {NULL, SS_BAD_FILE, "no recording"}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         recording_writer w = begin_recording(table[i].version, good);
-        refused(end_recording(&w, 0), table[i].status, "sinkscope.recording", table[i].text);
+        check_refused(end_recording(&w, 0), table[i].status, "sinkscope.recording", table[i].text);
     }
     recording_writer w = begin_recording("1", NULL);
-    refused(end_recording(&w, 0), SS_BAD_FILE, "sinkscope", "no recording");
-    refused(read_file("tests/golden/gguf-llama-gqa-f32", "model.gguf"), SS_BAD_FILE, "byte 0",
-            "expected a recording");
+    check_refused(end_recording(&w, 0), SS_BAD_FILE, "sinkscope", "no recording");
+    check_refused(read_file("tests/golden/gguf-llama-gqa-f32", "model.gguf"), SS_BAD_FILE, "byte 0",
+                  "expected a recording");
     w = (recording_writer){0};
     add_header(&w, "{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}");
-    refused(end_recording(&w, 0), SS_BAD_FILE, "__metadata__", "no recording");
+    check_refused(end_recording(&w, 0), SS_BAD_FILE, "__metadata__", "no recording");
     w = (recording_writer){0};
     add_header(&w, "{\"__metadata__\":[1]");
-    refused(end_recording(&w, 0), SS_BAD_FILE, "__metadata__", "object");
+    check_refused(end_recording(&w, 0), SS_BAD_FILE, "__metadata__", "object");
     w = begin_recording("1", "{\"a\":1,\"a\":2}");
-    refused(end_recording(&w, 0), SS_BAD_CONFIG, "a", "each key once");
+    check_refused(end_recording(&w, 0), SS_BAD_CONFIG, "a", "each key once");
     w = begin_recording("1", "[]");
-    refused(end_recording(&w, 0), SS_BAD_CONFIG, "recording", "object");
+    check_refused(end_recording(&w, 0), SS_BAD_CONFIG, "recording", "object");
 }
 
 /* Returns the conditions with one text replaced. */
@@ -374,7 +374,7 @@ static const char *replaced(const char *from, const char *to) {
     return text;
 }
 
-static void conditions(void) {
+static void check_conditions(void) {
     CASE("wrong conditions are refused by their key");
     static const struct {
         const char *from, *to;
@@ -434,7 +434,7 @@ static void conditions(void) {
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         recording_writer w = begin_recording("1", replaced(table[i].from, table[i].to));
-        refused(end_recording(&w, 0), table[i].status, table[i].where, table[i].text);
+        check_refused(end_recording(&w, 0), table[i].status, table[i].where, table[i].text);
     }
 }
 
@@ -445,7 +445,7 @@ static recording_writer begin_replaced(const char *from, const char *to) {
     return w;
 }
 
-static void layers(void) {
+static void check_layers(void) {
     CASE("hidden states have rows for all layers, with attention or without");
     static const float norms[] = {1, 2, 3, 6, 5, 20, 7, 7};
     recording_writer w = begin_replaced("\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[2]");
@@ -460,10 +460,10 @@ static void layers(void) {
     close_trace(&opened);
     w = begin_replaced("\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[2]");
     add_claimed(&w, "0.hidden_norm", "F32", "[2,2]", norms, sizeof norms / 2);
-    refused(end_recording(&w, 0), SS_BAD_TENSOR, "0.hidden_norm", "[4, 2]");
+    check_refused(end_recording(&w, 0), SS_BAD_TENSOR, "0.hidden_norm", "[4, 2]");
 }
 
-static void first(void) {
+static void check_first_token(void) {
     CASE("the first token is the one at first.position");
     recording_writer w =
         begin_replaced("\"eps\":[0.3]", "\"eps\":[0.3],\"first\":{\"position\":1}");
@@ -487,7 +487,7 @@ static void first(void) {
     close_trace(&opened);
 }
 
-static void shapes(void) {
+static void check_shapes(void) {
     CASE("wrong tensors are refused by their name");
     static const struct {
         const char *name, *dtype, *shape;
@@ -540,16 +540,16 @@ static void shapes(void) {
         add_claimed(&w, table[i].name, table[i].dtype, table[i].shape, bytes, table[i].bytes);
         const char *where = table[i].status == SS_OK ? "" : table[i].name;
         if (strstr(table[i].text, "scales")) where = "0.att_scale";
-        refused(end_recording(&w, 0), table[i].status, where, table[i].text);
+        check_refused(end_recording(&w, 0), table[i].status, where, table[i].text);
     }
     CASE("a name that occurs twice");
     recording_writer w = begin_small("softmax");
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
-    refused(end_recording(&w, 0), SS_BAD_FILE, "mean.alpha", "each name once");
+    check_refused(end_recording(&w, 0), SS_BAD_FILE, "mean.alpha", "each name once");
 }
 
-static void undefined(void) {
+static void check_undefined_metrics(void) {
     CASE("numbers that are NaN stay undefined");
     unsigned char bytes[32];
     memset(bytes, 0xff, sizeof bytes);
@@ -564,7 +564,7 @@ static void undefined(void) {
     close_trace(&opened);
 }
 
-static void million(void) {
+static void check_million_tensors(void) {
     CASE("a million tensors of unknown names are kept, in memory that the header justifies");
     recording_writer w = begin_small("softmax");
     const size_t n = 1000000, each = 80;
@@ -585,16 +585,16 @@ static void million(void) {
 }
 
 int main(void) {
-    reference();
-    missing();
-    halves();
-    tensors();
-    metadata();
-    conditions();
-    layers();
-    first();
-    shapes();
-    undefined();
-    million();
+    check_reference();
+    check_missing_fields();
+    check_halves();
+    check_tensors();
+    check_metadata();
+    check_conditions();
+    check_layers();
+    check_first_token();
+    check_shapes();
+    check_undefined_metrics();
+    check_million_tensors();
     return check_done();
 }

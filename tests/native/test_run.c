@@ -18,7 +18,7 @@ static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
 /* Sets all weights of a matrix; the tiny models are F32, so the model reads them from the bytes of
  * the file. */
-static void fill(const ss_linear *linear, float value) {
+static void fill_matrix(const ss_linear *linear, float value) {
     const ss_matrix *w = &linear->w;
     CHECK_INT((int)w->type, SS_F32);
     for (size_t n = 0; n < w->out; n++)
@@ -32,7 +32,7 @@ static size_t heads_of(const ss_trace *trace) {
     return (size_t)trace->model->arch.L * (size_t)trace->model->arch.H;
 }
 
-static void prefill_equals_steps(const char *folder) {
+static void check_prefill_equals_steps(const char *folder) {
     CASE("a prompt at once, in pieces, and token by token give the same bits");
     opened_model model = open_model(folder);
     opened_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -50,7 +50,7 @@ static void prefill_equals_steps(const char *folder) {
     close_model(&model);
 }
 
-static void recorded_on_demand(void) {
+static void check_recorded_fields(void) {
     CASE("recording fewer fields does not change the recorded ones");
     opened_model model = open_model(LLAMA);
     opened_run all = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -73,10 +73,10 @@ static void recorded_on_demand(void) {
     close_model(&model);
 }
 
-static void uniform_attention(void) {
+static void check_uniform_attention(void) {
     CASE("1. zero queries: uniform maps, alpha_k in closed form, no sink");
     opened_model model = open_model(LLAMA);
-    for (int l = 0; l < model.model.arch.L; l++) fill(&model.model.layers[l].q, 0);
+    for (int l = 0; l < model.model.arch.L; l++) fill_matrix(&model.model.layers[l].q, 0);
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     const ss_trace *trace = &run.run.trace;
     float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
@@ -89,7 +89,7 @@ static void uniform_attention(void) {
     close_model(&model);
 }
 
-static void sums_of_alpha(void) {
+static void check_sums_of_alpha(void) {
     CASE("2. rows that sum to 1: sum (T-k+1) alpha_k = T, alpha_1 >= 1/T; zero above the diagonal");
     opened_model model = open_model(GPT2);
     const char *operations[] = {"softmax", "sigmoid_norm"};
@@ -115,7 +115,7 @@ static void sums_of_alpha(void) {
 
 /* Copies the maps and masses of layer 0 from a run under one edit; no edit has changed the scores
  * of layer 0. */
-static void layer_of(float *att, float *mass, const ss_model *model, const ss_edit *edit) {
+static void copy_layer_0(float *att, float *mass, const ss_model *model, const ss_edit *edit) {
     opened_run run = run_tokens(model, prompt, T_MAX, edit, 1);
     const ss_trace *trace = &run.run.trace;
     size_t n = (size_t)model->arch.H * T_MAX;
@@ -126,7 +126,7 @@ static void layer_of(float *att, float *mass, const ss_model *model, const ss_ed
     close_run(&run);
 }
 
-static void sink_logits(void) {
+static void check_sink_logits(void) {
     CASE("4. sink logit: -30 is softmax, 0 is softmax1, s scales softmax by sigmoid(LSE - s)");
     opened_model model = open_model(LLAMA);
     enum { ROWS = 4 * T_MAX };
@@ -134,11 +134,11 @@ static void sink_logits(void) {
     static float low[ROWS * T_MAX], mass[ROWS], mass2[ROWS], unused[ROWS];
     ss_edit edits[] = {swap_to("softmax", NAN), swap_to("softmax1", NAN), swap_to("sink_logit", 0),
                        swap_to("sink_logit", 2), swap_to("sink_logit", -30)};
-    layer_of(soft, unused, &model.model, &edits[0]);
-    layer_of(one, mass, &model.model, &edits[1]);
-    layer_of(zero, unused, &model.model, &edits[2]);
-    layer_of(s2, mass2, &model.model, &edits[3]);
-    layer_of(low, unused, &model.model, &edits[4]);
+    copy_layer_0(soft, unused, &model.model, &edits[0]);
+    copy_layer_0(one, mass, &model.model, &edits[1]);
+    copy_layer_0(zero, unused, &model.model, &edits[2]);
+    copy_layer_0(s2, mass2, &model.model, &edits[3]);
+    copy_layer_0(low, unused, &model.model, &edits[4]);
     CHECK_BITS(zero, one, sizeof one);
     for (int i = 0; i < ROWS; i++) {
         /* Mass = sigmoid(LSE), so LSE = ln(mass / (1 - mass)), from which the mass of s = 2
@@ -162,7 +162,7 @@ static void sink_logits(void) {
     CHECK_BITS(a, b, sizeof a);
 }
 
-static void repeated_token(void) {
+static void check_repeated_token(void) {
     CASE("5. one token repeated, rotary: the same hidden state everywhere, no row is a sink");
     opened_model model = open_model(LLAMA);
     int32_t tokens[T_MAX];
@@ -208,7 +208,7 @@ static void repeated_token(void) {
     close_model(&model);
 }
 
-static void evicted_cache(void) {
+static void check_evicted_cache(void) {
     CASE("6. a Lambda mask in one pass = token by token with the middle of the cache destroyed");
     opened_model model = open_model(LLAMA);
     ss_edit edit = mask_to(2, 4);
@@ -249,7 +249,7 @@ static void evicted_cache(void) {
     close_model(&model);
 }
 
-static void repeated_sequence(void) {
+static void check_repeated_sequence(void) {
     CASE("8. the same sequence twice measures the same; the mean over both is the one value");
     opened_model model = open_model(GPT2);
     float *sink[2];
@@ -265,7 +265,7 @@ static void repeated_sequence(void) {
     close_model(&model);
 }
 
-static void measured_again(void) {
+static void check_repeated_measurement(void) {
     CASE("a run that is cut and given other tokens is measured again");
     static const int32_t others[T_MAX] = {8, 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5};
     opened_model model = open_model(LLAMA);
@@ -286,7 +286,7 @@ static void measured_again(void) {
     close_model(&model);
 }
 
-static void biases(void) {
+static void check_biases(void) {
     CASE("9. a value bias does not change the layer's maps");
     opened_model model = open_model(GPT2);
     const ss_linear *v = &model.model.layers[0].v;
@@ -306,7 +306,7 @@ static void biases(void) {
     }
 }
 
-static void edits(void) {
+static void check_edits(void) {
     CASE("an edit of one head leaves the other heads of its layer, and earlier layers, as they "
          "were");
     opened_model model = open_model(LLAMA);
@@ -325,7 +325,7 @@ static void edits(void) {
     close_model(&model);
 }
 
-static void bad_requests(void) {
+static void check_bad_requests(void) {
     CASE("impossible requests give a code and leave the run unchanged");
     opened_model model = open_model(LLAMA);
     ss_error err;
@@ -364,7 +364,7 @@ static void bad_requests(void) {
     close_model(&model);
 }
 
-static void sampling(void) {
+static void check_sampling(void) {
     CASE("greedy takes the largest logit; the same bits draw the same token; top-k keeps k");
     opened_model model = open_model(GPT2);
     opened_run run = run_tokens(&model.model, prompt, 5, NULL, 0);
@@ -403,7 +403,7 @@ static void sampling(void) {
 }
 
 /* Returns the set of tokens, as bits of five, that are ever drawn with top_k. */
-static int drawn_of(const float *logits, int top_k) {
+static int drawn_tokens(const float *logits, int top_k) {
     float work[5];
     int drawn = 0;
     for (uint32_t i = 0; i < 1000; i++)
@@ -411,13 +411,14 @@ static int drawn_of(const float *logits, int top_k) {
     return drawn;
 }
 
-static void ties(void) {
+static void check_ties(void) {
     CASE("of equal logits at the cutoff of top_k the first ones are drawn, and no more than top_k");
     static const float logits[] = {1, 2, 3, 2, 2};
     static const int admitted[] = {
         31, 4,  6, 14,
         30, 31, 31}; /* bit sets, indexed by top_k; 0 and numbers above V admit all tokens */
-    for (int top_k = 0; top_k <= 6; top_k++) CHECK_INT(drawn_of(logits, top_k), admitted[top_k]);
+    for (int top_k = 0; top_k <= 6; top_k++)
+        CHECK_INT(drawn_tokens(logits, top_k), admitted[top_k]);
 
     CASE("tokens with a probability are the top_k of any logits, in whatever order these are");
     enum { V = 60 };
@@ -433,24 +434,25 @@ static void ties(void) {
         }
     }
     static const float equal[] = {7, 7, 7, 7, 7};
-    for (int top_k = 1; top_k <= 5; top_k++) CHECK_INT(drawn_of(equal, top_k), (1 << top_k) - 1);
+    for (int top_k = 1; top_k <= 5; top_k++)
+        CHECK_INT(drawn_tokens(equal, top_k), (1 << top_k) - 1);
 }
 
 int main(void) {
-    ties();
-    prefill_equals_steps(LLAMA);
-    prefill_equals_steps(GPT2);
-    recorded_on_demand();
-    uniform_attention();
-    sums_of_alpha();
-    sink_logits();
-    repeated_token();
-    evicted_cache();
-    repeated_sequence();
-    measured_again();
-    biases();
-    edits();
-    bad_requests();
-    sampling();
+    check_ties();
+    check_prefill_equals_steps(LLAMA);
+    check_prefill_equals_steps(GPT2);
+    check_recorded_fields();
+    check_uniform_attention();
+    check_sums_of_alpha();
+    check_sink_logits();
+    check_repeated_token();
+    check_evicted_cache();
+    check_repeated_sequence();
+    check_repeated_measurement();
+    check_biases();
+    check_edits();
+    check_bad_requests();
+    check_sampling();
     return check_done();
 }

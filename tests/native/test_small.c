@@ -12,7 +12,7 @@ void ss_qsort(void *items, size_t n, size_t bytes, int (*order)(const void *, co
 
 typedef struct item {
     uint32_t key;
-    char rest[7]; /* rest makes the size no power of two */
+    char rest[7]; /* makes the size no power of two */
 } item;
 
 static int by_key(const void *a, const void *b) {

@@ -27,7 +27,7 @@ static uint64_t random_bits(void) {
     return state;
 }
 
-static bool same_number(const char *format, double number) {
+static bool prints_same(const char *format, double number) {
     char actual[512], expected[512];
     int digits = (int)(random_bits() % 20);
 #pragma GCC diagnostic push
@@ -75,8 +75,8 @@ int main(void) {
         uint64_t bits = random_bits();
         double number, near = (double)(int64_t)(bits >> 44) / (double)(1 << bits % 24);
         memcpy(&number, &bits, sizeof number);
-        if (isfinite(number)) wrong += !same_number(formats[0], number);
-        wrong += !same_number(formats[i % 2], near);
+        if (isfinite(number)) wrong += !prints_same(formats[0], number);
+        wrong += !prints_same(formats[i % 2], near);
     }
     CHECK_INT(wrong, 0);
     return check_done();

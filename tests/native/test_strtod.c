@@ -14,7 +14,7 @@ static uint64_t random_bits(void) {
     return state;
 }
 
-static bool same(const char *text) {
+static bool reads_same(const char *text) {
     char *end, *expected_end;
     double actual = ss_strtod(text, &end), expected = strtod(text, &expected_end);
     bool right = !memcmp(&actual, &expected, sizeof actual) && end == expected_end;
@@ -23,14 +23,14 @@ static bool same(const char *text) {
 }
 
 /* Compares the two functions on a random double that is printed with `digits` digits. */
-static bool same_printed(int digits) {
+static bool reads_same_printed(int digits) {
     uint64_t bits = random_bits();
     double number;
     memcpy(&number, &bits, sizeof number);
     if (!isfinite(number)) return true;
     char text[64];
     snprintf(text, sizeof text, "%.*e", digits, number);
-    return same(text);
+    return reads_same(text);
 }
 
 int main(void) {
@@ -83,10 +83,10 @@ int main(void) {
         "-.e1",
     };
     CASE("numbers of configs, of the edges, and what is no number");
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) CHECK(same(texts[i]));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) CHECK(reads_same(texts[i]));
     CASE("half a million doubles, printed with 1 to 21 digits");
     long wrong = 0;
-    for (int i = 0; i < 500000; i++) wrong += !same_printed(i % 21);
+    for (int i = 0; i < 500000; i++) wrong += !reads_same_printed(i % 21);
     CHECK_INT(wrong, 0);
     return check_done();
 }

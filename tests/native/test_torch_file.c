@@ -18,7 +18,7 @@ static ss_status open_pickle(opened_file *file, const char *pickle, size_t n, ss
     return open_bytes(file, err);
 }
 
-static void good_pickles(void) {
+static void check_good_pickles(void) {
     static const struct {
         const char *name, *pickle;
         size_t n, tensors;
@@ -64,7 +64,7 @@ static void good_pickles(void) {
     }
 }
 
-static void bad_pickles(void) {
+static void check_bad_pickles(void) {
     static const struct {
         const char *pickle;
         size_t n;
@@ -177,7 +177,7 @@ static void bad_pickles(void) {
     }
 }
 
-static void places(void) {
+static void check_places_of_errors(void) {
     CASE("a refusal names the byte of its opcode");
     static const char pickle[] = "\x80\2}(K\1K\2cposix\nsystem\n.";
     opened_file file;
@@ -189,7 +189,8 @@ static void places(void) {
 }
 
 /* Checks a pickle with n copies of opcodes between other opcodes. */
-static void check_repeated(const char *before, const char *opcodes, size_t width, size_t n) {
+static void check_repeated_opcodes(const char *before, const char *opcodes, size_t width,
+                                   size_t n) {
     size_t first = strlen(before);
     char *pickle = malloc(first + n * width);
     if (!pickle) exit(2);
@@ -203,16 +204,16 @@ static void check_repeated(const char *before, const char *opcodes, size_t width
     free(pickle);
 }
 
-static void long_pickles(void) {
+static void check_long_pickles(void) {
     CASE("deep and long pickles end in an error, not in the stack's end");
-    check_repeated("\x80\2", "(", 1, 60000);
-    check_repeated("\x80\2}", "\x85", 1, 60000);
-    check_repeated("\x80\2}q", "}h\0", 3, 20000);
-    check_repeated("\x80\2", "]q\1", 3, 20000);
-    check_repeated("\x80\2}", "(t", 2, 30000);
+    check_repeated_opcodes("\x80\2", "(", 1, 60000);
+    check_repeated_opcodes("\x80\2}", "\x85", 1, 60000);
+    check_repeated_opcodes("\x80\2}q", "}h\0", 3, 20000);
+    check_repeated_opcodes("\x80\2", "]q\1", 3, 20000);
+    check_repeated_opcodes("\x80\2}", "(t", 2, 30000);
 }
 
-static void legacy(void) {
+static void check_legacy_files(void) {
     CASE("the format before torch 1.6 is recognized");
     opened_file file = {.bytes = copy_of("\x80\2\x8a\nl\xfc\x9c"
                                          "F\xf9 j\xa8P\x19.",
@@ -225,7 +226,7 @@ static void legacy(void) {
 
 /* ---- damage --------------------------------------------------------------------------------- */
 
-static void damage(const char *folder) {
+static void check_damaged_files(const char *folder) {
     ss_bytes config = read_file(folder, "config.json");
     ss_bytes weights = read_file(folder, "pytorch_model.bin");
     ss_error err = {0};
@@ -266,12 +267,12 @@ static void damage(const char *folder) {
 }
 
 int main(void) {
-    good_pickles();
-    bad_pickles();
-    places();
-    long_pickles();
-    legacy();
-    damage(PLAIN);
-    damage(TIED);
+    check_good_pickles();
+    check_bad_pickles();
+    check_places_of_errors();
+    check_long_pickles();
+    check_legacy_files();
+    check_damaged_files(PLAIN);
+    check_damaged_files(TIED);
     return check_done();
 }

@@ -111,7 +111,7 @@ static double backward(live_model *live, const int32_t *tokens, int T, float *ra
     return loss;
 }
 
-static double size_of(const float *x, size_t n) {
+static double norm_of_numbers(const float *x, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
     return sqrt(sum);
@@ -124,7 +124,7 @@ static double compare(const char *folder, const live_model *live, const opened_f
     const ss_container *sums = &live->sums_file.container;
     for (size_t i = 0; i < sums->n; i++) {
         const ss_tensor *expected = find(golden, sums->entries[i].name);
-        most = fmax(most, size_of(expected->data, ss_tensor_count(expected)));
+        most = fmax(most, norm_of_numbers(expected->data, ss_tensor_count(expected)));
     }
     for (size_t i = 0; i < sums->n; i++) {
         const ss_tensor *expected = find(golden, sums->entries[i].name);
@@ -132,7 +132,7 @@ static double compare(const char *folder, const live_model *live, const opened_f
         const float *e = expected->data, *a = sums->entries[i].tensor.data;
         float *differences = malloc(n * sizeof *differences);
         for (size_t j = 0; j < n; j++) differences[j] = a[j] / SEQUENCES - e[j];
-        double error = size_of(differences, n) / fmax(size_of(e, n), 1e-3 * most);
+        double error = norm_of_numbers(differences, n) / fmax(norm_of_numbers(e, n), 1e-3 * most);
         if (!(error <= 1e-4)) printf("    %s %s: %.2g\n", folder, sums->entries[i].name, error);
         worst = isnan(error) ? error : fmax(worst, error);
         free(differences);
@@ -140,7 +140,7 @@ static double compare(const char *folder, const live_model *live, const opened_f
     return worst;
 }
 
-static void golden_gradients(void) {
+static void check_golden_gradients(void) {
     CASE("derivatives by all weights are those of autograd, for every operation and block");
     DIR *goldens = opendir("tests/golden");
     int cases = 0, n;
@@ -190,16 +190,16 @@ static float *numbers(const opened_file *file, size_t i, size_t *n) {
     return (float *)(size_t)tensor->data;
 }
 
-static void move(const live_model *live, float by) {
+static void move_weights(const live_model *live, float distance) {
     size_t n;
     for (size_t i = 0; i < live->file.container.n; i++) {
         float *w = numbers(&live->file, i, &n);
         const float *g = numbers(&live->sums_file, i, &n);
-        for (size_t j = 0; j < n; j++) w[j] += by * g[j];
+        for (size_t j = 0; j < n; j++) w[j] += distance * g[j];
     }
 }
 
-static void finite_differences(const char *folder, float embedding_scale) {
+static void check_finite_differences(const char *folder, float embedding_scale) {
     CASE("along its gradient the loss changes by the gradient's square");
     opened_file text = open_file(folder, "golden.safetensors");
     const ss_tensor *tokens = find(&text, "tokens");
@@ -215,9 +215,9 @@ static void finite_differences(const char *folder, float embedding_scale) {
         for (size_t j = 0; j < n; j++) square += (double)g[j] * (double)g[j];
     }
     float step = (float)(0.004 / sqrt(square));
-    move(live, step);
+    move_weights(live, step);
     double above = backward(live, tokens->data, T, NULL);
-    move(live, -2 * step);
+    move_weights(live, -2 * step);
     double below = backward(live, tokens->data, T, NULL);
     CHECK_NEAR((above - below) / (2 * (double)step) * SEQUENCES / square, 1, 1e-2);
     close_both(live);
@@ -227,8 +227,8 @@ static void finite_differences(const char *folder, float embedding_scale) {
 #define ROW_N 6
 
 /* Returns the dot product of d and row(x), in double. */
-static double along(const ss_operation *operation, const float *x, const float *d,
-                    const float *parameters) {
+static double dot_with_row(const ss_operation *operation, const float *x, const float *d,
+                           const float *parameters) {
     float w[ROW_N];
     double sum = 0;
     memcpy(w, x, sizeof w);
@@ -237,7 +237,7 @@ static double along(const ss_operation *operation, const float *x, const float *
     return sum;
 }
 
-static void rows_back(void) {
+static void check_row_derivatives(void) {
     CASE("an operation's derivative equals the finite difference by each score");
     static const float x[ROW_N] = {0.3f, -0.8f, 1.1f, 0.05f, -0.4f, 0.7f};
     static const float d[ROW_N] = {0.9f, -0.2f, 0.4f, -1.3f, 0.6f, 0.25f};
@@ -259,9 +259,9 @@ static void rows_back(void) {
             const float step = 1.0f / 256;
             memcpy(moved, x, sizeof moved);
             moved[j] = x[j] + step;
-            double above = along(operation, moved, d, parameters);
+            double above = dot_with_row(operation, moved, d, parameters);
             moved[j] = x[j] - step;
-            double below = along(operation, moved, d, parameters);
+            double below = dot_with_row(operation, moved, d, parameters);
             double expected = (above - below) / (2 * (double)step);
             if (check_failed(fabs((double)back[1 + j] - expected) < 2e-3, __FILE__, __LINE__,
                              operation->name))
@@ -285,7 +285,7 @@ static ss_bytes text_of(const char *text) {
 }
 
 /* Returns the config of the lab's model with an attention operation. */
-static const char *lab(const char *operation) {
+static const char *lab_config(const char *operation) {
     static char config[512];
     snprintf(config, sizeof config,
              "{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"
@@ -324,7 +324,7 @@ static void close_train(opened_train *opened) {
     free(opened);
 }
 
-static void golden_training(const char *folder) {
+static void check_golden_training(const char *folder) {
     CASE("fifty steps have PyTorch's losses and end with its weights");
     opened_file golden = open_file(folder, "golden.safetensors");
     opened_file first = open_file(folder, "model.safetensors");
@@ -353,10 +353,11 @@ static void golden_training(const char *folder) {
     for (size_t i = 0; i < opened->train.weights.container.n; i++) {
         const ss_entry *entry = &opened->train.weights.container.entries[i];
         const float *e = find(&last, entry->name)->data, *a = entry->tensor.data;
-        double apart = 0;
+        double difference = 0;
         n = ss_tensor_count(&entry->tensor);
-        for (size_t j = 0; j < n; j++) apart = fmax(apart, fabs((double)a[j] - (double)e[j]));
-        CHECK_NEAR(apart, 0, 2e-3);
+        for (size_t j = 0; j < n; j++)
+            difference = fmax(difference, fabs((double)a[j] - (double)e[j]));
+        CHECK_NEAR(difference, 0, 2e-3);
     }
     free((void *)(size_t)recipe.data);
     close_train(opened);
@@ -365,15 +366,15 @@ static void golden_training(const char *folder) {
     close_file(&last);
 }
 
-static void backcopy(void) {
+static void check_backcopy(void) {
     CASE("Bigram-Backcopy: after a trigger the token before it is repeated, and the best possible "
          "losses are those of its chances");
-    opened_train *opened =
-        open_train(lab("softmax"), "{\"batch\":40,\"length\":12,\"triggers\":3,\"steps\":1}");
+    opened_train *opened = open_train(lab_config("softmax"),
+                                      "{\"batch\":40,\"length\":12,\"triggers\":3,\"steps\":1}");
     ss_train *train = &opened->train;
     ss_log_entry entry = {0};
     ss_error err;
-    must(train_look(train, &entry, &err), &err, "look");
+    must(measure_weights(train, &entry, &err), &err, "look");
     CHECK(isnan(entry.key_gradient) && isnan(entry.input_gradient) && isnan(entry.stream_gradient));
     int triggers = 0;
     double surprise = 0, optimum = 0;
@@ -404,11 +405,11 @@ static void backcopy(void) {
     close_train(opened);
 }
 
-static void conditional(void) {
+static void check_conditional(void) {
     CASE("the conditional task asks for the mean of the plain tokens before a trigger");
-    opened_train *opened =
-        open_train(lab("relu"), "{\"task\":\"conditional\",\"batch\":2,\"length\":8,\"triggers\":1,"
-                                "\"steps\":1}");
+    opened_train *opened = open_train(
+        lab_config("relu"), "{\"task\":\"conditional\",\"batch\":2,\"length\":8,\"triggers\":1,"
+                            "\"steps\":1}");
     ss_sequence s = opened->train.batch[0];
     memcpy(s.tokens, (int32_t[]){0, 5, 7, 5, 1, 9, 1, 6}, 8 * sizeof *s.tokens);
     for (int t = 0; t < 8; t++)
@@ -425,8 +426,8 @@ static void conditional(void) {
 }
 
 /* Draws n sequences, part by part, and passes each to `look`. */
-static void each_sequence(ss_train *train, void (*look)(const ss_sequence *s, void *context),
-                          void *context) {
+static void visit_sequences(ss_train *train, void (*look)(const ss_sequence *s, void *context),
+                            void *context) {
     int n = (int)train->recipe->batch;
     ss_error err;
     for (int part = 0; part < SS_PARTS; part++) {
@@ -464,13 +465,13 @@ static void count_conditional(const ss_sequence *s, void *context) {
     }
 }
 
-static void conditional_draws(void) {
+static void check_conditional_draws(void) {
     CASE("the conditional task draws triggers by their share, and every trigger and plain token");
     opened_train *opened = open_train(
-        lab("relu"), "{\"task\":\"conditional\",\"batch\":200,\"length\":12,\"triggers\":3,"
-                     "\"share\":0.25,\"steps\":1}");
+        lab_config("relu"), "{\"task\":\"conditional\",\"batch\":200,\"length\":12,\"triggers\":3,"
+                            "\"share\":0.25,\"steps\":1}");
     counts c = {.least_trigger = 20, .least_plain = 20};
-    each_sequence(&opened->train, count_conditional, &c);
+    visit_sequences(&opened->train, count_conditional, &c);
     CHECK_INT(c.first, 200);
     CHECK_INT(c.least_trigger, 1);
     CHECK_INT(c.most_trigger, 3);
@@ -523,18 +524,18 @@ static void count_hidden(const ss_sequence *s, void *context) {
  * the sequence. */
 static void count_planted(const ss_sequence *s, void *context) {
     counts *c = context;
-    int behind = 0;
+    int after_trigger = 0;
     for (int t = 1; t < 12; t++) {
-        if (s->kinds[t] == SS_KIND_TRIGGER) behind++;
-        if (behind) CHECK_INT(s->kinds[t], SS_KIND_TRIGGER);
+        if (s->kinds[t] == SS_KIND_TRIGGER) after_trigger++;
+        if (after_trigger) CHECK_INT(s->kinds[t], SS_KIND_TRIGGER);
         CHECK_INT(s->tokens[t], s->targets[t - 1]);
     }
     c->later++;
-    c->hidden += behind > 0;
-    if (!behind) return;
+    c->hidden += after_trigger > 0;
+    if (!after_trigger) return;
     /* The last token of the trigger is at the first position of that kind. */
-    int last = 12 - behind;
-    CHECK(last >= 3 && behind >= 5);
+    int last = 12 - after_trigger;
+    CHECK(last >= 3 && after_trigger >= 5);
     c->least_plain = last < c->least_plain ? last : c->least_plain;
     c->most_plain = last > c->most_plain ? last : c->most_plain;
     for (int t = last; t < 12; t++) {
@@ -546,7 +547,7 @@ static void count_planted(const ss_sequence *s, void *context) {
 static opened_train *open_text(const char *mask, int period, int n, double planted) {
     static int32_t text[64];
     char config[640], recipe[160];
-    const char *plain = lab("softmax");
+    const char *plain = lab_config("softmax");
     for (int i = 0; i < n; i++) text[i] = i % period;
     snprintf(recipe, sizeof recipe,
              "{\"task\":\"text\",\"batch\":400,\"length\":12,\"first\":7,\"steps\":1,"
@@ -560,11 +561,11 @@ static opened_train *open_text(const char *mask, int period, int n, double plant
     return opened;
 }
 
-static void text_draws(void) {
+static void check_text_draws(void) {
     CASE("the text task draws every place of the text, the last one too, behind the first token");
     counts c = {.least_plain = 20, .most_plain = -1};
     opened_train *opened = open_text("", 20, 16, 0); /* the pieces of text begin at 0 .. 4 */
-    each_sequence(&opened->train, count_text, &c);
+    visit_sequences(&opened->train, count_text, &c);
     CHECK_INT(c.least_plain, 0);
     CHECK_INT(c.most_plain, 4);
     CHECK_NEAR(c.weights, 400 * 12, 0);
@@ -574,7 +575,7 @@ static void text_draws(void) {
     CASE("a prefix is not predicted: its losses have no weight");
     c = (counts){.least_plain = 20, .most_plain = -1};
     opened = open_text(",\"mask\":{\"kind\":\"prefix\",\"prefix\":5}", 20, 16, 0);
-    each_sequence(&opened->train, count_text, &c);
+    visit_sequences(&opened->train, count_text, &c);
     CHECK_NEAR(c.weights, 400 * (12 - 4), 0);
     CHECK_NEAR(opened->train.targets, 400 * (12 - 4), 0);
     close_train(opened);
@@ -582,7 +583,7 @@ static void text_draws(void) {
     CASE("masked diffusion hides half of all tokens in the mean, and a hidden one pays 1/p");
     c = (counts){0};
     opened = open_text(",\"mask\":{\"kind\":\"bidirectional\"},\"mask_token\":19", 19, 16, 0);
-    each_sequence(&opened->train, count_hidden, &c);
+    visit_sequences(&opened->train, count_hidden, &c);
     /* The mean of p is 0.5002; four standard deviations over 4400 tokens in 400 sequences are
      * 0.065. */
     CHECK_NEAR((double)c.hidden / c.later, 0.5, 0.065);
@@ -595,7 +596,7 @@ static void text_draws(void) {
          "it");
     c = (counts){.least_plain = 20, .most_plain = -1};
     opened = open_text("", 20, 16, 0.25);
-    each_sequence(&opened->train, count_planted, &c);
+    visit_sequences(&opened->train, count_planted, &c);
     /* Four standard deviations of 400 draws with p = 0.25 are 0.087. */
     CHECK_NEAR((double)c.hidden / c.later, 0.25, 0.087);
     /* The trigger begins at position 1 .. 4. */
@@ -605,7 +606,7 @@ static void text_draws(void) {
 }
 
 static double norm_of(const float *x, int n) {
-    return size_of(x, (size_t)n);
+    return norm_of_numbers(x, (size_t)n);
 }
 
 /* Returns the norm of row 0 over the mean norm of the other rows. */
@@ -626,7 +627,7 @@ static const char *logged_config =
     "\"intermediate_size\":24,\"vocab_size\":20,\"max_position_embeddings\":16,"
     "\"tie_word_embeddings\":false}";
 
-static void logged(void) {
+static void check_log(void) {
     CASE("every column of the log is what its meaning says, computed again from the traces");
     opened_train *opened =
         open_train(logged_config, "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":9,"
@@ -701,7 +702,7 @@ static void logged(void) {
     close_train(opened);
 }
 
-static void learning_rates(void) {
+static void check_learning_rates(void) {
     CASE("the learning rate rises over the warm-up, stays, and falls to a tenth");
     ss_recipe recipe = {.learning_rate = 2, .warm_up = 4, .steps = 20, .fall = 0.5};
     const struct {
@@ -723,14 +724,14 @@ static uint64_t splitmix(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-static double between(uint64_t bits) {
+static double uniform_of_bits(uint64_t bits) {
     return (double)(bits >> 11) / 9007199254740992.0;
 }
 
 /* Checks that matrices whose names contain a word begin with normal numbers of this deviation;
  * returns the number of these matrices. */
-static int check_first_numbers(const char *config, const char *recipe, const char *word,
-                               double deviation) {
+static int check_deviation(const char *config, const char *recipe, const char *word,
+                           double deviation) {
     opened_train *opened = open_train(config, recipe);
     int checked = 0;
     for (size_t i = 0; i < opened->train.weights.container.n; i++) {
@@ -745,8 +746,8 @@ static int check_first_numbers(const char *config, const char *recipe, const cha
         state = splitmix(&state);
         const float *numbers = (const float *)entry->tensor.data;
         for (int n = 0; n < 3; n++) {
-            double size = sqrt(-2.0 * log(1.0 - between(splitmix(&state))));
-            double normal = size * cos(6.283185307179586 * between(splitmix(&state)));
+            double size = sqrt(-2.0 * log(1.0 - uniform_of_bits(splitmix(&state))));
+            double normal = size * cos(6.283185307179586 * uniform_of_bits(splitmix(&state)));
             CHECK_NEAR(numbers[n], deviation * normal, 1e-6);
         }
         checked++;
@@ -755,27 +756,27 @@ static int check_first_numbers(const char *config, const char *recipe, const cha
     return checked;
 }
 
-static void first_numbers(void) {
+static void check_first_numbers(void) {
     CASE("a matrix begins with normal numbers of splitmix64, by the seed and its name alone");
     const char *recipe = "{\"length\":12,\"batch\":1,\"seed\":7,\"deviation\":0.5,"
                          "\"embedding_deviation\":0.25,\"position_deviation\":0.125}";
-    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "_proj", 0.5), 6);
-    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "lm_head", 0.5), 1);
-    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "embed_tokens", 0.25), 1);
-    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "embed_positions", 0.125), 1);
+    CHECK_INT(check_deviation(lab_config("softmax"), recipe, "_proj", 0.5), 6);
+    CHECK_INT(check_deviation(lab_config("softmax"), recipe, "lm_head", 0.5), 1);
+    CHECK_INT(check_deviation(lab_config("softmax"), recipe, "embed_tokens", 0.25), 1);
+    CHECK_INT(check_deviation(lab_config("softmax"), recipe, "embed_positions", 0.125), 1);
 
     CASE("without a deviation it is by a matrix's inputs, which GPT-2 has in its rows");
     const char *gpt2 = "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":16,"
                        "\"n_positions\":12,\"vocab_size\":20}";
     recipe = "{\"length\":12,\"batch\":1,\"seed\":7,\"deviation\":0,"
              "\"embedding_deviation\":0.25,\"position_deviation\":0.125}";
-    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "up_proj", 1 / sqrt(3.0 * 16)), 1);
-    CHECK_INT(check_first_numbers(lab("softmax"), recipe, "down_proj", 1 / sqrt(3.0 * 24)), 1);
-    CHECK_INT(check_first_numbers(gpt2, recipe, "c_attn", 1 / sqrt(3.0 * 16)), 1);
-    CHECK_INT(check_first_numbers(gpt2, recipe, "c_fc", 1 / sqrt(3.0 * 16)), 1);
-    CHECK_INT(check_first_numbers(gpt2, recipe, "mlp.c_proj", 1 / sqrt(3.0 * 64)), 1);
-    CHECK_INT(check_first_numbers(gpt2, recipe, "wte", 0.25), 1);
-    CHECK_INT(check_first_numbers(gpt2, recipe, "wpe", 0.125), 1);
+    CHECK_INT(check_deviation(lab_config("softmax"), recipe, "up_proj", 1 / sqrt(3.0 * 16)), 1);
+    CHECK_INT(check_deviation(lab_config("softmax"), recipe, "down_proj", 1 / sqrt(3.0 * 24)), 1);
+    CHECK_INT(check_deviation(gpt2, recipe, "c_attn", 1 / sqrt(3.0 * 16)), 1);
+    CHECK_INT(check_deviation(gpt2, recipe, "c_fc", 1 / sqrt(3.0 * 16)), 1);
+    CHECK_INT(check_deviation(gpt2, recipe, "mlp.c_proj", 1 / sqrt(3.0 * 64)), 1);
+    CHECK_INT(check_deviation(gpt2, recipe, "wte", 0.25), 1);
+    CHECK_INT(check_deviation(gpt2, recipe, "wpe", 0.125), 1);
 }
 
 static void count_equal(const ss_sequence *s, void *context) {
@@ -783,9 +784,10 @@ static void count_equal(const ss_sequence *s, void *context) {
     for (int i = 0; i < 3; i++) CHECK(memcmp(s->tokens, samples[i], sizeof samples[i]) != 0);
 }
 
-static void samples_of_the_task(void) {
+static void check_samples_of_the_task(void) {
     CASE("a sample depends only on its number, and no step trains on it");
-    opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":16,\"steps\":2}");
+    opened_train *opened =
+        open_train(lab_config("softmax"), "{\"length\":12,\"batch\":16,\"steps\":2}");
     ss_train *train = &opened->train;
     int32_t samples[3][12];
     for (uint32_t i = 0; i < 3; i++)
@@ -793,7 +795,7 @@ static void samples_of_the_task(void) {
     for (int i = 0; i < 3; i++)
         CHECK(memcmp(samples[i], samples[(i + 1) % 3], sizeof samples[i]) != 0);
     for (int step = 0; step < 2; step++) {
-        each_sequence(train, count_equal, samples);
+        visit_sequences(train, count_equal, samples);
         ss_log_entry entry;
         ss_error err;
         must(train_step(train, &entry, &err), &err, "step");
@@ -803,12 +805,12 @@ static void samples_of_the_task(void) {
     close_train(opened);
 }
 
-static void falls(const char *operation) {
+static void check_loss_falls(const char *operation) {
     CASE("the loss falls, and two trainings of one recipe have the same bits");
     const char *recipe = "{\"batch\":16,\"length\":12,\"triggers\":3,\"steps\":40,"
                          "\"learning_rate\":0.01}";
-    opened_train *one = open_train(lab(operation), recipe),
-                 *two = open_train(lab(operation), recipe);
+    opened_train *one = open_train(lab_config(operation), recipe),
+                 *two = open_train(lab_config(operation), recipe);
     ss_log_entry entry, first = {0}, last = {0};
     ss_error err;
     for (int i = 0; i < 40; i++) {
@@ -829,11 +831,11 @@ static void falls(const char *operation) {
     close_train(two);
 }
 
-static void parts(void) {
+static void check_parts_of_batches(void) {
     CASE("a part of more rows than go through the model together gives the same gradient");
     const char *recipe = "{\"batch\":400,\"length\":12,\"triggers\":3,\"steps\":1}";
-    opened_train *reference = open_train(lab("softmax"), recipe);
-    opened_train *split = open_train(lab("softmax"), recipe);
+    opened_train *reference = open_train(lab_config("softmax"), recipe);
+    opened_train *split = open_train(lab_config("softmax"), recipe);
     ss_log_entry a, b;
     ss_error err;
     CHECK_INT(reference->train.together, SS_ROWS_TOGETHER / 12);
@@ -849,12 +851,13 @@ static void parts(void) {
 
 /* Trains twice, once with the even parts of a batch and once with the odd ones; the trainings
  * exchange gradients. */
-static void shared(const char *batch) {
+static void check_shared_parts(const char *batch) {
     CASE("two workers that share each step give the bits of one");
     char recipe[128];
     snprintf(recipe, sizeof recipe, "{\"batch\":%s,\"length\":12,\"triggers\":3}", batch);
-    opened_train *alone = open_train(lab("softmax"), recipe);
-    opened_train *both[] = {open_train(lab("softmax"), recipe), open_train(lab("softmax"), recipe)};
+    opened_train *alone = open_train(lab_config("softmax"), recipe);
+    opened_train *both[] = {open_train(lab_config("softmax"), recipe),
+                            open_train(lab_config("softmax"), recipe)};
     ss_log_entry expected, entry;
     ss_error err;
     size_t n = alone->train.weights.n * sizeof(float), bytes = alone->train.part_bytes;
@@ -885,10 +888,10 @@ static unsigned char *state_of(const ss_train *from) {
     return state;
 }
 
-static void resumes(const char *recipe, int before) {
+static void check_resume(const char *recipe, int before) {
     CASE("a resumed training gives the bits of an uninterrupted one");
-    opened_train *reference = open_train(lab("softmax"), recipe);
-    opened_train *later = open_train(lab("softmax"), recipe);
+    opened_train *reference = open_train(lab_config("softmax"), recipe);
+    opened_train *later = open_train(lab_config("softmax"), recipe);
     ss_log_entry expected, entry;
     ss_error err;
     for (int i = 0; i < before; i++)
@@ -914,9 +917,9 @@ static void resumes(const char *recipe, int before) {
     close_train(later);
 }
 
-static void broken_states(void) {
+static void check_broken_states(void) {
     CASE("an invalid state is refused with its place and leaves the training unchanged");
-    opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":1}");
+    opened_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":1}");
     ss_train *train = &opened->train;
     size_t n = ss_train_state_bytes(train), numbers = train->weights.n;
     unsigned char *good = state_of(train), *bad = malloc(n + 4);
@@ -953,12 +956,12 @@ static void broken_states(void) {
     close_train(opened);
 }
 
-static void resumed_divergence(void) {
+static void check_resumed_divergence(void) {
     CASE(
         "a training that diverges in the first step after a resume keeps the weights of the state");
     opened_train *opened =
-        open_train(lab("identity"), "{\"batch\":4,\"length\":12,\"learning_rate\":1e25,"
-                                    "\"optimizer\":\"sgd\"}");
+        open_train(lab_config("identity"), "{\"batch\":4,\"length\":12,\"learning_rate\":1e25,"
+                                           "\"optimizer\":\"sgd\"}");
     ss_train *train = &opened->train;
     ss_log_entry entry = {0};
     ss_error err;
@@ -975,9 +978,9 @@ static void resumed_divergence(void) {
     close_train(opened);
 }
 
-static void begins(void) {
+static void check_initial_weights(void) {
     CASE("a missing tensor of the initial weights, or one of another shape, is refused by name");
-    opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":1}");
+    opened_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":1}");
     opened_file file = {.bytes = opened->train.weights.file};
     ss_error err;
     must(open_bytes(&file, &err), &err, "first");
@@ -1002,10 +1005,10 @@ static void begins(void) {
     close_train(opened);
 }
 
-static void divergence(void) {
+static void check_divergence(void) {
     CASE("a training that diverges ends with a step and finite weights");
     opened_train *opened =
-        open_train(lab("identity"),
+        open_train(lab_config("identity"),
                    "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":50,\"learning_rate\":1e25,"
                    "\"optimizer\":\"sgd\"}");
     ss_log_entry entry = {0};
@@ -1017,7 +1020,7 @@ static void divergence(void) {
     CHECK(strstr(err.text, "step") != NULL);
     for (size_t i = 0; i < opened->train.weights.n; i++)
         CHECK(isfinite(opened->train.weights.numbers[i]));
-    must(train_look(&opened->train, &entry, &err), &err, "look");
+    must(measure_weights(&opened->train, &entry, &err), &err, "look");
     CHECK(isfinite(entry.loss));
     close_train(opened);
 }
@@ -1031,7 +1034,7 @@ static void divergence(void) {
     "{\"model_type\":\"" family "\",\"num_hidden_layers\":1,\"num_attention_heads\":1,"            \
     "\"hidden_size\":8,\"intermediate_size\":8,\"vocab_size\":20," own "}"
 
-static void refusals(void) {
+static void check_refusals(void) {
     CASE("an untrainable model or recipe is refused with a place and the expected value");
     static const struct {
         const char *config, *recipe, *where, *text;
@@ -1077,7 +1080,7 @@ static void refusals(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         opened_train *opened = malloc(sizeof *opened);
         ss_error err = {0};
-        const char *config = cases[i].config ? cases[i].config : lab("softmax");
+        const char *config = cases[i].config ? cases[i].config : lab_config("softmax");
         ss_status status = try_train(opened, config, cases[i].recipe, NULL, 0, &err);
         CHECK_INT((int)status, (int)cases[i].status);
         CHECK(strstr(err.where, cases[i].where) != NULL);
@@ -1087,7 +1090,7 @@ static void refusals(void) {
     }
 }
 
-static void text_refusals(void) {
+static void check_text_refusals(void) {
     CASE("a text has the model's tokens alone, and a task that looks ahead is refused");
     static const struct {
         const char *mask, *task, *where, *text;
@@ -1104,7 +1107,7 @@ static void text_refusals(void) {
          "no later key for backcopy", 0, SS_UNSUPPORTED},
         {",\"mask\":{\"kind\":\"window\",\"window\":3}", "backcopy", "", "", 0, SS_OK},
     };
-    const char *plain = lab("softmax");
+    const char *plain = lab_config("softmax");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int32_t text[16] = {0};
         char config[640], recipe[64];
@@ -1119,7 +1122,7 @@ static void text_refusals(void) {
     }
 }
 
-static void headers(void) {
+static void check_headers(void) {
     CASE("numbers begin at a multiple of 64 bytes, after no more spaces than that takes");
     bool met[SS_ARENA_ALIGN] = {false};
     for (int layers = 1; layers <= 8; layers++)
@@ -1149,9 +1152,9 @@ static void headers(void) {
     CHECK(met[0] && met[1] && met[SS_ARENA_ALIGN - 1]);
 }
 
-static void memory(void) {
+static void check_memory(void) {
     CASE("memory that is one piece too small is refused, and nothing is written beyond it");
-    opened_train *opened = open_train(lab("softmax"), "{\"length\":12,\"batch\":4}");
+    opened_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":4}");
     ss_error err;
     size_t used = opened->arena.used;
     ss_arena small = arena_of(used - SS_ARENA_ALIGN);
@@ -1163,40 +1166,40 @@ static void memory(void) {
 }
 
 int main(void) {
-    golden_gradients();
-    finite_differences("tests/golden/ref-softmax", 1);
-    finite_differences("tests/golden/ref-sigmoid", 1);
-    finite_differences("tests/golden/var-gate-element", 1);
-    finite_differences("tests/golden/ref-softmax", 5);
-    finite_differences("tests/golden/var-learned", 5);
-    golden_training("tests/golden/training/adamw");
-    golden_training("tests/golden/training/sgd");
-    golden_training("tests/golden/training/onward");
-    golden_training("tests/golden/training/value-gradient");
-    golden_training("tests/golden/training/planted");
-    rows_back();
-    backcopy();
-    conditional();
-    conditional_draws();
-    text_draws();
-    logged();
-    learning_rates();
-    first_numbers();
-    samples_of_the_task();
-    falls("softmax");
-    falls("relu");
-    parts();
-    shared("9");
-    shared("3");
-    begins();
-    resumes("{\"batch\":4,\"length\":12,\"warm_up\":3,\"steps\":8,\"fall\":0.5}", 4);
-    resumes("{\"batch\":5,\"length\":12,\"optimizer\":\"sgd\",\"learning_rate\":0.1}", 0);
-    broken_states();
-    resumed_divergence();
-    divergence();
-    refusals();
-    text_refusals();
-    headers();
-    memory();
+    check_golden_gradients();
+    check_finite_differences("tests/golden/ref-softmax", 1);
+    check_finite_differences("tests/golden/ref-sigmoid", 1);
+    check_finite_differences("tests/golden/var-gate-element", 1);
+    check_finite_differences("tests/golden/ref-softmax", 5);
+    check_finite_differences("tests/golden/var-learned", 5);
+    check_golden_training("tests/golden/training/adamw");
+    check_golden_training("tests/golden/training/sgd");
+    check_golden_training("tests/golden/training/onward");
+    check_golden_training("tests/golden/training/value-gradient");
+    check_golden_training("tests/golden/training/planted");
+    check_row_derivatives();
+    check_backcopy();
+    check_conditional();
+    check_conditional_draws();
+    check_text_draws();
+    check_log();
+    check_learning_rates();
+    check_first_numbers();
+    check_samples_of_the_task();
+    check_loss_falls("softmax");
+    check_loss_falls("relu");
+    check_parts_of_batches();
+    check_shared_parts("9");
+    check_shared_parts("3");
+    check_initial_weights();
+    check_resume("{\"batch\":4,\"length\":12,\"warm_up\":3,\"steps\":8,\"fall\":0.5}", 4);
+    check_resume("{\"batch\":5,\"length\":12,\"optimizer\":\"sgd\",\"learning_rate\":0.1}", 0);
+    check_broken_states();
+    check_resumed_divergence();
+    check_divergence();
+    check_refusals();
+    check_text_refusals();
+    check_headers();
+    check_memory();
     return check_done();
 }

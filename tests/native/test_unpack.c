@@ -23,7 +23,7 @@ static void check_type(const opened_file *file, ss_dtype type) {
     const ss_tensor *numbers = tensor_of(file, type, "numbers");
     size_t n = numbers->dims[0], bytes = ss_dtype_bytes(type, n);
     CHECK_INT(blocks->dims[0], bytes);
-    /* A block of exact size lets a sanitizer detect reads and writes beyond it. */
+    /* A source of exact size lets a sanitizer detect reads and writes beyond it. */
     unsigned char *source = malloc(bytes);
     float *out = malloc(n * sizeof *out), *part = malloc(n * sizeof *out);
     if (!source || !out || !part) exit(2);

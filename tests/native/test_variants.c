@@ -27,7 +27,7 @@ static opened_run run_prompt(const opened_model *model, const ss_edit *edit) {
 
 /* ---- positions ---------------------------------------------------------------------------- */
 
-static void without_positions(void) {
+static void check_no_positions(void) {
     CASE("5. proposition 1: without positions attention to a repeated token is uniform, A = 1/t");
     opened_model model = open_variant("none");
     opened_run run = run_tokens(&model.model, repeated, T_MAX, NULL, 0);
@@ -47,18 +47,18 @@ static void without_positions(void) {
 
 /* Returns the ALiBi bias of head h of six: the slopes of four heads, then two of those of eight
  * heads. */
-static double alibi(int h, int distance) {
+static double alibi_bias(int h, int distance) {
     return -pow(2, (const double[]){-2, -4, -6, -8, -1, -3}[h]) * distance;
 }
 
-static double bucket(int h, int distance) {
+static double bucket_bias(int h, int distance) {
     (void)h;
     if (distance < 16) return distance;
     return fmin(31, 16 + floor(log(distance / 16.0) / log(8) * 16));
 }
 
-/* Checks that A_ti / A_tt = exp(worth(h, t - i)), with a bias key or without. */
-static void check_distances(const char *name, int T, double (*worth)(int, int)) {
+/* Checks that A_ti / A_tt = exp(bias_at(h, t - i)), with a bias key or without. */
+static void check_distances_of(const char *name, int T, double (*bias_at)(int, int)) {
     opened_model model = open_variant(name);
     model.model.arch.context = T;
     int32_t *tokens = calloc((size_t)T, sizeof *tokens);
@@ -68,22 +68,22 @@ static void check_distances(const char *name, int T, double (*worth)(int, int)) 
             for (int j = 0; j <= t; j++) {
                 const float *row = att_row(&run.run.trace, 0, h, t);
                 double ratio = log((double)row[j]) - log((double)row[t]);
-                CHECK_NEAR(ratio, worth(h, t - j), 2e-4);
+                CHECK_NEAR(ratio, bias_at(h, t - j), 2e-4);
             }
     free(tokens);
     close_run(&run);
     close_model(&model);
 }
 
-static void distances(void) {
+static void check_distances(void) {
     CASE("5. propositions 2 and 3: the weight of a repeated token depends only on its distance");
-    check_distances("alibi", 20, alibi);
-    check_distances("relative", 140, bucket);
+    check_distances_of("alibi", 20, alibi_bias);
+    check_distances_of("relative", 140, bucket_bias);
 }
 
 /* ---- bias keys and biases ----------------------------------------------------------------- */
 
-static void zero_bias_key(void) {
+static void check_zero_bias_key(void) {
     CASE("4. a bias key of zeros without value is softmax1, and carries what the row lacks");
     opened_model model = open_variant("bias-key");
     ss_arch *arch = &model.model.arch;
@@ -110,7 +110,7 @@ static void zero_bias_key(void) {
     close_model(&model);
 }
 
-static void strong_bias_key(void) {
+static void check_strong_bias_key(void) {
     CASE("a bias key with all attention: alpha_* is 1 and no token is a sink");
     opened_model model = open_variant("bias-key");
     const ss_arch *arch = &model.model.arch;
@@ -136,7 +136,7 @@ static void strong_bias_key(void) {
     close_model(&model);
 }
 
-static void without_a_bias_key(void) {
+static void check_no_bias_key(void) {
     CASE("metrics of a missing bias key or gate are NaN, not errors");
     opened_model model = open_variant("none");
     opened_run run = run_prompt(&model, NULL);
@@ -156,7 +156,7 @@ static void without_a_bias_key(void) {
     close_model(&model);
 }
 
-static void value_bias(void) {
+static void check_value_biases(void) {
     CASE("9. a bias on head outputs does not change the maps of the layer");
     opened_model model = open_variant("gate-element");
     check_value_bias(&model.model, model.model.layers[0].value_biases, 1, prompt, T_MAX);
@@ -165,7 +165,7 @@ static void value_bias(void) {
 
 /* ---- masks -------------------------------------------------------------------------------- */
 
-static void bidirectional(void) {
+static void check_bidirectional(void) {
     CASE("bidirectional: every row sums to 1 over all keys, and so do the sink scores");
     opened_model model = open_variant("bidirectional");
     opened_run run = run_prompt(&model, NULL);
@@ -200,7 +200,7 @@ static void bidirectional(void) {
     opened_run edited = run_prompt(&model, &past);
     model.model.arch.prefix = 0;
     opened_run causal = run_prompt(&model, NULL);
-    CHECK(same_rows(&causal.run.trace, &edited.run.trace, SS_FIELD_ATT, T_MAX));
+    CHECK(have_same_rows(&causal.run.trace, &edited.run.trace, SS_FIELD_ATT, T_MAX));
     CHECK(att_row(&edited.run.trace, 0, 0, 0)[1] == 0);
     free(mass);
     free(alpha);
@@ -213,7 +213,7 @@ static void bidirectional(void) {
     close_model(&model);
 }
 
-static void longer_than_a_chunk(void) {
+static void check_texts_longer_than_a_chunk(void) {
     CASE("keys after a query are of its chunk, however many there are");
     const int T = SS_CHUNK + 20;
     const int prefixes[] = {SS_EVERY_KEY, SS_CHUNK + 10};
@@ -238,7 +238,7 @@ static void longer_than_a_chunk(void) {
     close_model(&model);
 }
 
-static void prefix(void) {
+static void check_prefix(void) {
     CASE("prefix: the prefix must be run at once; later tokens give the same bits");
     opened_model model = open_variant("prefix");
     opened_run whole = run_prompt(&model, NULL);
@@ -267,7 +267,7 @@ static void prefix(void) {
 
 /* ---- the rest ----------------------------------------------------------------------------- */
 
-static void pieces(void) {
+static void check_extension_in_pieces(void) {
     CASE("token by token, and with room to spare, every causal variant gives the same bits");
     const char *names[] = {
         "bias-key",   "bias-key-window", "gate-element", "gate-head", "alibi",
@@ -289,7 +289,7 @@ static void pieces(void) {
     }
 }
 
-static void feature_maps(void) {
+static void check_feature_maps(void) {
     CASE("a head may get a feature map by an edit; the others of its group stay as they are");
     opened_model model = open_variant("bias-key");
     ss_edit edit = swap_to("elu1_kernel_norm", NAN);
@@ -349,7 +349,7 @@ static ss_status open_tampered(const char *was, const char *is, ss_error *err) {
     return status;
 }
 
-static void int8(void) {
+static void check_int8_weights(void) {
     CASE("I8: every number is the whole number times the scale of its row");
     opened_model model = open_variant("int8");
     const char *name = "model.embed_tokens.weight", *scale = "model.embed_tokens.weight_scale";
@@ -397,7 +397,7 @@ static void int8(void) {
     "\"hidden_size\":9,\"intermediate_size\":8,\"vocab_size\":8,\"head_dim\":3,"                   \
     "\"sinkscope\":{"
 
-static void configs(void) {
+static void check_configs(void) {
     static const struct {
         const char *own;
         ss_status status;
@@ -465,7 +465,7 @@ static void configs(void) {
     }
 }
 
-static void described(void) {
+static void check_description(void) {
     CASE("the description names the parts of a variant");
     char text[SS_DESCRIBE_BYTES];
     ss_error err;
@@ -488,19 +488,19 @@ static void described(void) {
 }
 
 int main(void) {
-    without_positions();
-    distances();
-    zero_bias_key();
-    strong_bias_key();
-    without_a_bias_key();
-    value_bias();
-    bidirectional();
-    longer_than_a_chunk();
-    prefix();
-    pieces();
-    feature_maps();
-    int8();
-    configs();
-    described();
+    check_no_positions();
+    check_distances();
+    check_zero_bias_key();
+    check_strong_bias_key();
+    check_no_bias_key();
+    check_value_biases();
+    check_bidirectional();
+    check_texts_longer_than_a_chunk();
+    check_prefix();
+    check_extension_in_pieces();
+    check_feature_maps();
+    check_int8_weights();
+    check_configs();
+    check_description();
     return check_done();
 }

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "zips.h"
 
-static void zip_files(void) {
+static void check_zip_files(void) {
     static const char pickle[] = "\x80\2}" KEY("a") GOOD "s.";
     const size_t n = sizeof pickle - 1;
     const zip_part pickle_part = {.name = "m/data.pkl", .data = pickle, .n = n};
@@ -116,12 +116,12 @@ static ss_status open_flipped(opened_file *file, size_t bit) {
     return status;
 }
 
-static void flipped_bits(void) {
+static void check_flipped_bits(void) {
     static const char pickle[] = "\x80\2}" KEY("a") GOOD "s.";
     for (int zip64 = 0; zip64 < 2; zip64++) {
         const zip_part records[] = {
             {.name = "m/data.pkl", .data = pickle, .n = sizeof pickle - 1},
-            {.name = "m/data/0", .data = storage, .n = sizeof storage, .far = zip64 ? 3 : 0}};
+            {.name = "m/data/0", .data = storage, .n = sizeof storage, .in_zip64 = zip64 ? 3 : 0}};
         CASE("each flipped bit of a file gives a status: wrong sizes, offsets, counts and names");
         opened_file file = {.bytes = zip_of(records, 2, zip64)};
         size_t bits = 8 * file.bytes.n, refused = 0;
@@ -132,7 +132,7 @@ static void flipped_bits(void) {
     }
 }
 
-static void shards(void) {
+static void check_shards(void) {
     static const char *const pickles[] = {
         "\x80\2}" KEY("a") GOOD "s.", "\x80\2}" KEY("b") GOOD "s.", "\x80\2}" KEY("c") GOOD "s."};
     const size_t n = sizeof "\x80\2}" KEY("a") GOOD "s." - 1;
@@ -156,8 +156,8 @@ static void shards(void) {
 }
 
 int main(void) {
-    zip_files();
-    flipped_bits();
-    shards();
+    check_zip_files();
+    check_flipped_bits();
+    check_shards();
     return check_done();
 }

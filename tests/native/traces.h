@@ -17,7 +17,7 @@ static inline const float *att_row(const ss_trace *trace, int l, int h, int t) {
 }
 
 static inline ss_edit swap_to(const char *operation, float parameter) {
-    ss_edit edit = plain_edit("operation");
+    ss_edit edit = default_edit("operation");
     set_value(&edit, "operation", operation);
     edit.values[3] = parameter; /* the first parameter of the operation */
     return edit;
@@ -30,7 +30,7 @@ static inline ss_edit mask_to(int first, int recent) {
 }
 
 /* Compares rows t < T of a field of two runs of any capacity, or a whole field without tokens. */
-static inline bool same_rows(const ss_trace *a, const ss_trace *b, int field, int T) {
+static inline bool have_same_rows(const ss_trace *a, const ss_trace *b, int field, int T) {
     ss_tensor x, y;
     ss_error err;
     must(ss_trace_view(&x, a, field, -1, -1, &err), &err, "view");
@@ -57,7 +57,7 @@ static inline void check_same(const ss_trace *a, const ss_trace *b, int T) {
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (field == SS_FIELD_NEXT) continue; /* belongs to the last token, which may differ */
         if (!(a->fields & SS_BIT(field))) continue;
-        if (check_failed(same_rows(a, b, field, T), __FILE__, __LINE__, "the same bits"))
+        if (check_failed(have_same_rows(a, b, field, T), __FILE__, __LINE__, "the same bits"))
             printf("    field %s\n", ss_fields()[field].name);
     }
 }

@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         must(train_step(train, &entry, &err), &err, "step");
         if ((int)entry.step % 50 == 0) print(&entry);
     }
-    must(train_look(train, &entry, &err), &err, "look");
+    must(measure_weights(train, &entry, &err), &err, "look");
     print(&entry);
     double s = (double)(clock() - start) / CLOCKS_PER_SEC;
     double work = 6.0 * (double)train->weights.n * recipe.batch * recipe.length * recipe.steps;

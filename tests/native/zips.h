@@ -29,9 +29,9 @@ typedef struct zip_part {
     const void *data;
     size_t n;
     unsigned method, flags;
-    size_t claims; /* size that the directory claims; 0: the true n */
-    size_t far;    /* how many of the two sizes and the offset are in a zip64 field; 0: there is no
-                      field */
+    size_t claimed_size; /* size that the directory states; 0: the true n */
+    size_t in_zip64; /* how many of the two sizes and the offset are in a zip64 field; 0: there is
+                   no field */
 } zip_part;
 
 static inline void put_local(writer *w, const zip_part *record) {
@@ -44,24 +44,24 @@ static inline void put_local(writer *w, const zip_part *record) {
 }
 
 static inline void put_directory(writer *w, const zip_part *record, size_t local) {
-    size_t bytes = record->claims ? record->claims : record->n;
-    const uint64_t far[] = {bytes, bytes, local};
+    size_t bytes = record->claimed_size ? record->claimed_size : record->n;
+    const uint64_t in_zip64[] = {bytes, bytes, local};
     put(w, "PK\1\2\0\0\0\0", 8);
     put_uint(w, record->flags, 2);
     put_uint(w, record->method, 2);
     put_uint(w, 0, 8);
-    put_uint(w, record->far ? 0xffffffff : bytes, 4);
-    put_uint(w, record->far ? 0xffffffff : bytes, 4);
+    put_uint(w, record->in_zip64 ? 0xffffffff : bytes, 4);
+    put_uint(w, record->in_zip64 ? 0xffffffff : bytes, 4);
     put_uint(w, strlen(record->name), 2);
-    put_uint(w, record->far ? 8 * record->far + 8 : 0, 2);
+    put_uint(w, record->in_zip64 ? 8 * record->in_zip64 + 8 : 0, 2);
     put_uint(w, 0, 10);
-    put_uint(w, record->far ? 0xffffffff : local, 4);
+    put_uint(w, record->in_zip64 ? 0xffffffff : local, 4);
     put(w, record->name, strlen(record->name));
-    if (!record->far) return;
+    if (!record->in_zip64) return;
     put_uint(w, 0x9999, 4); /* an empty extra field of another kind */
     put_uint(w, 1, 2);
-    put_uint(w, 8 * record->far, 2);
-    for (size_t i = 0; i < record->far; i++) put_uint(w, far[i], 8);
+    put_uint(w, 8 * record->in_zip64, 2);
+    for (size_t i = 0; i < record->in_zip64; i++) put_uint(w, in_zip64[i], 8);
 }
 
 /* Writes the end records; with zip64, every number in the old record has the escape value. */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The smallest doubles need the most bits: 2^53 * 5^1074 has 2547. */
+/* Number of 32-bit words: the smallest doubles need the most bits, 2547 for 2^53 * 5^1074. */
 enum { WORDS = 80 };
 
 /* An integer. Its lowest 32 bits come first; words from n on are zero. */

@@ -135,8 +135,8 @@ static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
     ss_arena arena = wasm_reserve_arena(&opened->block, bytes);
     if (!opened->block) return SS_NO_MEMORY;
     status = ss_model_open(&opened->model, arch, container, &arena, &wasm_error);
-    ss_choice own;
-    if (status == SS_OK) status = ss_operation_own(&own, &opened->model, &wasm_error);
+    ss_choice own_choice;
+    if (status == SS_OK) status = ss_operation_own(&own_choice, &opened->model, &wasm_error);
     return status == SS_OK ? prepare_weights(opened) : status;
 }
 
@@ -380,31 +380,35 @@ typedef struct maps {
 } maps;
 
 /* Reads `cells` numbers of each head, one head after the other. */
-static ss_status read_maps(wasm_run *run, const maps *of, float *out, size_t cells) {
+static ss_status read_maps(wasm_run *run, const maps *request, float *out, size_t cells) {
     const ss_arch *arch = &run->run.trace.model->arch;
-    int layers = of->layer < 0 ? arch->L : 1, heads = of->head < 0 ? arch->H : 1;
+    int layers = request->layer < 0 ? arch->L : 1, heads = request->head < 0 ? arch->H : 1;
     ss_status status = SS_OK;
     for (int i = 0; i < layers * heads && status == SS_OK; i++, out += cells) {
-        int l = of->layer < 0 ? i / heads : of->layer, h = of->head < 0 ? i % heads : of->head;
-        status = of->block
-                     ? ss_run_pooled(&run->run, of->field, l, h, of->block, out, &wasm_error)
-                     : ss_run_attention(&run->run, of->field, l, h, of->t, of->n, out, &wasm_error);
+        int l = request->layer < 0 ? i / heads : request->layer,
+            h = request->head < 0 ? i % heads : request->head;
+        status = request->block ? ss_run_pooled(&run->run, request->field, l, h, request->block,
+                                                out, &wasm_error)
+                                : ss_run_attention(&run->run, request->field, l, h, request->t,
+                                                   request->n, out, &wasm_error);
     }
     return status;
 }
 
 /* Computes maps with rows x columns cells a head and makes a view. */
-static int view_maps(wasm_run *run, const maps *of, size_t rows, size_t columns, wasm_view *view) {
+static int view_maps(wasm_run *run, const maps *request, size_t rows, size_t columns,
+                     wasm_view *view) {
     const ss_trace *trace = &run->run.trace;
     size_t dims[SS_RANK_MAX];
     int rank = 0;
     ss_tensor tensor;
-    if (of->layer < 0) dims[rank++] = (size_t)trace->model->arch.L;
-    if (of->head < 0) dims[rank++] = (size_t)trace->model->arch.H;
+    if (request->layer < 0) dims[rank++] = (size_t)trace->model->arch.L;
+    if (request->head < 0) dims[rank++] = (size_t)trace->model->arch.H;
     dims[rank++] = rows;
     dims[rank++] = columns;
-    int status = reserve_numbers(run, &tensor, dims, rank, ss_fields()[of->field].name, trace->T);
-    if (status == SS_OK) status = (int)read_maps(run, of, run->numbers, rows * columns);
+    int status =
+        reserve_numbers(run, &tensor, dims, rank, ss_fields()[request->field].name, trace->T);
+    if (status == SS_OK) status = (int)read_maps(run, request, run->numbers, rows * columns);
     return status == SS_OK ? wasm_view_tensor(view, &tensor) : status;
 }
 
@@ -415,10 +419,10 @@ int ss_wasm_field(wasm_run *run, int field, int layer, int head, int t, int n, w
     ss_tensor tensor;
     ss_status status = SS_OK;
     if (field >= 0 && field < SS_FIELD_N && trace->computed & SS_BIT(field)) {
-        maps of = {(ss_field_id)field, layer, head, n < 0 ? 0 : t, n < 0 ? trace->T : n, 0};
-        status = ss_trace_check_rows(trace, field, of.t, of.n, &wasm_error);
+        maps request = {(ss_field_id)field, layer, head, n < 0 ? 0 : t, n < 0 ? trace->T : n, 0};
+        status = ss_trace_check_rows(trace, field, request.t, request.n, &wasm_error);
         if (status != SS_OK) return (int)status;
-        return view_maps(run, &of, (size_t)of.n, (size_t)trace->T, view);
+        return view_maps(run, &request, (size_t)request.n, (size_t)trace->T, view);
     }
     status = ss_trace_view_rows(&tensor, trace, field, layer, head, t, n, &wasm_error);
     return status == SS_OK ? wasm_view_tensor(view, &tensor) : (int)status;
@@ -427,7 +431,7 @@ int ss_wasm_field(wasm_run *run, int field, int layer, int head, int t, int n, w
 /* Makes a view of maps pooled into P = ceil(T / block) blocks per side: [.., 2P, P], first the
  * means of the blocks, then their largest cells. Returns a status. */
 int ss_wasm_blocks(wasm_run *run, int field, int layer, int head, int block, wasm_view *view) {
-    maps of = {(ss_field_id)field, layer, head, 0, 0, block};
+    maps request = {(ss_field_id)field, layer, head, 0, 0, block};
     if (!(field >= 0 && field < SS_FIELD_N && SS_FIELDS_MAPS & SS_BIT(field)))
         return (int)ss_fail(&wasm_error, SS_BAD_REQUEST, "field", "expected a map, found %d",
                             field);
@@ -435,7 +439,7 @@ int ss_wasm_blocks(wasm_run *run, int field, int layer, int head, int block, was
         return (int)ss_fail(&wasm_error, SS_BAD_REQUEST, ss_fields()[field].name,
                             "expected blocks of 1 to %d tokens, found %d", run->run.trace.T, block);
     size_t P = (size_t)ss_blocks_of(&run->run.trace, block);
-    return view_maps(run, &of, 2 * P, P, view);
+    return view_maps(run, &request, 2 * P, P, view);
 }
 
 /* Measures a metric. tokens 0 means all tokens of the run; base is the run to compare with, or

@@ -1,4 +1,4 @@
-/* Shared by bindings.c, recording.c and training.c: one error, views, and blocks for arenas. */
+/* What bindings.c, recording.c and training.c share: one error, views, and blocks for arenas. */
 #ifndef SS_WASM_BINDINGS_H
 #define SS_WASM_BINDINGS_H
 
@@ -22,7 +22,7 @@ typedef struct wasm_file {
 /* A run; that of a recording's prompt has only the trace. */
 typedef struct wasm_run {
     void *block;
-    float *numbers; /* the last metric or computed maps */
+    float *numbers; /* numbers of the last metric or of the last computed maps */
     ss_run run;
 } wasm_run;
 

@@ -1,4 +1,4 @@
-/* Sleeping and waking of threads, which C11 lacks. */
+/* How threads sleep and wake each other, for which C11 has no functions. */
 #ifndef SS_WASM_SLEEP_H
 #define SS_WASM_SLEEP_H
 

@@ -58,7 +58,7 @@ static void all_digits(decimal *out, double value) {
     if (power)
         fraction |= (uint64_t)1 << 52;
     else
-        power = 1; /* a subnormal number has the exponent of the smallest normal one */
+        power = 1; /* subnormal numbers have the exponent of the smallest normal number */
     power -= 1075;
     for (; fraction && !(fraction & 1); power++) fraction >>= 1;
     whole x = {.words = {(uint32_t)fraction, (uint32_t)(fraction >> 32)}, .n = 2};

@@ -59,7 +59,7 @@ static double exact_value(const decimal *number) {
     for (int i = 0; i < number->n; i++) multiply_add(&x, 10, (uint32_t)number->digits[i]);
     for (; exponent > 0; exponent--) multiply_add(&x, 10, 0);
     if (exponent < 0) {
-        /* The shift leaves 64 bits after the division: 10/3 bits a decimal digit, and a few more.
+        /* The shift leaves 64 bits after the division: 10/3 bits per decimal digit, and a few more.
          */
         shift = (64 + -exponent * 10 / 3 + 8) / 16 * 16;
         for (int i = 0; i < shift / 16; i++) multiply_add(&x, 1u << 16, 0);

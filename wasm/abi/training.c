@@ -98,8 +98,8 @@ int ss_wasm_train_weights(const wasm_train *train, wasm_view *view) {
     return wasm_view_bytes(view, file.data, file.n);
 }
 
-/* Makes a view of the state, from which a training continues with the same bits; valid until the
- * next call. Returns a status. */
+/* Makes a view of the state, from which a training can continue with the same bits; the view is
+ * valid until the next call. Returns a status. */
 int ss_wasm_train_state(wasm_train *train, wasm_view *view) {
     size_t bytes = ss_train_state_bytes(&train->train);
     free(train->state);

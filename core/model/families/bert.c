@@ -45,7 +45,7 @@ static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, size_t
     char gamma[64], beta[64];
     snprintf(gamma, sizeof gamma, "%s.gamma", name);
     snprintf(beta, sizeof beta, "%s.beta", name);
-    if (!ss_load_has(loader, gamma)) {
+    if (!ss_load_has_tensor(loader, gamma)) {
         ss_load_norm(loader, norm, name, true, D);
         return;
     }
@@ -79,14 +79,14 @@ static void load_head(ss_model *model, ss_loader *loader) {
     const char *prefix = loader->prefix, *own = "cls.predictions.decoder.bias";
     const char *other = "cls.predictions.bias";
     loader->prefix = "";
-    if (ss_load_has(loader, "cls.predictions.transform.dense.weight")) {
+    if (ss_load_has_tensor(loader, "cls.predictions.transform.dense.weight")) {
         ss_load_linear(loader, &model->head_in, "cls.predictions.transform.dense", true, D, D);
         load_norm(loader, &model->head_norm, "cls.predictions.transform.LayerNorm", D);
         ss_load_head(loader, model, "cls.predictions.decoder");
-        bool has_own = ss_load_has(loader, own);
+        bool has_own = ss_load_has_tensor(loader, own);
         /* If the file has both biases, this call only checks the shape of the second one; the first
          * one is used. */
-        if (!has_own || ss_load_has(loader, other))
+        if (!has_own || ss_load_has_tensor(loader, other))
             model->head.bias = ss_load_numbers(loader, other, 0, V);
         if (has_own) model->head.bias = ss_load_numbers(loader, own, 0, V);
     }
@@ -98,7 +98,7 @@ void ss_bert_load(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D;
     loader->prefix = "bert.";
-    if (!ss_load_has(loader, "embeddings.word_embeddings.weight")) loader->prefix = "";
+    if (!ss_load_has_tensor(loader, "embeddings.word_embeddings.weight")) loader->prefix = "";
     ss_load_linear(loader, &model->embedding, "embeddings.word_embeddings", false, D,
                    (size_t)arch->V);
     model->positions =

@@ -69,14 +69,15 @@ void ss_falcon_read(ss_arch *arch, ss_json *json) {
 
 static void load_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D;
-    bool two = ss_load_has(loader, "h.%d.ln_attn.weight");
+    bool two = ss_load_has_tensor(loader, "h.%d.ln_attn.weight");
     ss_load_norm(loader, &layer->attention_norm, two ? "h.%d.ln_attn" : "h.%d.input_layernorm",
                  true, D);
     if (arch->parallel && !two)
         layer->ffn_norm = layer->attention_norm;
     else if (two)
         ss_load_norm(loader, &layer->ffn_norm,
-                     ss_load_is(loader, SS_GGUF) ? "h.%d.input_layernorm" : "h.%d.ln_mlp", true, D);
+                     ss_load_is_format(loader, SS_GGUF) ? "h.%d.input_layernorm" : "h.%d.ln_mlp",
+                     true, D);
     else
         ss_load_norm(loader, &layer->ffn_norm, "h.%d.post_attention_layernorm", true, D);
 }
@@ -94,7 +95,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 void ss_falcon_load(ss_model *model, ss_loader *loader) {
     size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
     loader->prefix = "transformer.";
-    if (!ss_load_has(loader, "word_embeddings.weight")) loader->prefix = "";
+    if (!ss_load_has_tensor(loader, "word_embeddings.weight")) loader->prefix = "";
     ss_load_linear(loader, &model->embedding, "word_embeddings", false, D, V);
     if (model->arch.embedding_norm)
         ss_load_norm(loader, &model->embedding_norm, "word_embeddings_layernorm", true, D);

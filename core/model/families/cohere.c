@@ -1,7 +1,7 @@
 /*
  * cohere (Command R, Aya): llama whose attention and feed-forward read one LayerNorm without bias;
- * rotary pairs of neighboring dimensions, scaled logits. cohere2: the same with a window in three
- * of four layers, which alone rotate.
+ * rotary pairs of neighboring dimensions, scaled logits. cohere2: cohere with a window in three of
+ * four layers; the other layers do not rotate.
  */
 #include "family.h"
 
@@ -18,7 +18,7 @@ static void read_like_cohere(ss_arch *arch, ss_json *json, double theta) {
     arch->logit_scale = (float)ss_json_number(json, "logit_scale", 0.0625, 1e-6, 1e6);
 }
 
-/* Command R+ norms queries and keys with a gain of its own for each head. */
+/* Reads cohere. Command R+ norms queries and keys with a gain of its own for each head. */
 void ss_cohere_read(ss_arch *arch, ss_json *json) {
     read_like_cohere(arch, json, 500000.0);
     if (ss_json_bool(json, "use_qk_norm", false))

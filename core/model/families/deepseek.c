@@ -20,8 +20,9 @@ static void check_text(ss_json *json, const char *key, const char *expected) {
 /* ---- experts ------------------------------------------------------------------------------- */
 
 typedef struct experts {
-    int E, top_k, F, shared, dense; /* defaults; 0: required, or no dense layers */
-    bool unshared;                  /* no expert is shared by all tokens */
+    int E, top_k, F, shared,
+        dense;     /* defaults; E, top_k, shared 0: the key is required; dense 0: no dense layers */
+    bool unshared; /* no expert is shared by all tokens */
     int groups, top_groups;
     double scale;
 } experts;
@@ -59,7 +60,7 @@ static void read_experts(ss_arch *arch, ss_json *json, const experts *standard) 
         ss_json_refuse(json, "moe_layer_freq", "1", "more");
 }
 
-/* The router of deepseek_v3. */
+/* Reads the experts of deepseek_v3, with a sigmoid router. */
 static void read_sigmoid_experts(ss_arch *arch, ss_json *json, const experts *standard,
                                  bool normed) {
     read_experts(arch, json, standard);
@@ -89,13 +90,15 @@ static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
 
 /* ---- latent attention ---------------------------------------------------------------------- */
 
-/* An absent key means `standard`; null means that queries are not compressed. */
+/* Reads the width of compressed queries. An absent key means `standard`; null means that queries
+ * are not compressed. */
 static int read_q_latent(ss_json *json, int standard) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, "q_lora_rank");
     return cJSON_IsNull(item) ? 0 : ss_json_int(json, "q_lora_rank", standard, 1, SS_WIDTH_MAX);
 }
 
-/* With a scaling, mscale_all_dim scales all dimensions of queries and keys, rotated or not. */
+/* Reads rotary positions. With a scaling, mscale_all_dim scales all dimensions of queries and keys,
+ * rotated or not. */
 static void read_positions(ss_arch *arch, ss_json *json) {
     arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0};
     ss_read_llama_rotary(arch, json);
@@ -155,7 +158,7 @@ void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
 
 #define ATTENTION "layers.%d.self_attn."
 
-/* A head's rotated dimensions come last in the file, as pairs of neighbors. */
+/* Loads queries. A head's rotated dimensions come last in the file, as pairs of neighbors. */
 static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K, latent = (size_t)arch->q_latent;
     ss_place q = {.in = latent ? latent : D,
@@ -163,32 +166,33 @@ static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch
                   .pair = K,
                   .unpaired = K - (size_t)arch->rotary_width,
                   .pairs_last = true};
-    ss_load_place(loader, &layer->q, latent ? ATTENTION "q_b_proj" : ATTENTION "q_proj", false, &q);
+    ss_load_linear_at(loader, &layer->q, latent ? ATTENTION "q_b_proj" : ATTENTION "q_proj", false,
+                      &q);
     if (!latent) return;
     ss_load_linear(loader, &layer->q_latent, ATTENTION "q_a_proj", arch->attention_bias, D, latent);
     ss_load_norm(loader, &layer->q_latent_norm, ATTENTION "q_a_layernorm", false, latent);
 }
 
-/* One tensor holds the compression and the shared part of keys; another holds keys and values of
- * each head side by side. */
+/* Loads keys and values. One tensor holds the compression and the shared part of keys; another one
+ * holds the other keys and the values, head by head. */
 static void load_keys_and_values(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t H = (size_t)arch->H, U = (size_t)arch->U, latent = (size_t)arch->kv_latent;
     size_t shared = (size_t)arch->rotary_width, own = (size_t)arch->K - shared;
     ss_place a = {.in = (size_t)arch->D, .out = latent, .total = latent + shared};
-    ss_load_place(loader, &layer->kv_latent, ATTENTION "kv_a_proj_with_mqa", arch->attention_bias,
-                  &a);
+    ss_load_linear_at(loader, &layer->kv_latent, ATTENTION "kv_a_proj_with_mqa",
+                      arch->attention_bias, &a);
     a.first = latent;
     a.out = a.pair = shared;
-    ss_load_place(loader, &layer->k_shared, ATTENTION "kv_a_proj_with_mqa", arch->attention_bias,
-                  &a);
+    ss_load_linear_at(loader, &layer->k_shared, ATTENTION "kv_a_proj_with_mqa",
+                      arch->attention_bias, &a);
     ss_load_norm(loader, &layer->kv_latent_norm, ATTENTION "kv_a_layernorm", false, latent);
     ss_place b = {
         .in = latent, .out = H * own, .total = H * (own + U), .group = own, .step = own + U};
-    ss_load_place(loader, &layer->k, ATTENTION "kv_b_proj", false, &b);
+    ss_load_linear_at(loader, &layer->k, ATTENTION "kv_b_proj", false, &b);
     b.first = own;
     b.out = H * U;
     b.group = U;
-    ss_load_place(loader, &layer->v, ATTENTION "kv_b_proj", false, &b);
+    ss_load_linear_at(loader, &layer->v, ATTENTION "kv_b_proj", false, &b);
 }
 
 static void load_latent_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -233,7 +237,8 @@ void ss_dots1_load(ss_model *model, ss_loader *loader) {
 
 /* ---- mimo_v2_flash ------------------------------------------------------------------------- */
 
-/* The list has "dense" or "sparse" for each layer; without it the first layer is dense. */
+/* Reads the list of layers, "dense" or "sparse" for each; without the list, the first layer is
+ * dense. */
 static void read_dense_layers(ss_arch *arch, ss_json *json) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, "mlp_layer_types"), *item;
     arch->dense[0] = true;
@@ -252,7 +257,8 @@ static void read_dense_layers(ss_arch *arch, ss_json *json) {
                        "another number of them");
 }
 
-/* Without rope_parameters the bases are those of published models. */
+/* Reads the rotary positions of both kinds of layers; without rope_parameters the bases are those
+ * of published models. */
 static void read_both_rotaries(ss_arch *arch, ss_json *json) {
     ss_json rope = {ss_json_object(json, "rope_parameters"), json->file, json->status, json->err};
     static const char *const kinds[] = {"full_attention", "sliding_attention"};

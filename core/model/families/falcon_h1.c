@@ -27,51 +27,51 @@ static void read_factors(ss_json *json, const char *key, float *factors, int n) 
 
 /* Reads the bounds [low, high] of steps. Python writes an infinite bound as Infinity, which is no
  * JSON number. */
-static void read_limits(ss_mixer_sizes *of, ss_json *json) {
+static void read_limits(ss_mixer_sizes *sizes, ss_json *json) {
     const char *key = "time_step_limit";
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(json->object, key);
-    of->step_high = INFINITY;
+    sizes->step_high = INFINITY;
     if (!list || cJSON_IsNull(list)) return;
     const cJSON *low = cJSON_GetArrayItem(list, 0), *high = cJSON_GetArrayItem(list, 1);
     bool is_pair = cJSON_GetArraySize(list) == 2 && cJSON_IsNumber(low) &&
                    (cJSON_IsNumber(high) || cJSON_IsObject(high));
-    if (is_pair && cJSON_IsNumber(high)) of->step_high = (float)high->valuedouble;
-    if (is_pair) of->step_low = (float)low->valuedouble;
-    if (!is_pair || !(of->step_low >= 0.0f && of->step_low <= of->step_high))
+    if (is_pair && cJSON_IsNumber(high)) sizes->step_high = (float)high->valuedouble;
+    if (is_pair) sizes->step_low = (float)low->valuedouble;
+    if (!is_pair || !(sizes->step_low >= 0.0f && sizes->step_low <= sizes->step_high))
         ss_json_refuse(json, key, "two numbers, the first at least 0 and the second no less",
                        "something else");
 }
 
 static void read_mamba(ss_arch *arch, ss_json *json) {
-    ss_mixer_sizes *of = &arch->mixer;
+    ss_mixer_sizes *sizes = &arch->mixer;
     float scales[5];
-    *of = (ss_mixer_sizes){.kind = SS_MIXER_MAMBA, .beside = true};
-    ss_mixer_unscaled(of);
+    *sizes = (ss_mixer_sizes){.kind = SS_MIXER_MAMBA, .beside = true};
+    ss_mixer_reset_factors(sizes);
     int expand = ss_json_int(json, "mamba_expand", 2, 1, 64);
     bool is_null = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json->object, "mamba_d_ssm"));
     int width = is_null ? expand * arch->D : ss_json_int(json, "mamba_d_ssm", 1024, 1, SS_FFN_MAX);
-    of->values = ss_json_int(json, "mamba_n_heads", 128, 1, SS_HEADS_MAX);
-    of->keys = ss_json_int(json, "mamba_n_groups", 1, 1, SS_HEADS_MAX);
-    of->key_width = ss_json_int(json, "mamba_d_state", 256, 1, SS_WIDTH_MAX);
-    of->value_width = width / of->values;
+    sizes->values = ss_json_int(json, "mamba_n_heads", 128, 1, SS_HEADS_MAX);
+    sizes->keys = ss_json_int(json, "mamba_n_groups", 1, 1, SS_HEADS_MAX);
+    sizes->key_width = ss_json_int(json, "mamba_d_state", 256, 1, SS_WIDTH_MAX);
+    sizes->value_width = width / sizes->values;
     const cJSON *head = cJSON_GetObjectItemCaseSensitive(json->object, "mamba_d_head");
     if (!cJSON_IsString(head))
-        of->value_width = ss_json_int(json, "mamba_d_head", of->value_width, 1, SS_WIDTH_MAX);
-    if (of->value_width < 1 || of->values * of->value_width != width)
+        sizes->value_width = ss_json_int(json, "mamba_d_head", sizes->value_width, 1, SS_WIDTH_MAX);
+    if (sizes->value_width < 1 || sizes->values * sizes->value_width != width)
         ss_json_refuse(json, "mamba_d_head", "mamba_d_ssm / mamba_n_heads", "another number");
-    of->kernel = ss_json_int(json, "mamba_d_conv", 4, 1, SS_KERNEL_MAX);
-    of->taps_bias = ss_json_bool(json, "mamba_conv_bias", true);
-    of->bias = ss_json_bool(json, "mamba_proj_bias", false);
-    of->out_bias = ss_json_bool(json, "projectors_bias", false);
-    of->gate_first = !ss_json_bool(json, "mamba_norm_before_gate", true);
-    of->norms = ss_json_bool(json, "mamba_rms_norm", false) ? of->keys : 0;
-    of->in_scale = read_factor(json, "ssm_in_multiplier");
-    of->out_scale = read_factor(json, "ssm_out_multiplier");
+    sizes->kernel = ss_json_int(json, "mamba_d_conv", 4, 1, SS_KERNEL_MAX);
+    sizes->taps_bias = ss_json_bool(json, "mamba_conv_bias", true);
+    sizes->bias = ss_json_bool(json, "mamba_proj_bias", false);
+    sizes->out_bias = ss_json_bool(json, "projectors_bias", false);
+    sizes->gate_first = !ss_json_bool(json, "mamba_norm_before_gate", true);
+    sizes->norms = ss_json_bool(json, "mamba_rms_norm", false) ? sizes->keys : 0;
+    sizes->in_scale = read_factor(json, "ssm_in_multiplier");
+    sizes->out_scale = read_factor(json, "ssm_out_multiplier");
     read_factors(json, "ssm_multipliers", scales, 5); /* factors of z, v, k, q and steps */
-    of->z_scale = scales[0];
-    for (int part = 0; part < 3; part++) of->scales[part] = scales[3 - part];
-    of->step_scale = scales[4];
-    read_limits(of, json);
+    sizes->z_scale = scales[0];
+    for (int part = 0; part < 3; part++) sizes->scales[part] = scales[3 - part];
+    sizes->step_scale = scales[4];
+    read_limits(sizes, json);
     ss_check_mixer(arch, json, "mamba_n_heads");
 }
 
@@ -100,20 +100,21 @@ void ss_falcon_h1_read(ss_arch *arch, ss_json *json) {
 /* Loads the mixer. in_proj has z, then v, k and q, which are convolved in this order, then the
  * steps. */
 static void load_mamba(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
-    const ss_mixer_sizes *of = &arch->mixer;
-    size_t keys = (size_t)of->keys * (size_t)of->key_width, H = (size_t)of->values;
-    size_t values = H * (size_t)of->value_width, kernel = (size_t)of->kernel;
+    const ss_mixer_sizes *sizes = &arch->mixer;
+    size_t keys = (size_t)sizes->keys * (size_t)sizes->key_width, H = (size_t)sizes->values;
+    size_t values = H * (size_t)sizes->value_width, kernel = (size_t)sizes->kernel;
     size_t columns = values + 2 * keys, first = 0;
     ss_linear *linears[] = {&mixer->z, &mixer->v, &mixer->k, &mixer->q, &mixer->step};
     size_t widths[] = {values, values, keys, keys, H};
     for (size_t i = 0; i < 5; first += widths[i++]) {
         ss_place place = {
             .in = (size_t)arch->D, .out = widths[i], .total = values + columns + H, .first = first};
-        ss_load_place(loader, linears[i], "layers.%d.mamba.in_proj", of->bias, &place);
+        ss_load_linear_at(loader, linears[i], "layers.%d.mamba.in_proj", sizes->bias, &place);
     }
     const float *taps = ss_load_taps(loader, "layers.%d.mamba.conv1d.weight", columns, kernel);
-    const float *biases =
-        of->taps_bias ? ss_load_numbers(loader, "layers.%d.mamba.conv1d.bias", 0, columns) : NULL;
+    const float *biases = sizes->taps_bias
+                              ? ss_load_numbers(loader, "layers.%d.mamba.conv1d.bias", 0, columns)
+                              : NULL;
     size_t begins[] = {values + keys, values, 0}; /* first rows of q, k and v in the convolution */
     for (size_t part = 0; part < 3; part++) {
         mixer->taps[part] = taps ? taps + begins[part] * kernel : NULL;
@@ -122,8 +123,9 @@ static void load_mamba(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) 
     mixer->decay = ss_load_decay(loader, "layers.%d.mamba.A_log", H);
     mixer->offset = ss_load_numbers(loader, "layers.%d.mamba.dt_bias", 0, H);
     mixer->skip = ss_load_numbers(loader, "layers.%d.mamba.D", 0, H);
-    if (of->norms) mixer->norm = ss_load_numbers(loader, "layers.%d.mamba.norm.weight", 0, values);
-    ss_load_linear(loader, &mixer->out, "layers.%d.mamba.out_proj", of->out_bias, values,
+    if (sizes->norms)
+        mixer->norm = ss_load_numbers(loader, "layers.%d.mamba.norm.weight", 0, values);
+    ss_load_linear(loader, &mixer->out, "layers.%d.mamba.out_proj", sizes->out_bias, values,
                    (size_t)arch->D);
 }
 

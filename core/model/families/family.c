@@ -231,9 +231,9 @@ void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word) {
         ss_json_refuse(json, "layer_types", "one word for each layer", "another number of them");
 }
 
-void ss_mixer_unscaled(ss_mixer_sizes *of) {
-    of->in_scale = of->z_scale = of->step_scale = of->out_scale = 1.0f;
-    for (int part = 0; part < 3; part++) of->scales[part] = 1.0f;
+void ss_mixer_reset_factors(ss_mixer_sizes *sizes) {
+    sizes->in_scale = sizes->z_scale = sizes->step_scale = sizes->out_scale = 1.0f;
+    for (int part = 0; part < 3; part++) sizes->scales[part] = 1.0f;
 }
 
 const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads) {
@@ -246,14 +246,14 @@ const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads) {
 #define STATE_MAX (1 << 26)
 
 void ss_check_mixer(const ss_arch *arch, ss_json *json, const char *key) {
-    const ss_mixer_sizes *of = &arch->mixer;
+    const ss_mixer_sizes *sizes = &arch->mixer;
     if (arch->L < 1) ss_json_refuse(json, "layer_types", "a layer with attention or more", "none");
-    if (of->values % of->keys)
+    if (sizes->values % sizes->keys)
         ss_json_refuse(json, key, "a multiple of the heads of keys", "another number");
-    int columns = 2 * of->keys * of->key_width + of->values * of->value_width;
-    double matrices = (double)of->values * of->key_width * of->value_width;
-    if ((of->kind != SS_MIXER_CONVOLUTION && matrices > STATE_MAX) ||
-        (double)columns * of->kernel > STATE_MAX)
+    int columns = 2 * sizes->keys * sizes->key_width + sizes->values * sizes->value_width;
+    double matrices = (double)sizes->values * sizes->key_width * sizes->value_width;
+    if ((sizes->kind != SS_MIXER_CONVOLUTION && matrices > STATE_MAX) ||
+        (double)columns * sizes->kernel > STATE_MAX)
         ss_json_refuse(json, key, "a state of 2^26 numbers at most", "more");
 }
 

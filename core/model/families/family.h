@@ -12,7 +12,7 @@
 
 typedef struct ss_family {
     const char *name; /* model_type in config.json */
-    bool variants;    /* its config may have every key of variant.h */
+    bool variants;    /* the config may have every key of variant.h */
     /* Fills all of arch but its family; errors stay in json. */
     void (*read)(ss_arch *arch, ss_json *json);
     /* Asks the loader for every tensor; errors stay in the loader. */
@@ -171,7 +171,7 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json);
 void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word);
 
 /* Sets all factors of a mixer to 1. */
-void ss_mixer_unscaled(ss_mixer_sizes *of);
+void ss_mixer_reset_factors(ss_mixer_sizes *sizes);
 
 /* Upper bound of the tokens that a convolution reads. */
 #define SS_KERNEL_MAX 64
@@ -192,7 +192,7 @@ void ss_read_late_windows(ss_arch *arch, ss_json *json, int standard);
  * key/value heads do not divide. */
 void ss_check_heads(const ss_arch *arch, ss_json *json);
 
-/* Defaults of llama's relatives where their config is silent; 0 keeps llama's default. */
+/* The values of keys that a config of llama's relatives leaves out; 0 keeps llama's default. */
 typedef struct ss_llama_defaults {
     int L, H, D, F, V; /* 0: the config must have the key */
     int G, K, context;

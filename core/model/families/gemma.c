@@ -78,6 +78,7 @@ void ss_gemma3_whole_read(ss_arch *arch, ss_json *json) {
  * model in memory the second. */
 void ss_gemma3_whole_load(ss_model *model, ss_loader *loader) {
     loader->prefix = "model.language_model.";
-    if (!ss_load_has(loader, "embed_tokens.weight")) loader->prefix = "language_model.model.";
+    if (!ss_load_has_tensor(loader, "embed_tokens.weight"))
+        loader->prefix = "language_model.model.";
     ss_llama_load(model, loader);
 }

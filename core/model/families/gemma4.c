@@ -19,9 +19,9 @@ static void refuse_other_keys(ss_arch *arch, ss_json *json) {
     if (ss_json_bool(json, "enable_moe_block", false))
         ss_json_refuse(json, "enable_moe_block", "false", "true");
     /* A text alone is causal in models whose pictures are not. */
-    const char *both = ss_json_text(json, "use_bidirectional_attention", "vision");
-    if (strcmp(both, "vision"))
-        ss_json_refuse(json, "use_bidirectional_attention", "null and \"vision\"", both);
+    const char *bidirectional = ss_json_text(json, "use_bidirectional_attention", "vision");
+    if (strcmp(bidirectional, "vision"))
+        ss_json_refuse(json, "use_bidirectional_attention", "null and \"vision\"", bidirectional);
     arch->window = ss_read_window(json, 512);
     ss_read_window_pattern(arch, json, 6);
     /* As in transformers, the last layer sees all keys, whatever layer_types says. */

@@ -1,6 +1,6 @@
 /*
  * glm: llama with rotary pairs of neighboring dimensions in a part of each head, biases of q, k
- * and v, and one matrix for gate and up. glm4: the same with norms also after both blocks, under
+ * and v, and one matrix for gate and up. glm4: glm with more norms, after both blocks, which have
  * names of their own.
  */
 #include "family.h"

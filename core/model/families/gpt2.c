@@ -40,18 +40,18 @@ void ss_gpt_bigcode_read(ss_arch *arch, ss_json *json) {
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     bool bigcode = !strcmp(arch->family, "gpt_bigcode");
-    ss_layout layout = bigcode || ss_load_is(loader, SS_GGUF) ? SS_OUT_IN : SS_IN_OUT;
+    ss_layout layout = bigcode || ss_load_is_format(loader, SS_GGUF) ? SS_OUT_IN : SS_IN_OUT;
     ss_place square = {.layout = layout, .in = D, .out = D};
     ss_place up = {.layout = layout, .in = D, .out = F},
              down = {.layout = layout, .in = F, .out = D};
     ss_load_norm(loader, &layer->attention_norm, "h.%d.ln_1", true, D);
     ss_load_qkv(loader, layer, arch, "h.%d.attn.c_attn", layout, bigcode);
-    ss_load_place(loader, &layer->o, "h.%d.attn.c_proj", true, &square);
-    if (ss_load_has(loader, "h.%d.attn.sinks"))
+    ss_load_linear_at(loader, &layer->o, "h.%d.attn.c_proj", true, &square);
+    if (ss_load_has_tensor(loader, "h.%d.attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "h.%d.attn.sinks", 0, (size_t)arch->H);
     ss_load_norm(loader, &layer->ffn_norm, "h.%d.ln_2", true, D);
-    ss_load_place(loader, &layer->ffn.up, "h.%d.mlp.c_fc", true, &up);
-    ss_load_place(loader, &layer->ffn.down, "h.%d.mlp.c_proj", true, &down);
+    ss_load_linear_at(loader, &layer->ffn.up, "h.%d.mlp.c_fc", true, &up);
+    ss_load_linear_at(loader, &layer->ffn.down, "h.%d.mlp.c_proj", true, &down);
 }
 
 /* Loads embedding, head and final norm. Published files have no prefix; save_pretrained writes one
@@ -60,7 +60,7 @@ void ss_load_gpt2_ends(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D, V = (size_t)arch->V;
     loader->prefix = "transformer.";
-    if (!ss_load_has(loader, "wte.weight")) loader->prefix = "";
+    if (!ss_load_has_tensor(loader, "wte.weight")) loader->prefix = "";
     ss_load_linear(loader, &model->embedding, "wte", false, D, V);
     ss_load_head(loader, model, "lm_head");
     if (arch->positions == SS_POSITIONS_LEARNED)

@@ -59,7 +59,7 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
 
 void ss_load_sinks(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     static const char name[] = "layers.%d.self_attn.sinks";
-    if (!layer->sinks && !ss_load_has(loader, name))
+    if (!layer->sinks && !ss_load_has_tensor(loader, name))
         layer->sinks = ss_load_numbers(loader, name, 0, (size_t)arch->H);
 }
 

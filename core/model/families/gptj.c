@@ -52,7 +52,7 @@ static void load_qkv(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
                           .pair = parts[i].rotates ? K : 0,
                           .unpaired = K - (size_t)arch->rotary_width};
         const char *name = fused ? "h.%d.attn.qkv_proj" : parts[i].name;
-        ss_load_place(loader, parts[i].linear, name, false, &place);
+        ss_load_linear_at(loader, parts[i].linear, name, false, &place);
     }
 }
 

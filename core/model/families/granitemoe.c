@@ -16,11 +16,12 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
     const char *inputs = "layers.%d.block_sparse_moe.input_linear";
     ss_place place = {
         .in = D, .out = F, .total = 2 * F, .slices = (size_t)arch->E, .slice = (size_t)e};
-    ss_load_place(loader, &expert->gate, inputs, false, &place);
+    ss_load_linear_at(loader, &expert->gate, inputs, false, &place);
     place.first = F;
-    ss_load_place(loader, &expert->up, inputs, false, &place);
+    ss_load_linear_at(loader, &expert->up, inputs, false, &place);
     place = (ss_place){.in = F, .out = D, .slices = place.slices, .slice = place.slice};
-    ss_load_place(loader, &expert->down, "layers.%d.block_sparse_moe.output_linear", false, &place);
+    ss_load_linear_at(loader, &expert->down, "layers.%d.block_sparse_moe.output_linear", false,
+                      &place);
 }
 
 static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -31,7 +32,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 }
 
 void ss_granitemoe_load(ss_model *model, ss_loader *loader) {
-    if (ss_load_is(loader, SS_GGUF)) {
+    if (ss_load_is_format(loader, SS_GGUF)) {
         ss_qwen_moe_load(model, loader);
         return;
     }

@@ -8,8 +8,9 @@
 
 #include <string.h>
 
-/* Reads rotary scaling of type "dynamic" with an alpha, and returns true if the config has it. This
- * type ignores the length of the text: it only stretches the base, and all other keys are ignored.
+/* Reads rotary scaling of type "dynamic" with an alpha, and returns true if the config has this
+ * scaling. The type ignores the length of the text: it only stretches the base, and all other keys
+ * are ignored.
  */
 static bool read_alpha(ss_arch *arch, ss_json *json) {
     ss_json rope = {ss_rope_object(json), json->file, json->status, json->err};

@@ -46,12 +46,12 @@ void ss_lfm2_read(ss_arch *arch, ss_json *json) {
     read_ffn(arch, json);
     read_indices(arch, json);
     ss_read_mixed_layers(arch, json, "conv");
-    ss_mixer_sizes *of = &arch->mixer;
-    *of = (ss_mixer_sizes){.kind = SS_MIXER_CONVOLUTION, .keys = 1, .values = 1};
-    ss_mixer_unscaled(of);
-    of->key_width = of->value_width = arch->D;
-    of->kernel = ss_json_int(json, "conv_L_cache", 3, 1, SS_KERNEL_MAX);
-    of->bias = of->taps_bias = of->out_bias = ss_json_bool(json, "conv_bias", false);
+    ss_mixer_sizes *sizes = &arch->mixer;
+    *sizes = (ss_mixer_sizes){.kind = SS_MIXER_CONVOLUTION, .keys = 1, .values = 1};
+    ss_mixer_reset_factors(sizes);
+    sizes->key_width = sizes->value_width = arch->D;
+    sizes->kernel = ss_json_int(json, "conv_L_cache", 3, 1, SS_KERNEL_MAX);
+    sizes->bias = sizes->taps_bias = sizes->out_bias = ss_json_bool(json, "conv_bias", false);
     ss_check_mixer(arch, json, "hidden_size");
 }
 
@@ -61,7 +61,7 @@ static void load_convolution(ss_mixer *mixer, ss_loader *loader, const ss_arch *
     ss_linear *linears[] = {&mixer->k, &mixer->q, &mixer->v};
     for (size_t i = 0; i < 3; i++) {
         ss_place place = {.in = D, .out = D, .total = 3 * D, .first = i * D};
-        ss_load_place(loader, linears[i], "layers.%d.conv.in_proj", arch->mixer.bias, &place);
+        ss_load_linear_at(loader, linears[i], "layers.%d.conv.in_proj", arch->mixer.bias, &place);
     }
     mixer->taps[2] =
         ss_load_taps(loader, "layers.%d.conv.conv.weight", D, (size_t)arch->mixer.kernel);

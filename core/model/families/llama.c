@@ -94,7 +94,7 @@ static const char permuted[] = "llama\0mistral\0mixtral\0granite\0granitemoe\0sm
 
 static bool has_pairs_side_by_side(const ss_loader *loader, const ss_arch *arch) {
     return ss_is_listed(arch->family, neighbors) ||
-           (ss_load_is(loader, SS_GGUF) && ss_is_listed(arch->family, permuted));
+           (ss_load_is_format(loader, SS_GGUF) && ss_is_listed(arch->family, permuted));
 }
 
 /* Returns true for families whose q_proj holds the gate of a head after its query. */
@@ -114,7 +114,7 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
         ss_load_linear(loader, &layer->gate, "layers.%d.self_attn.gate_proj", false,
                        arch->gate == SS_GATE_VALUE_STATE ? G * K : D,
                        (size_t)(ss_arch_gated_heads(arch) * ss_arch_gate_width(arch)));
-    if (ss_load_has(loader, "layers.%d.self_attn.kernel_in.weight")) {
+    if (ss_load_has_tensor(loader, "layers.%d.self_attn.kernel_in.weight")) {
         ss_load_linear(loader, &layer->kernel_in, "layers.%d.self_attn.kernel_in", false, K, K);
         ss_load_linear(loader, &layer->kernel_out, "layers.%d.self_attn.kernel_out", false, K, K);
     }
@@ -130,15 +130,15 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
     else
         ss_load_norm(loader, norm, name, has_bias, n);
     float *gain = (float *)(size_t)norm->gain;
-    bool adds = arch->one_more_gain && !ss_load_is(loader, SS_GGUF);
+    bool adds = arch->one_more_gain && !ss_load_is_format(loader, SS_GGUF);
     for (size_t i = 0; adds && gain && i < n; i++) gain[i] += 1.0f;
 }
 
 /* Loads the norms of queries and keys. Hunyuan calls them query_layernorm and key_layernorm; all
  * others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
-    size_t K = (size_t)own.K, H = (size_t)arch->H, G = (size_t)own.G;
+    ss_sizes sizes = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t K = (size_t)sizes.K, H = (size_t)arch->H, G = (size_t)sizes.G;
     bool all = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (!arch->qk_norm) return;
@@ -152,14 +152,14 @@ static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arc
 }
 
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_sizes own = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
-    size_t D = (size_t)arch->D, K = (size_t)own.K, U = (size_t)own.U;
-    size_t H = (size_t)arch->H, G = (size_t)own.G, HK = H * K;
+    ss_sizes sizes = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t D = (size_t)arch->D, K = (size_t)sizes.K, U = (size_t)sizes.U;
+    size_t H = (size_t)arch->H, G = (size_t)sizes.G, HK = H * K;
     bool bias = arch->attention_bias;
     ss_place q = {.in = D, .out = HK};
     if (has_pairs_side_by_side(loader, arch)) {
         q.pair = K;
-        q.unpaired = K - (size_t)own.rotary_width;
+        q.unpaired = K - (size_t)sizes.rotary_width;
     }
     ss_place k = q;
     k.out = G * K;
@@ -167,16 +167,16 @@ void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch
         q = (ss_place){.in = D, .out = HK, .total = 2 * HK, .group = K, .step = 2 * K};
         ss_place gate = q;
         gate.first = K;
-        ss_load_place(loader, &layer->gate, "layers.%d.self_attn.q_proj", bias, &gate);
+        ss_load_linear_at(loader, &layer->gate, "layers.%d.self_attn.q_proj", bias, &gate);
     }
-    ss_load_place(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
-    ss_load_place(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, &k);
+    ss_load_linear_at(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
+    ss_load_linear_at(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, &k);
     if (!arch->keys_as_values || arch->windowed[loader->layer])
         ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, G * U);
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias,
                    arch->added_heads ? U : H * U, D);
     load_qk_norms(layer, loader, arch);
-    if (ss_load_has(loader, "layers.%d.self_attn.sinks"))
+    if (ss_load_has_tensor(loader, "layers.%d.self_attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "layers.%d.self_attn.sinks", 0, (size_t)arch->H);
     load_additions(layer, loader, arch);
 }
@@ -214,7 +214,7 @@ static void load_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_
         snprintf(full, sizeof full, "%s.%s", name, parts[i]);
         place.in = i == 2 ? F : D;
         place.out = i == 2 ? D : F;
-        ss_load_place(loader, linears[i], full, arch->ffn_bias, &place);
+        ss_load_linear_at(loader, linears[i], full, arch->ffn_bias, &place);
     }
 }
 
@@ -226,7 +226,7 @@ void ss_load_llama_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const s
 void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
     char name[48];
     ss_place slice = {.slices = (size_t)arch->E, .slice = (size_t)e};
-    if (ss_load_is(loader, SS_GGUF)) {
+    if (ss_load_is_format(loader, SS_GGUF)) {
         load_ffn(expert, loader, "layers.%d.mlp.experts", arch, (size_t)arch->F, slice);
         return;
     }

@@ -27,7 +27,7 @@ void ss_mixtral_read(ss_arch *arch, ss_json *json) {
     arch->top_k = ss_json_int(json, "num_experts_per_tok", 2, 1, arch->E);
 }
 
-/* w1, w2, w3 are llama's gate, down and up. */
+/* Loads an expert, whose w1, w2 and w3 are llama's gate, down and up. */
 static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_linear *linears[] = {&expert->gate, &expert->down, &expert->up};

@@ -56,7 +56,7 @@ void ss_opt_load(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D, V = (size_t)arch->V, width = (size_t)arch->embedding_width;
     loader->prefix = "model.decoder.";
-    if (!ss_load_has(loader, "embed_tokens.weight")) loader->prefix = "decoder.";
+    if (!ss_load_has_tensor(loader, "embed_tokens.weight")) loader->prefix = "decoder.";
     ss_load_linear(loader, &model->embedding, "embed_tokens", false, width, V);
     ss_load_head(loader, model, "lm_head");
     if (width != D) {

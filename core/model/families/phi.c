@@ -25,7 +25,7 @@ static void load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     size_t D = (size_t)arch->D, F = (size_t)arch->F, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;
     ss_load_norm(loader, &layer->attention_norm, "layers.%d.input_layernorm", true, D);
-    if (ss_load_has(loader, "layers.%d.self_attn.qkv_proj.weight")) {
+    if (ss_load_has_tensor(loader, "layers.%d.self_attn.qkv_proj.weight")) {
         ss_load_qkv(loader, layer, arch, "layers.%d.self_attn.qkv_proj", SS_OUT_IN, false);
     } else {
         ss_load_linear(loader, &layer->q, "layers.%d.self_attn.q_proj", true, D, HK);

@@ -19,14 +19,14 @@ static void read_layers(ss_arch *arch, ss_json *json) {
 }
 
 static void read_delta(ss_arch *arch, ss_json *json) {
-    ss_mixer_sizes *of = &arch->mixer;
-    *of = (ss_mixer_sizes){.kind = SS_MIXER_DELTA, .step_high = INFINITY};
-    ss_mixer_unscaled(of);
-    of->kernel = ss_json_int(json, "linear_conv_kernel_dim", 4, 1, SS_KERNEL_MAX);
-    of->keys = ss_json_int(json, "linear_num_key_heads", 16, 1, SS_HEADS_MAX);
-    of->values = of->norms = ss_json_int(json, "linear_num_value_heads", 32, 1, SS_HEADS_MAX);
-    of->key_width = ss_json_int(json, "linear_key_head_dim", 128, 1, SS_WIDTH_MAX);
-    of->value_width = ss_json_int(json, "linear_value_head_dim", 128, 1, SS_WIDTH_MAX);
+    ss_mixer_sizes *sizes = &arch->mixer;
+    *sizes = (ss_mixer_sizes){.kind = SS_MIXER_DELTA, .step_high = INFINITY};
+    ss_mixer_reset_factors(sizes);
+    sizes->kernel = ss_json_int(json, "linear_conv_kernel_dim", 4, 1, SS_KERNEL_MAX);
+    sizes->keys = ss_json_int(json, "linear_num_key_heads", 16, 1, SS_HEADS_MAX);
+    sizes->values = sizes->norms = ss_json_int(json, "linear_num_value_heads", 32, 1, SS_HEADS_MAX);
+    sizes->key_width = ss_json_int(json, "linear_key_head_dim", 128, 1, SS_WIDTH_MAX);
+    sizes->value_width = ss_json_int(json, "linear_value_head_dim", 128, 1, SS_WIDTH_MAX);
     ss_check_mixer(arch, json, "linear_num_value_heads");
 }
 
@@ -82,14 +82,14 @@ static void load_part(ss_loader *loader, ss_linear *linear, const char *name, co
     place.first = by_head ? first : heads * first;
     place.group = by_head ? width : 0;
     place.step = by_head ? total : 0;
-    ss_load_place(loader, linear, name, false, &place);
+    ss_load_linear_at(loader, linear, name, false, &place);
 }
 
 /* Loads the projections to q, k, values and gates. */
 static void load_projections(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
-    const ss_mixer_sizes *of = &arch->mixer;
-    size_t N = (size_t)of->key_width, share = (size_t)(of->values / of->keys);
-    size_t P = share * (size_t)of->value_width, D = (size_t)arch->D, H = (size_t)of->values;
+    const ss_mixer_sizes *sizes = &arch->mixer;
+    size_t N = (size_t)sizes->key_width, share = (size_t)(sizes->values / sizes->keys);
+    size_t P = share * (size_t)sizes->value_width, D = (size_t)arch->D, H = (size_t)sizes->values;
     bool by_head = arch->E > 0; /* qwen3_next stores the parts head by head */
     size_t total = 2 * N + (by_head ? 2 : 1) * P;
     const char *qkv =
@@ -104,16 +104,16 @@ static void load_projections(ss_mixer *mixer, ss_loader *loader, const ss_arch *
         load_part(loader, &mixer->step, ba, arch, 2 * share, share, share, true);
     } else {
         const char *z = "layers.%d.linear_attn.in_proj_z";
-        ss_load_linear(loader, &mixer->z, z, false, D, H * (size_t)of->value_width);
+        ss_load_linear(loader, &mixer->z, z, false, D, H * (size_t)sizes->value_width);
         ss_load_linear(loader, &mixer->beta, "layers.%d.linear_attn.in_proj_b", false, D, H);
         ss_load_linear(loader, &mixer->step, "layers.%d.linear_attn.in_proj_a", false, D, H);
     }
 }
 
 static void load_delta(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
-    const ss_mixer_sizes *of = &arch->mixer;
-    size_t keys = (size_t)of->keys * (size_t)of->key_width, H = (size_t)of->values;
-    size_t P = (size_t)of->value_width, kernel = (size_t)of->kernel;
+    const ss_mixer_sizes *sizes = &arch->mixer;
+    size_t keys = (size_t)sizes->keys * (size_t)sizes->key_width, H = (size_t)sizes->values;
+    size_t P = (size_t)sizes->value_width, kernel = (size_t)sizes->kernel;
     load_projections(mixer, loader, arch);
     const float *taps =
         ss_load_taps(loader, "layers.%d.linear_attn.conv1d.weight", 2 * keys + H * P, kernel);

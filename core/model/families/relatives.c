@@ -119,9 +119,9 @@ void ss_phi3_read(ss_arch *arch, ss_json *json) {
 void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_place place = {.in = D, .out = F, .total = 2 * F};
-    ss_load_place(loader, &ffn->gate, "layers.%d.mlp.gate_up_proj", false, &place);
+    ss_load_linear_at(loader, &ffn->gate, "layers.%d.mlp.gate_up_proj", false, &place);
     place.first = F;
-    ss_load_place(loader, &ffn->up, "layers.%d.mlp.gate_up_proj", false, &place);
+    ss_load_linear_at(loader, &ffn->up, "layers.%d.mlp.gate_up_proj", false, &place);
     ss_load_linear(loader, &ffn->down, "layers.%d.mlp.down_proj", false, F, D);
 }
 

@@ -73,11 +73,11 @@ static void read_parameters(ss_attention *attention, ss_json *json) {
     json->status = inner.status;
 }
 
-static void read_attention(ss_attention *attention, ss_json *own) {
+static void read_attention(ss_attention *attention, ss_json *variant) {
     static const char *const keys[] = {"operation", "parameters"};
-    const cJSON *object = ss_json_object(own, "attention");
+    const cJSON *object = ss_json_object(variant, "attention");
     if (!object) return;
-    ss_json inner = {object, own->file, own->status, own->err};
+    ss_json inner = {object, variant->file, variant->status, variant->err};
     check_keys(&inner, "attention", keys, 2);
     const char *name = ss_json_text(&inner, "operation", attention->operation);
     if (strlen(name) >= sizeof attention->operation)
@@ -85,7 +85,7 @@ static void read_attention(ss_attention *attention, ss_json *own) {
     else if (name != attention->operation)
         snprintf(attention->operation, sizeof attention->operation, "%s", name);
     read_parameters(attention, &inner);
-    own->status = inner.status;
+    variant->status = inner.status;
 }
 
 static void apply_window(ss_arch *arch, int window) {
@@ -93,13 +93,13 @@ static void apply_window(ss_arch *arch, int window) {
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = true;
 }
 
-static void read_mask(ss_arch *arch, ss_json *own) {
+static void read_mask(ss_arch *arch, ss_json *variant) {
     enum { CAUSAL, WINDOW, PREFIX, BIDIRECTIONAL, KINDS };
     static const char *const kinds[] = {"causal", "window", "prefix", "bidirectional"};
     static const char *const keys[] = {"kind", "window", "prefix"};
-    const cJSON *object = ss_json_object(own, "mask");
+    const cJSON *object = ss_json_object(variant, "mask");
     if (!object) return;
-    ss_json mask = {object, own->file, own->status, own->err};
+    ss_json mask = {object, variant->file, variant->status, variant->err};
     check_keys(&mask, "mask", keys, 3);
     const char *word = ss_json_text(&mask, "kind", "nothing");
     int kind = find_word(word, kinds, KINDS);
@@ -112,48 +112,49 @@ static void read_mask(ss_arch *arch, ss_json *own) {
         arch->prefix = ss_json_int(&mask, "prefix", SS_JSON_REQUIRED, 1, arch->context);
     else if (kind == BIDIRECTIONAL)
         arch->prefix = SS_EVERY_KEY;
-    own->status = mask.status;
+    variant->status = mask.status;
 }
 
-static void read_positions(ss_arch *arch, ss_json *own) {
-    arch->positions = (ss_positions)read_word(own, "positions", ss_positions_words, SS_POSITIONS_N,
-                                              (int)arch->positions);
+static void read_positions(ss_arch *arch, ss_json *variant) {
+    arch->positions = (ss_positions)read_word(variant, "positions", ss_positions_words,
+                                              SS_POSITIONS_N, (int)arch->positions);
     if (arch->positions == SS_POSITIONS_ROTARY) return;
     bool sines = arch->positions == SS_POSITIONS_SINUSOID;
     arch->rotary_width = sines ? arch->D : 0;
     arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0, .size = 1.0f};
     if (sines && arch->D % 2)
-        ss_json_refuse(own, "hidden_size", "an even one with sinusoid positions", "an odd one");
+        ss_json_refuse(variant, "hidden_size", "an even one with sinusoid positions", "an odd one");
 }
 
-static ss_owner read_owner(ss_json *own, const char *key) {
-    return (ss_owner)read_word(own, key, ss_owner_words, SS_OWNER_N, SS_OWNER_NONE);
+static ss_owner read_owner(ss_json *variant, const char *key) {
+    return (ss_owner)read_word(variant, key, ss_owner_words, SS_OWNER_N, SS_OWNER_NONE);
 }
 
-static void read_additions(ss_arch *arch, ss_json *own) {
-    arch->bias_key = read_owner(own, "bias_key");
-    arch->bias_key_value = read_owner(own, "bias_key_value");
-    arch->value_bias = read_owner(own, "value_bias");
-    arch->gate = (ss_gate)read_word(own, "gate", ss_gate_words, SS_GATE_N, SS_GATE_NONE);
+static void read_additions(ss_arch *arch, ss_json *variant) {
+    arch->bias_key = read_owner(variant, "bias_key");
+    arch->bias_key_value = read_owner(variant, "bias_key_value");
+    arch->value_bias = read_owner(variant, "value_bias");
+    arch->gate = (ss_gate)read_word(variant, "gate", ss_gate_words, SS_GATE_N, SS_GATE_NONE);
     if (arch->bias_key_value && !arch->bias_key)
-        ss_json_refuse(own, "sinkscope.bias_key_value", "the value of a bias key",
+        ss_json_refuse(variant, "sinkscope.bias_key_value", "the value of a bias key",
                        "there is no bias_key");
 }
 
-static void read_block(ss_arch *arch, ss_json *own) {
+static void read_block(ss_arch *arch, ss_json *variant) {
     enum { PRE, POST, SANDWICH, PLACES };
     static const char *const places[] = {"pre", "post", "sandwich"};
     static const char *const heads[] = {"joined", "added"};
-    int place = read_word(own, "norm", places, PLACES, PRE);
+    int place = read_word(variant, "norm", places, PLACES, PRE);
     arch->post_norm = place == POST;
     arch->branch_norms = place == SANDWICH;
     arch->norm =
-        (ss_norm_kind)read_word(own, "norm_kind", ss_norm_words, SS_NORM_N, (int)arch->norm);
-    arch->ffn = (ss_ffn_kind)read_word(own, "feed_forward", ss_ffn_words, SS_FFN_N, (int)arch->ffn);
+        (ss_norm_kind)read_word(variant, "norm_kind", ss_norm_words, SS_NORM_N, (int)arch->norm);
+    arch->ffn =
+        (ss_ffn_kind)read_word(variant, "feed_forward", ss_ffn_words, SS_FFN_N, (int)arch->ffn);
     if (arch->ffn == SS_FFN_NONE && arch->E)
-        ss_json_refuse(own, "sinkscope.feed_forward", "plain or gated experts", "none");
+        ss_json_refuse(variant, "sinkscope.feed_forward", "plain or gated experts", "none");
     if (arch->ffn == SS_FFN_NONE) arch->F = 0;
-    arch->added_heads = read_word(own, "heads", heads, 2, 0) == 1;
+    arch->added_heads = read_word(variant, "heads", heads, 2, 0) == 1;
 }
 
 void ss_read_variant(ss_arch *arch, ss_json *json, bool whole) {
@@ -162,16 +163,16 @@ void ss_read_variant(ss_arch *arch, ss_json *json, bool whole) {
                                        "norm",      "norm_kind",      "feed_forward", "heads"};
     const cJSON *object = ss_json_object(json, "sinkscope");
     if (!object) return;
-    ss_json own = {object, json->file, json->status, json->err};
-    check_keys(&own, "", keys, whole ? (int)(sizeof keys / sizeof *keys) : 1);
-    read_attention(&arch->attention, &own);
+    ss_json variant = {object, json->file, json->status, json->err};
+    check_keys(&variant, "", keys, whole ? (int)(sizeof keys / sizeof *keys) : 1);
+    read_attention(&arch->attention, &variant);
     if (whole) {
-        read_positions(arch, &own);
-        read_mask(arch, &own);
-        read_additions(arch, &own);
-        read_block(arch, &own);
-        int token = ss_json_int(&own, "mask_token", arch->V, 0, arch->V - 1);
+        read_positions(arch, &variant);
+        read_mask(arch, &variant);
+        read_additions(arch, &variant);
+        read_block(arch, &variant);
+        int token = ss_json_int(&variant, "mask_token", arch->V, 0, arch->V - 1);
         arch->mask_token = token < arch->V ? token : -1;
     }
-    json->status = own.status;
+    json->status = variant.status;
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* torch's operations support at most this many dimensions. */
+/* Upper bound of the rank of a tensor: torch's operations support no more dimensions. */
 #define RANK_MOST 64
 
 /* ---- names ---------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@
 #include "../../base/status.h"
 #include "../../base/tensor.h"
 
-/* A longer pickle is refused: a table of ten thousand tensors has about two million bytes. */
+/* Upper bound of the bytes of a pickle: a table of ten thousand tensors has about two million. */
 #define SS_PICKLE_BYTES_MAX 4194304
 
 typedef enum ss_pickle_kind {
@@ -26,7 +26,7 @@ typedef enum ss_pickle_kind {
     SS_PICKLE_TRUTH,
     SS_PICKLE_NUMBER,
     SS_PICKLE_TEXT,
-    SS_PICKLE_LIST, /* its elements are dropped */
+    SS_PICKLE_LIST, /* a list, whose elements are dropped */
     SS_PICKLE_TUPLE,
     SS_PICKLE_TABLE,   /* a dict or an OrderedDict; its items are in `items` */
     SS_PICKLE_NAME,    /* a function or class that Python would import */

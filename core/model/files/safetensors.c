@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The reference reader also refuses headers that are longer. */
+/* Upper bound of the length of a header, which the reference reader has, too. */
 #define HEADER_BYTES_MAX 100000000
 
 /* The one key of the header that is not a tensor. */
@@ -27,7 +27,7 @@ static size_t size(ss_bytes file) {
     return entries * sizeof(ss_entry) + (size_t)header + entries + 2 * SS_ARENA_MORE;
 }
 
-/* Bits per element of the types of the format; those of weights also have an ss_dtype. */
+/* The types of the format, with their bits per element; types of weights also have an ss_dtype. */
 static const struct {
     const char *name;
     int bytes;

@@ -16,7 +16,7 @@
 
 #define PICKLE_NAME "/data.pkl"
 
-/* A file whose entries are being read. */
+/* A file while its entries are read. */
 typedef struct torch_file {
     ss_bytes bytes;
     ss_zip_record *records; /* [records_n], sorted by name */

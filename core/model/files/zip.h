@@ -15,7 +15,7 @@ typedef struct ss_zip_record {
     ss_bytes name, data;
 } ss_zip_record;
 
-/* An iterator over the directory: begin, then n times next. */
+/* An iterator over the directory: call ss_zip_begin, then ss_zip_next n times. */
 typedef struct ss_zip {
     ss_bytes file;
     size_t at;         /* offset of the next directory record */
@@ -23,7 +23,7 @@ typedef struct ss_zip {
     uint64_t n;
 } ss_zip;
 
-/* ss_zip_begin and ss_zip_next return SS_BAD_FILE with the byte or the record's name;
+/* Iterate over the directory. Both return SS_BAD_FILE with the byte or the record's name;
  * SS_UNSUPPORTED for compressed contents. */
 ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err);
 ss_status ss_zip_next(ss_zip *zip, ss_zip_record *record, ss_error *err);

@@ -289,8 +289,8 @@ static double llama3_divisor(double theta, size_t pairs, size_t j, double factor
 }
 
 /*
- * Llama 3's scaling has no key; its converter stores a divisor for each pair. This function
- * recognizes the divisors of the published parameters and refuses others.
+ * Writes Llama 3's scaling, which has no key in GGUF: its converter stores a divisor for each pair.
+ * The divisors of the published parameters are recognized, others are refused.
  */
 static void put_divisors(ss_gguf_source *source, double width) {
     double theta = ss_gguf_number(source, "rope.freq_base", 10000.0);

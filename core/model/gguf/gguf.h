@@ -26,7 +26,7 @@
 #include "../arch.h"
 #include "../files/container.h"
 
-/* The numbers of the format. */
+/* The types of values, with the numbers that the format gives them. */
 typedef enum ss_gguf_type {
     SS_GGUF_U8,
     SS_GGUF_I8,
@@ -89,7 +89,7 @@ const char *ss_gguf_model_type(const ss_gguf_family *family);
 /* Writes the supported architectures, "llama, gpt2", for errors. */
 void ss_gguf_family_names(char *text, size_t bytes);
 
-/* Names of tensors, in GGUF and in Hugging Face, have fewer bytes than this. */
+/* Upper bound of the bytes of a tensor's name, in GGUF and in Hugging Face, with a NUL. */
 #define SS_GGUF_NAME_BYTES 128
 
 /* Writes the Hugging Face name of a tensor, or the name unchanged if the table lacks it. name has

@@ -165,7 +165,7 @@ static const name lfm2[] = {
 
 struct ss_gguf_family {
     const char *architecture, *model_type;
-    const name *names, *others; /* fallback for names that the first table lacks; or NULL */
+    const name *names, *others; /* others: names that `names` does not have; or NULL */
 };
 
 static const ss_gguf_family families[] = {
@@ -258,8 +258,8 @@ void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *famil
         return;
     }
     const char *hash = strchr(row->hugging_face, '#');
-    int before = hash ? (int)(hash - row->hugging_face) : (int)strlen(row->hugging_face);
-    snprintf(out, SS_GGUF_NAME_BYTES, "%.*s%.*s%s.%.*s", before, row->hugging_face, (int)number.n,
+    int prefix_n = hash ? (int)(hash - row->hugging_face) : (int)strlen(row->hugging_face);
+    snprintf(out, SS_GGUF_NAME_BYTES, "%.*s%.*s%s.%.*s", prefix_n, row->hugging_face, (int)number.n,
              (const char *)number.data, hash ? hash + 1 : "", (int)suffix.n,
              (const char *)suffix.data);
 }

@@ -9,7 +9,7 @@
 
 #include <cJSON.h>
 
-/* The place that errors about the pairs name. */
+/* The place that is named in errors about pairs. */
 #define SS_GGUF_METADATA "GGUF metadata"
 
 /* Upper bound of the bytes of keys, and of texts that are a choice between words. */

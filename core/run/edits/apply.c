@@ -17,7 +17,7 @@ static void change_choices(const ss_hook *hook, float layer, float head, const f
     const ss_arch *arch = &hook->pass->trace->model->arch;
     for (int a = 0; a < arch->L; a++)
         for (int h = 0; h < arch->H; h++)
-            if (ss_edit_holds(layer, arch->layers[a]) && ss_edit_holds(head, h))
+            if (ss_edit_selects(layer, arch->layers[a]) && ss_edit_selects(head, h))
                 change(&hook->pass->trace->choices[a * arch->H + h], values);
 }
 
@@ -53,8 +53,8 @@ int ss_idle_hide_key(const float *values) {
 }
 
 void ss_apply_hide_key(const ss_hook *hook, const float *values) {
-    if (!ss_edit_holds(values[1], hook->l) || !ss_edit_holds(values[2], hook->h) ||
-        !ss_edit_holds(values[3], hook->t))
+    if (!ss_edit_selects(values[1], hook->l) || !ss_edit_selects(values[2], hook->h) ||
+        !ss_edit_selects(values[3], hook->t))
         return;
     size_t slot = ss_slot_of(hook, (int)values[0]);
     if (slot < hook->keys) hook->scratch->visible[slot] = 0;
@@ -65,26 +65,26 @@ int ss_idle_token(const float *values) {
 }
 
 void ss_apply_self_only(const ss_hook *hook, const float *values) {
-    if ((int)values[0] != hook->t || !ss_edit_holds(values[1], hook->l) ||
-        !ss_edit_holds(values[2], hook->h))
+    if ((int)values[0] != hook->t || !ss_edit_selects(values[1], hook->l) ||
+        !ss_edit_selects(values[2], hook->h))
         return;
     for (size_t j = 0; j < hook->keys; j++) hook->scratch->visible[j] &= j == (size_t)hook->own;
 }
 
 void ss_apply_scale_value(const ss_hook *hook, const float *values) {
     int row = (int)values[0] - hook->t;
-    if (row < 0 || row >= hook->n || !ss_edit_holds(values[2], hook->l)) return;
+    if (row < 0 || row >= hook->n || !ss_edit_selects(values[2], hook->l)) return;
     for (size_t g = 0; g < hook->heads; g++)
-        if (ss_edit_holds(values[3], (int)g))
+        if (ss_edit_selects(values[3], (int)g))
             ss_scale(hook->rows + ((size_t)row * hook->heads + g) * hook->width, values[1],
                      hook->width);
 }
 
 void ss_apply_silence(const ss_hook *hook, const float *values) {
-    if (!ss_edit_holds(values[0], hook->l)) return;
+    if (!ss_edit_selects(values[0], hook->l)) return;
     for (size_t i = 0; i < (size_t)hook->n; i++)
         for (size_t h = 0; h < hook->heads; h++)
-            if (ss_edit_holds(values[1], (int)h))
+            if (ss_edit_selects(values[1], (int)h))
                 memset(hook->rows + (i * hook->heads + h) * hook->width, 0,
                        hook->width * sizeof *hook->rows);
 }
@@ -94,7 +94,7 @@ int ss_idle_park(const float *values) {
 }
 
 void ss_apply_park(const ss_hook *hook, const float *values) {
-    if (!ss_edit_holds(values[0], hook->l) || !ss_edit_holds(values[1], hook->h)) return;
+    if (!ss_edit_selects(values[0], hook->l) || !ss_edit_selects(values[1], hook->h)) return;
     size_t slot = ss_slot_of(hook, (int)values[2]);
     if (slot == hook->keys || (hook->visible && !hook->visible[slot])) return;
     memset(hook->rows, 0, hook->keys * sizeof *hook->rows);
@@ -120,17 +120,18 @@ int ss_idle_clamp_channel(const float *values) {
 }
 
 void ss_apply_clamp_channel(const ss_hook *hook, const float *values) {
-    if (!ss_edit_holds(values[1], hook->l)) return;
+    if (!ss_edit_selects(values[1], hook->l)) return;
     float *channel = hook->rows + (size_t)values[0];
     int to = (int)values[3], prompt = values[5] > 0.0f ? (int)values[5] : hook->n;
     double value = to == CLAMP_VALUE ? (double)values[4] : 0.0;
-    float *mean = to == CLAMP_MEAN ? ss_kept_of(hook, values) + hook->l : NULL;
+    float *mean = to == CLAMP_MEAN ? ss_kept_numbers(hook, values) + hook->l : NULL;
     for (size_t i = 0; mean && hook->t == 0 && i < (size_t)prompt; i++)
         value += (double)channel[i * hook->width] / (double)prompt;
     if (mean && hook->t == 0) *mean = (float)value;
     if (mean) value = (double)*mean;
     for (int i = 0; i < hook->n; i++)
-        if (ss_edit_holds(values[2], hook->t + i)) channel[(size_t)i * hook->width] = (float)value;
+        if (ss_edit_selects(values[2], hook->t + i))
+            channel[(size_t)i * hook->width] = (float)value;
 }
 
 int ss_idle_swap_positions(const float *values) {
@@ -140,9 +141,9 @@ int ss_idle_swap_positions(const float *values) {
 void ss_apply_swap_positions(const ss_hook *hook, const float *values) {
     int32_t *a = &hook->pass->positions[(int)values[0]],
             *b = &hook->pass->positions[(int)values[1]];
-    int32_t held = *a;
+    int32_t position = *a;
     *a = *b;
-    if (values[2] == 0.0f) *b = held;
+    if (values[2] == 0.0f) *b = position;
 }
 
 /* Returns a matrix of a layer by its index among the words in table.c. */

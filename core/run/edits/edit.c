@@ -17,7 +17,7 @@ int ss_edit_first_layer(const ss_edit_kind *row, const float *values) {
     for (int p = 0; p < parameters_of(row); p++) {
         if (strcmp(row->parameters[p].name, "layer")) continue;
         if (isnan(values[p])) return -1;
-        /* The layer before the hook point writes the stream that the edit changes. */
+        /* The layer before the hook point writes the stream that an edit of the stream changes. */
         return (int)values[p] - ((row->hook_points & SS_AT_HIDDEN) != 0);
     }
     return -1;

@@ -36,7 +36,7 @@ static eviction read_eviction(const float *values) {
 
 /* The cache of one head. */
 typedef struct head_cache {
-    float *score, *score_factor; /* [S] their product is the eviction score */
+    float *score, *score_factor; /* [S] factors whose product is the eviction score */
     float *evicted;              /* [S] field `evicted` of the trace: NaN for a kept key */
 } head_cache;
 
@@ -68,11 +68,11 @@ static int most_sharing(const ss_arch *arch) {
 
 /* Returns ss_evict.h's bound of kept keys, or 0 if there is none. snapkv keeps all keys after the
  * prompt. The policies that evict by age agree across the heads of a group. */
-int ss_evict_keeps(const float *values, const ss_arch *arch) {
+int ss_evict_kept_keys(const float *values, const ss_arch *arch) {
     eviction e = read_eviction(values);
-    bool alike = (int)e.policy == WINDOW || (int)e.policy == FIRST;
+    bool agrees_in_group = (int)e.policy == WINDOW || (int)e.policy == FIRST;
     if ((int)e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
-    double most = (double)e.budget * (alike ? 1 : most_sharing(arch));
+    double most = (double)e.budget * (agrees_in_group ? 1 : most_sharing(arch));
     return most < INT_MAX ? (int)most : INT_MAX;
 }
 
@@ -85,7 +85,7 @@ int ss_idle_evict(const float *values) {
 
 bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
     return ss_evict_moves_keys(values) && arch->positions == SS_POSITIONS_ROTARY &&
-           ss_evict_keeps(values, arch) && read_eviction(values).budget <= (float)arch->context;
+           ss_evict_kept_keys(values, arch) && read_eviction(values).budget <= (float)arch->context;
 }
 
 static bool overlap(float a, float b) {
@@ -169,8 +169,8 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
         for (size_t i = 0; i < U; i++) cache->score_factor[own] += fabsf(v[i]);
     }
     if ((int)e->policy == RANDOM)
-        cache->score[own] =
-            ss_drawn((uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
+        cache->score[own] = ss_edit_random(
+            (uint32_t)e->seed, (uint32_t)(hook->a * arch->H + hook->h), (uint32_t)hook->t);
 }
 
 /* Returns true if attention weights determine the eviction scores. */
@@ -190,13 +190,13 @@ static void add_weights(const ss_hook *hook, const eviction *e, const head_cache
     }
 }
 
-void ss_evict_none(ss_pass *pass) {
+void ss_evict_reset(ss_pass *pass) {
     const ss_arch *arch = &pass->trace->model->arch;
     float *evicted = ss_floats(pass->trace, SS_FIELD_EVICTED);
     size_t cells = (size_t)arch->L * (size_t)arch->H * (size_t)pass->trace->slots;
     size_t groups = (size_t)arch->L * (size_t)arch->G;
     for (size_t i = 0; evicted && i < cells; i++) evicted[i] = NAN;
-    if (pass->cache.held) memset(pass->cache.held, 0, groups * sizeof *pass->cache.held);
+    if (pass->cache.filled) memset(pass->cache.filled, 0, groups * sizeof *pass->cache.filled);
 }
 
 /* The replay of one head's eviction from recorded weights. */
@@ -212,31 +212,32 @@ static void set_query(ss_hook *query, int t) {
 }
 
 static void add_weights_again(void *context, int t, int n, const float *x, size_t stride) {
-    replay *of = context;
+    replay *state = context;
     for (int r = 0; r < n; r++) {
-        set_query(&of->query, t + r);
-        of->query.rows = (float *)(uintptr_t)(x + (size_t)r * stride);
-        add_weights(&of->query, of->e, &of->cache);
+        set_query(&state->query, t + r);
+        state->query.rows = (float *)(uintptr_t)(x + (size_t)r * stride);
+        add_weights(&state->query, state->e, &state->cache);
     }
 }
 
-void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p) {
+void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *from, int p) {
     eviction e = read_eviction(values);
     const ss_arch *arch = &from->model->arch;
     int H = arch->H;
     ss_map_link(from);
     for (int head = 0; head < arch->L * H; head++) {
         int a = head / H;
-        replay of = {{.pass = pass, .l = arch->layers[a], .a = a, .h = head % H},
-                     &e,
-                     cache_of(pass, a, head % H)};
-        if (!ss_edit_holds(e.layer, of.query.l) || !ss_edit_holds(e.head, of.query.h)) continue;
+        replay state = {{.pass = pass, .l = arch->layers[a], .a = a, .h = head % H},
+                        &e,
+                        cache_of(pass, a, head % H)};
+        if (!ss_edit_selects(e.layer, state.query.l) || !ss_edit_selects(e.head, state.query.h))
+            continue;
         for (int t = 0; t < p; t++) {
-            set_query(&of.query, t);
-            add_key(&of.query, &e, &of.cache);
+            set_query(&state.query, t);
+            add_key(&state.query, &e, &state.cache);
         }
         if (reads_weights(&e))
-            ss_map_read(from, SS_FIELD_ATT, head, 0, p, 0, add_weights_again, &of);
+            ss_map_read(from, SS_FIELD_ATT, head, 0, p, 0, add_weights_again, &state);
     }
 }
 
@@ -369,7 +370,7 @@ static void rotate_scores(const ss_hook *hook) {
 
 void ss_apply_evict(const ss_hook *hook, const float *values) {
     eviction e = read_eviction(values);
-    if (!ss_edit_holds(e.layer, hook->l) || !ss_edit_holds(e.head, hook->h)) return;
+    if (!ss_edit_selects(e.layer, hook->l) || !ss_edit_selects(e.head, hook->h)) return;
     head_cache cache = cache_of(hook->pass, hook->a, hook->h);
     if (hook->point == SS_AT_MASK) {
         if (!hook->again) {
@@ -416,5 +417,5 @@ void ss_cache_compact(ss_pass *pass, int a, int g, int slots) {
     }
     for (int i = 0; i < share; i++)
         for (int j = kept; j < slots; j++) first.evicted[i * S + j] = NAN;
-    pass->cache.held[group] = kept;
+    pass->cache.filled[group] = kept;
 }

@@ -13,17 +13,17 @@ bool ss_evict_moves_keys(const float *values);
 
 /* Returns the largest number of keys that the eviction leaves to a group of heads, if it covers
  * every head and decides query by query; else 0. */
-int ss_evict_keeps(const float *values, const ss_arch *arch);
+int ss_evict_kept_keys(const float *values, const ss_arch *arch);
 
 /* Returns true if the positions of all keys stay within the context under this eviction, however
  * long the text. */
 bool ss_evict_is_endless(const float *values, const ss_arch *arch);
 
 /* Resets evictions: no key is evicted, and a streaming run's slots are empty. */
-void ss_evict_none(ss_pass *pass);
+void ss_evict_reset(ss_pass *pass);
 
 /* Adds the weights of the first p queries, which `from` has recorded, to the eviction scores. */
-void ss_evict_catch_up(ss_pass *pass, const float *values, const ss_trace *from, int p);
+void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *from, int p);
 
 /* Moves the keys that a head of group g in attention layer a still keeps to the first of `slots`
  * slots. */

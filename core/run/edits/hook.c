@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-float *ss_kept_of(const ss_hook *hook, const float *values) {
+float *ss_kept_numbers(const ss_hook *hook, const float *values) {
     int i = 0;
     while (hook->pass->edits[i].values != values) i++;
     return hook->pass->kept[i];
 }
 
-bool ss_edit_holds(float wanted, int index) {
+bool ss_edit_selects(float wanted, int index) {
     return isnan(wanted) || (int)wanted == index;
 }
 

@@ -7,7 +7,7 @@
 
 typedef struct ss_hook {
     ss_pass *pass;
-    ss_scratch *scratch; /* for hook points of one query */
+    ss_scratch *scratch; /* working memory, for hook points of one query */
     unsigned point;      /* SS_AT_... */
     int l, a;    /* l: layer; a: its index among those with attention, for points in attention */
     int h;       /* query head, for hook points of one query */
@@ -48,11 +48,11 @@ static inline void ss_edits_at(unsigned point, ss_hook hook) {
 }
 
 /* Returns the numbers that the edit with these values keeps from its first tokens. */
-float *ss_kept_of(const ss_hook *hook, const float *values);
+float *ss_kept_numbers(const ss_hook *hook, const float *values);
 
 /* Returns true if `wanted`, a layer, head or token that an edit names, is `index` or means all of
  * them. */
-bool ss_edit_holds(float wanted, int index);
+bool ss_edit_selects(float wanted, int index);
 
 /* Returns SS_BAD_REQUEST if `layer`, an index among all layers, has no attention; NaN means all
  * layers. */

@@ -78,7 +78,7 @@ static void find_tags(const ss_hook *hook, const float *values, const float *key
         for (size_t h = 0; h < H; h++) {
             const float *v = key_values + h / share * U;
             const float *of_head = row + (arch->added_heads ? 0 : h * U);
-            bool is_meant = ss_edit_holds(values[HEAD], (int)h);
+            bool is_meant = ss_edit_selects(values[HEAD], (int)h);
             directions[h * n + d] = !is_meant ? 0.0f : is_stream ? ss_dot(of_head, v, U) : v[d];
         }
     }
@@ -87,8 +87,8 @@ static void find_tags(const ss_hook *hook, const float *values, const float *key
 static void draw_directions(const float *values, int l, float *directions, size_t heads, size_t n) {
     for (size_t i = 0; i < heads * n; i++) {
         uint32_t head = (uint32_t)((size_t)l * heads + i / n);
-        float drawn = ss_drawn((uint32_t)values[SEED], head, (uint32_t)(i % n)) - 0.5f;
-        directions[i] = ss_edit_holds(values[HEAD], (int)(i / n)) ? drawn : 0.0f;
+        float drawn = ss_edit_random((uint32_t)values[SEED], head, (uint32_t)(i % n)) - 0.5f;
+        directions[i] = ss_edit_selects(values[HEAD], (int)(i / n)) ? drawn : 0.0f;
     }
 }
 
@@ -112,8 +112,8 @@ void ss_apply_project(const ss_hook *hook, const float *values) {
     size_t H = (size_t)arch->H, room = H * width_of(values, arch);
     size_t n = (int)values[FROM] == STREAM ? (size_t)arch->D : hook->width;
     unsigned point = (int)values[FROM] == STREAM ? SS_AT_HIDDEN : SS_AT_HEADS;
-    if (layer < 0 || !ss_edit_holds(values[LAYER], layer)) return;
-    float *directions = ss_kept_of(hook, values) + (size_t)layer * room;
+    if (layer < 0 || !ss_edit_selects(values[LAYER], layer)) return;
+    float *directions = ss_kept_numbers(hook, values) + (size_t)layer * room;
     if (hook->point == SS_AT_VALUES) keep_directions(hook, values, directions, n);
     if (hook->point != point) return;
     for (int i = 0; i < hook->n; i++) {

@@ -151,7 +151,7 @@ static void count_weights(const ss_pass *pass, const float *values) {
             &at->router,   &at->ffn.gate,  &at->ffn.up,  &at->ffn.down, &at->shared_gate,
             &at->q_latent, &at->kv_latent, &at->k_shared};
         double sums[2] = {0};
-        if (!ss_edit_holds(values[LAYER], l)) continue;
+        if (!ss_edit_selects(values[LAYER], l)) continue;
         for (size_t i = 0; i < sizeof own / sizeof *own; i++)
             add_errors(own[i], values, pass->work, sums);
         for (int e = 0; at->experts && e < model->arch.E; e++) {
@@ -201,8 +201,9 @@ ss_status ss_check_weights(const ss_pass *pass, const float *values, const char 
             "expected exact arithmetic: products in eight bits read a copy of the weights");
     while (own->values != values) own++;
     for (const ss_edit *edit = pass->edits; edit < own; edit++) {
-        unsigned both = table[edit->kind].hook_points & table[own->kind].hook_points;
-        if ((both & SS_AT_PRODUCT) && edit->kind != own->kind && !is_of_activations(pass, edit))
+        unsigned common_points = table[edit->kind].hook_points & table[own->kind].hook_points;
+        if ((common_points & SS_AT_PRODUCT) && edit->kind != own->kind &&
+            !is_of_activations(pass, edit))
             return ss_fail(err, SS_BAD_REQUEST, where,
                            "expected weights that are scaled or quantized, found both");
     }
@@ -227,16 +228,16 @@ ss_status ss_check_quantize(const ss_pass *pass, const float *values, const char
 /* ---- activations --------------------------------------------------------------------------- */
 
 /*
- * Rounds column d of x[rows][n], or the whole of x if d is 0 and n the width. The first `made` rows
- * of the first chunk determine the range, which later chunks reuse.
+ * Rounds column d of x[rows][n], or the whole of x if d is 0 and n the width. The first
+ * `range_rows` rows of the first chunk determine the range, which later chunks reuse.
  */
-static void round_together(const ss_hook *hook, const float *values, float *x, size_t made,
+static void round_together(const ss_hook *hook, const float *values, float *x, size_t range_rows,
                            size_t rows, size_t d, size_t n, float *errors) {
     size_t width = hook->heads * hook->width;
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(&hook->pass->trace->model->arch) : 1;
-    float *kept = ss_kept_of(hook, values) + 2 * ((size_t)hook->l * ranges + d);
+    float *kept = ss_kept_numbers(hook, values) + 2 * ((size_t)hook->l * ranges + d);
     if (hook->t == 0) {
-        range found = widen(empty_range, x + d, made, width, n);
+        range found = widen(empty_range, x + d, range_rows, width, n);
         kept[0] = found.low;
         kept[1] = found.high;
     }
@@ -251,10 +252,10 @@ static void quantize_rows(const ss_hook *hook, const float *values) {
     float *x = hook->rows + (size_t)exact * width;
     float *errors = ss_row(hook->pass->trace, SS_FIELD_ROUNDED, hook->l, hook->t + exact);
     if (errors) errors += hook->point == SS_AT_HIDDEN ? 0 : 2;
-    size_t made = values[PROMPT] > 0.0f ? (size_t)(values[PROMPT] - values[FIRST]) : rows;
-    if (by == TENSOR) round_together(hook, values, x, made, rows, 0, width, errors);
+    size_t range_rows = values[PROMPT] > 0.0f ? (size_t)(values[PROMPT] - values[FIRST]) : rows;
+    if (by == TENSOR) round_together(hook, values, x, range_rows, rows, 0, width, errors);
     for (size_t d = 0; by == CHANNEL && d < width; d++)
-        round_together(hook, values, x, made, rows, d, 1, errors);
+        round_together(hook, values, x, range_rows, rows, d, 1, errors);
     for (size_t i = 0; (by == TOKEN || by == GROUP) && i < rows; i++)
         quantize_row(x + i * width, width, values, errors ? errors + 4 * i : NULL);
 }
@@ -266,12 +267,12 @@ void ss_apply_quantize(const ss_hook *hook, const float *values) {
         count_weights(hook->pass, values);
     if (places[(int)values[WHAT]] != hook->point) return;
     if (hook->point != SS_AT_PRODUCT) {
-        if (ss_edit_holds(values[LAYER], hook->l)) quantize_rows(hook, values);
+        if (ss_edit_selects(values[LAYER], hook->l)) quantize_rows(hook, values);
         return;
     }
     /* Leaves out the LM head, which is in no layer, and feature maps, which are part of the
      * operation and work in place. */
     int layer = hook->pass->layer;
     bool own = layer < hook->pass->trace->model->arch.blocks && hook->in != hook->rows;
-    if (own && ss_edit_holds(values[LAYER], layer)) quantize_weights(hook, values);
+    if (own && ss_edit_selects(values[LAYER], layer)) quantize_weights(hook, values);
 }

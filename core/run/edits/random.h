@@ -12,7 +12,7 @@ static inline uint32_t ss_edit_hash(uint32_t x) {
 }
 
 /* Returns a number in [0, 1) from the seed, the head (layer * H + head) and an index. */
-static inline float ss_drawn(uint32_t seed, uint32_t head, uint32_t index) {
+static inline float ss_edit_random(uint32_t seed, uint32_t head, uint32_t index) {
     return (float)(ss_edit_hash(ss_edit_hash(ss_edit_hash(seed) + head) + index) >> 8) /
            16777216.0f;
 }

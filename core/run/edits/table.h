@@ -54,8 +54,8 @@ enum {
     SS_AT_KEYS = 8,    /* rows [n][G][K] */
     SS_AT_VALUES = 16, /* rows [n][G][K] */
     SS_AT_MASK = 32,   /* query t of head h: visible keys and their positions */
-    SS_AT_SCORES =
-        64, /* rows [keys]: scores of one query before scale and distances; q is its vector */
+    SS_AT_SCORES = 64, /* rows [keys]: scores of one query before scale and distances; hook.q is the
+                          query's vector */
     SS_AT_WEIGHTS = 128, /* rows [keys]: weights of one query, and the bias key's */
     SS_AT_HEADS = 256,   /* rows [n][H][K]: output of each head */
     SS_AT_PRODUCT = 512  /* rows [n][width] = in linear + bias */

@@ -6,7 +6,7 @@
 
 /* Working memory for T tokens; B is 1 for a model with a bias key, else 0. */
 typedef struct ss_attention_back {
-    float *weights;        /* [T][B+T] of one head */
+    float *weights;        /* [T][B+T] weights of one head */
     float *d;              /* [T][B+T] derivatives with respect to weights, then to scores */
     float *row;            /* [2][B+T] scores and weights that the mask lets through */
     float *queries, *d_q;  /* [T][K] after the feature map */
@@ -14,7 +14,7 @@ typedef struct ss_attention_back {
     float *values, *d_v;   /* [B+T][K] */
     float *inner;          /* [B+T][K] hidden layer of an mlp feature map */
     float *tiles, *panels; /* operands of one product */
-    float *work;           /* of an mlp feature map */
+    float *work;           /* working memory of an mlp feature map */
 } ss_attention_back;
 
 void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int T,

@@ -366,14 +366,14 @@ static void block_back(const ss_backward *b, const ss_trace *traces, int n, int 
     const ss_arch *arch = &b->model->arch;
     const ss_layer *layer = &b->model->layers[l], *sums = &b->sums->layers[l];
     const ss_norm *norm = ffn ? &layer->ffn_norm : &layer->attention_norm;
-    const ss_norm *of_norm = ffn ? &sums->ffn_norm : &sums->attention_norm;
+    const ss_norm *norm_sums = ffn ? &sums->ffn_norm : &sums->attention_norm;
     size_t R = (size_t)n * (size_t)b->T, D = (size_t)arch->D;
     read_stream(b, traces, n, l, ffn);
     if (arch->post_norm) {
         /* With post norm the output is norm(x + block(x)), so the norm comes first. */
         gather_rows(b->y, traces, n, ffn ? SS_FIELD_MLP_OUT : SS_FIELD_ATT_OUT, l, D);
         ss_add(b->y, b->x, R * D);
-        ss_norm_back(b->dx, b->y, norm, of_norm, arch->norm, arch->norm_eps, R, D);
+        ss_norm_back(b->dx, b->y, norm, norm_sums, arch->norm, arch->norm_eps, R, D);
         memcpy(b->y, b->x, R * D * sizeof *b->y);
     } else {
         norm_rows(b->y, b->x, norm, arch, R);
@@ -381,7 +381,7 @@ static void block_back(const ss_backward *b, const ss_trace *traces, int n, int 
     (ffn ? ffn_back : attention_back)(b, b->dx, traces, n, l);
     if (!ffn) add_ratios(b, b->ratios + l, b->dy, n);
     if (!arch->post_norm)
-        ss_norm_back(b->dy, b->x, norm, of_norm, arch->norm, arch->norm_eps, R, D);
+        ss_norm_back(b->dy, b->x, norm, norm_sums, arch->norm, arch->norm_eps, R, D);
     ss_add(b->dx, b->dy, R * D);
     if (!ffn) add_ratios(b, b->ratios + arch->L + l, b->dx, n);
 }
