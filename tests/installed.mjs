@@ -14,10 +14,10 @@ export function runIn(folder, command, ...args) {
 }
 
 /**
- * Makes a folder with only the package. Its dependencies come from the tests' installation, in the versions that its
- * package.json names, or npm refuses.
+ * Makes a folder in which only the package is installed. The dependencies of the package come from the installation of
+ * the tests; npm refuses other versions than those in package.json.
  * @param {string} name
- * @param {Record<string, string>} files of the project
+ * @param {Record<string, string>} files files of the project, by name
  */
 export function installInto(name, files) {
   const folder = join(root, '.build', name);

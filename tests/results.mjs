@@ -1,6 +1,6 @@
 /**
- * How the tests of a stage ended. All runners write JUnit's XML, our own ones by `openResults`, and tests/run counts
- * what it reads here. A skipped test counts as failed unless the table of tests/README.md has its reason, for its stage.
+ * Counts how the tests of a stage ended. All runners write JUnit's XML, our own ones by `openResults`, and tests/run
+ * counts tests by this program. A skipped test counts as failed unless the table of tests/README.md has its reason, for its stage.
  *
  *     node tests/results.mjs STAGE FOLDER STATUS      prints how many passed and failed, then a line for each such skip
  */
@@ -23,11 +23,16 @@ const escaped = (text) =>
     .replaceAll(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')
     .replaceAll(/[^\t\n\x20-\x7e]|[&<>"]/gu, (letter) => `&#${letter.codePointAt(0)};`);
 
-/** @param {string} tag @param {string} name @returns {string} the attribute, or nothing */
+/**
+ * Returns the value of an attribute of a tag, an empty string if it has none.
+ * @param {string} tag
+ * @param {string} name
+ * @returns {string}
+ */
 const attribute = (tag, name) => unescaped(tag.match(RegExp(`\\s${name}="([^"]*)"`))?.[1] ?? '');
 
 /**
- * The tests of a report. `skip` is the reason of one that gave no verdict.
+ * Returns the tests of a report. `skip` is the reason of a test that gave no verdict.
  * @param {string} xml
  * @returns {{ name: string, failed: boolean, skip?: string }[]}
  */
@@ -43,7 +48,11 @@ export function testsOf(xml) {
   });
 }
 
-/** The reasons that the table of a README lists for a stage. @param {string} readme @param {string} stage */
+/**
+ * Returns the reasons to skip that the table of a README lists for a stage.
+ * @param {string} readme
+ * @param {string} stage
+ */
 export function listedFor(readme, stage) {
   const section = readme.split(/^## /m).find((part) => part.startsWith('Skips\n')) ?? '';
   const rows = [...section.matchAll(/^\| `(\w+)` \| `([^`|]+)` \|/gm)];
@@ -51,8 +60,8 @@ export function listedFor(readme, stage) {
 }
 
 /**
- * What a stage counts for. Its exit status decides: without a report it is one test, and a failure that no report has
- * is one more.
+ * Counts the passed and failed tests of a stage. A stage without a report counts as one test. If the exit status reports
+ * a failure that no report has, this failure counts as one more test.
  * @param {string[]} reports
  * @param {number} status
  * @param {string[]} listed
@@ -102,7 +111,10 @@ export function openResults(name) {
   };
 }
 
-/** @param {{ test: string, error?: string }[]} results */
+/**
+ * Writes results as JUnit's XML.
+ * @param {{ test: string, error?: string }[]} results
+ */
 function reportOf(results) {
   const cases = results.map(({ test, error }) => {
     const failure = error === undefined ? '' : `<failure message="${escaped(error)}"/>`;

@@ -1,8 +1,9 @@
 /** Parses and serializes safetensors files. */
 
 /**
+ * Parses a safetensors file.
  * @param {Buffer} file
- * @returns {[string, { dtype: string, shape: number[] }, Buffer][]} name, entry, bytes
+ * @returns {[string, { dtype: string, shape: number[] }, Buffer][]} name, entry of the header and bytes of each tensor
  */
 export function tensorsOf(file) {
   const start = 8 + Number(file.readBigUInt64LE(0));
@@ -14,7 +15,7 @@ export function tensorsOf(file) {
   });
 }
 
-/** The opposite. */
+/** Makes a safetensors file of tensors, as tensorsOf returns them. */
 export function fileOf(tensors) {
   const header = {};
   let at = 0;

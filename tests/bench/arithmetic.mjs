@@ -1,8 +1,12 @@
 /**
- * Measures how far inexact arithmetics are from the exact one, over the first 64 tokens of a hundred held-out passages;
- * needs a host with relaxed SIMD (Node 22): node tests/bench/arithmetic.mjs the softmax and the sigmoid twin node
- * tests/bench/arithmetic.mjs MODEL ... folders or GGUF files Rows of a table: logits and weights of all maps, largest
- * and mean difference; Sink_1^0.3 and loss of both.
+ * Measures how far inexact arithmetics are from the exact one, over the first 64 tokens of a hundred held-out passages.
+ * Needs a host with relaxed SIMD (Node.js 22).
+ *
+ *     node tests/bench/arithmetic.mjs              the softmax and the sigmoid twin
+ *     node tests/bench/arithmetic.mjs MODEL ...    folders or GGUF files
+ *
+ * A row of the table has the largest and the mean difference of the logits and of the weights of all maps, and
+ * Sink_1^0.3 and the loss of both arithmetics.
  */
 import { openAsBlob, readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -27,8 +31,8 @@ async function planOf(path) {
   return (await planFiles(await Promise.all(files)))[0];
 }
 
-/** Numbers that differ: the largest and the mean of |a - b|. */
-class Gap {
+/** Collects the largest and the mean of |a - b| over pairs of numbers. */
+class Differences {
   most = 0;
   sum = 0;
   n = 0;
@@ -55,7 +59,7 @@ async function* rows(path) {
   const { metrics: before } = await reported(exact);
   for (const arithmetic of ['relaxed', 'int8']) {
     const model = await engine.open(modelFiles(plan), { arithmetic });
-    const gaps = { logits: new Gap(), att: new Gap() };
+    const gaps = { logits: new Differences(), att: new Differences() };
     for (const tokens of sequences) {
       const options = { fields: Object.keys(gaps), capacity: tokens.length };
       const runs = [await exact.run(tokens, options), await model.run(tokens, options)];

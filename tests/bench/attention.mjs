@@ -1,7 +1,7 @@
 /**
- * Attention by pair of a query and a visible key, by the length of the text. Processor time in one thread of a model
- * whose layers are almost nothing but attention, with heads as wide as SmolLM2's; medians of rounds in which the
- * lengths take turns. A run that measures also accumulates the sums of its maps.
+ * Times attention per pair of a query and a visible key, for texts of several lengths, as processor time in one thread.
+ * The model's layers are almost nothing but attention, with heads as wide as those of SmolLM2. Prints medians over
+ * rounds in which the lengths take turns. A run that measures also accumulates the sums of its maps.
  *
  *     node tests/bench/attention.mjs [FOLDER OF BINARIES] [--rounds 3] [--most 8192]
  */
@@ -47,7 +47,7 @@ for (let round = 0; round <= Number(values.rounds); round++)
         await run.close();
       }
       const ms = usedSince(used) / Math.max(1, 1024 / T);
-      // The first round brings the optimized code.
+      // The first round is not counted: during it, functions are compiled and optimized.
       if (round) ((times[name] ??= {})[T] ??= []).push(ms);
     }
 console.log(`nanoseconds of a pair in a head, ${H} heads of ${model.architecture.K}`);

@@ -1,12 +1,12 @@
 /**
- * What the room “Why it matters” measures, for several models in one table: what it costs in nats to stream, to
- * drop keys, to round, to strike one channel or weight, and what Explore says of heads and of one changed
- * token. Prompts are the held-out passages, BOS first where the model has one.
+ * Measures what the room “Why it matters” measures, for several models in one table: the cost in nats of
+ * streaming, of dropping keys, of rounding and of perturbing one channel or weight, and what Explore shows of
+ * heads and of one changed token. Prompts are the held-out passages, with BOS first where the model has one.
  *
  *     node tests/bench/benches.mjs [--tokens 120] [--sequences 40] [--skip effects] MODEL...
  *
- * MODEL is a name of the zoo, a folder or a .gguf file. Costs come with their deviation over the prompts;
- * seconds are of the wall, beside whatever else the machine does.
+ * MODEL is a name of the zoo, a folder or a .gguf file. Costs come with their deviation over the prompts.
+ * Seconds are wall time, so other programs on the machine lengthen them.
  */
 import { openAsBlob } from 'node:fs';
 import { readFile, readdir, stat } from 'node:fs/promises';
@@ -91,9 +91,10 @@ const SETTINGS = [
 ];
 
 /**
- * Perturbs the largest number of the stream, and the weight that writes it; five others of each kind are the control.
+ * Measures the effect of perturbing the largest number of the stream, and the weight that writes it. Five other numbers
+ * and weights are the control.
  */
-async function strikes({ model, sequences }) {
+async function perturbations({ model, sequences }) {
   const { D, F } = model.architecture;
   const run = await model.run(sequences[0], { fields: ['hidden', 'spikes'] });
   const hidden = await run.field('hidden');
@@ -129,7 +130,7 @@ async function strikes({ model, sequences }) {
   ];
 }
 
-/** Counts the repeated tokens whose hidden norm is at least half of token 1's in ordinary text. */
+/** Counts the repeated tokens whose hidden norm is at least half that of token 1 in ordinary text. */
 async function copies({ model, sequences, first, word }) {
   const normsOf = async (ids) => {
     const found = await measure(model, [ids], {
@@ -178,7 +179,7 @@ async function heads({ model, sequences }) {
   );
 }
 
-/** Measures how far the later tokens move after the last layer if an early one is exchanged. */
+/** Measures how far the later tokens move, after the last layer, if an early token is exchanged. */
 async function reach({ model, sequences, first }) {
   const { L } = model.architecture;
   const moved = async (from) => {
@@ -208,7 +209,7 @@ const columns = [];
 for (const name of positionals) {
   const began = performance.now();
   const reported = new Map();
-  /** Prints each row at once, since a large model takes minutes. */
+  /** Prints each row at once, because a large model takes minutes. */
   const report = (row, value) => {
     reported.set(row, value);
     console.error(`${basename(name)}: ${row}: ${value}`);
@@ -260,7 +261,7 @@ for (const name of positionals) {
       for (const [label, most] of groups) report(`five ${label}s, at most`, signed(most));
     });
   await costs('keys and bits', SETTINGS);
-  await costs('strikes', values.skip.includes('strikes') ? [] : await strikes(opened));
+  await costs('strikes', values.skip.includes('strikes') ? [] : await perturbations(opened));
   await timed('copies', async () => report('100 copies', await copies(opened)));
   await timed('effects', async () => report('heads', await heads(opened)));
   await timed('reach', async () => report('influence of one token', await reach(opened)));

@@ -13,7 +13,7 @@ const file = process.argv[2] ?? 'gpt2.f32';
 const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/cached');
 
-/** Runs in the page. Each opening has an engine of its own, as each visit has. */
+/** Runs in the page. Each opening has its own engine, as each visit has. */
 const MAIN = `
 import { createEngine } from 'sinkscope';
 globalThis.open = async (weights) => {
@@ -41,7 +41,7 @@ const weights = {
   bytes: revisions.main.files['model.gguf'].length,
   ...(sha256 ? { sha256 } : {}),
 };
-// A private window keeps its files in memory, behind messages; a profile has them on the disk.
+// The browser has a profile, which keeps files on the disk; a private window would keep them in memory.
 const browser = await chromium.launchPersistentContext(join(folder, 'profile'), CHROMIUM);
 const page = await browser.newPage();
 page.on('console', (message) => console.error(message.text()));

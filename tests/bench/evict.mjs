@@ -1,6 +1,9 @@
 /**
- * Measures the cost of an eviction: processor time of a run of the softmax twin under each policy divided by that of
- * the plain run, the minimum of several, losses alone. Its context is stretched to 512. node tests/bench/evict.mjs [T]
+ * Measures the cost of an eviction: the processor time of a run of the softmax twin under each policy, divided by that
+ * of the plain run. Each time is the minimum of several runs that record only losses. The context of the twin is
+ * stretched to 512.
+ *
+ *     node tests/bench/evict.mjs [T]
  */
 import { readFileSync } from 'node:fs';
 import { createEngine } from '../../wasm/index.ts';

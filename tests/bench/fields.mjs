@@ -16,13 +16,13 @@ const { values, positionals } = parseArgs({
   options: { each: { type: 'boolean' }, rounds: { type: 'string', default: '15' } },
 });
 const T = 64;
-const LEAST = ['att', 'logits'];
+const BASE_FIELDS = ['att', 'logits'];
 const models = {
   'the softmax model': files(softmax),
   'a random model, D = 768': randomModel({ L: 4, D: 768, F: 2048, V: 16000, context: 128 }),
 };
 
-/** A folder may have the SIMD binary alone. */
+/** Opens an engine on the binaries of a folder, which may hold the SIMD binary alone. */
 const engineOf = (folder) =>
   createEngine({ base: pathToFileURL(`${resolve(folder)}/`), kernels: 'simd', worker: false });
 
@@ -34,10 +34,10 @@ for (const [name, source] of Object.entries(models)) {
     const model = await engine.open(source);
     const { architecture, describe } = model;
     const others = describe.fields
-      .filter((row) => !LEAST.includes(row.name) && (!row.needs || architecture[row.needs]))
+      .filter((row) => !BASE_FIELDS.includes(row.name) && (!row.needs || architecture[row.needs]))
       .map((row) => row.name);
-    const sets = { 'maps and logits': LEAST, 'all fields': [...LEAST, ...others] };
-    if (values.each) for (const one of others) sets[`  and ${one}`] = [...LEAST, one];
+    const sets = { 'maps and logits': BASE_FIELDS, 'all fields': [...BASE_FIELDS, ...others] };
+    if (values.each) for (const one of others) sets[`  and ${one}`] = [...BASE_FIELDS, one];
     subjects.push({ folder, engine, model, sets, times: {} });
   }
   for (let round = 0; round <= Number(values.rounds); round++)
@@ -49,7 +49,7 @@ for (const [name, source] of Object.entries(models)) {
         const run = await model.run(text, { fields });
         const { user, system } = process.cpuUsage(used);
         await run.close();
-        // The first round brings the optimized code.
+        // The first round is not counted: during it, functions are compiled and optimized.
         if (round) (times[what] ??= []).push((user + system) / 1000);
       }
   for (const { folder, engine, times } of subjects) {

@@ -1,7 +1,8 @@
 /**
- * When figures are drawn on other people's pages and in lessons, in Chromium on localhost: from navigation to the first
- * and the last figure of a page with five embeds, to the first figure of each lesson, and the bytes that each lesson
- * fetches before and with that figure. Seconds are medians of three visits and need an otherwise idle machine.
+ * Measures when figures are drawn on other people's pages and in lessons, in Chromium on localhost: the seconds from
+ * navigation to the first and the last figure of a page with five embeds, and to the first figure of each lesson, and
+ * the bytes that each lesson fetches before and with that figure. Seconds are medians of three visits and need an
+ * otherwise idle machine.
  *
  *     npm --prefix web run build && node tests/bench/figures.mjs [LESSON]
  */
@@ -13,7 +14,9 @@ import { median, serveZipped, table } from './zipped.mjs';
 const { served, address, close } = await serveZipped();
 const browser = await chromium.launch(CHROMIUM);
 
-/** Milliseconds from navigation to each of the first `count` figures, and the bytes until the first. */
+/**
+ * Returns the milliseconds from navigation to each of the first `count` figures, and the bytes until the first figure.
+ */
 async function visit(path, count) {
   served.length = 0;
   const context = await browser.newContext({
@@ -24,7 +27,7 @@ async function visit(path, count) {
   await page.addInitScript(() => {
     globalThis.drawn = [];
     addEventListener('run', () => globalThis.drawn.push(performance.now()));
-    // A lesson's first figure may be below the fold, so scroll to it at once.
+    // The first figure of a lesson may be below the fold, so the page scrolls to it at once.
     addEventListener('DOMContentLoaded', () =>
       document.querySelector('sink-scope').scrollIntoView(),
     );
@@ -47,7 +50,7 @@ async function measure(name, path, count) {
   const visits = [];
   for (let i = 0; i < 4; i++) {
     const one = await visit(path, count);
-    // The first visit fills the server's memory.
+    // The first visit is not counted: it fills the cache of the server.
     if (i) visits.push(one);
   }
   const at = (place) => (median(visits.map(({ drawn }) => drawn[place])) / 1000).toFixed(2);
@@ -66,10 +69,10 @@ async function measure(name, path, count) {
   );
 }
 
-const [only = ''] = process.argv.slice(2);
-if (!only) await measure('five embeds', 'examples/five.html', 5);
+const [wantedLesson = ''] = process.argv.slice(2);
+if (!wantedLesson) await measure('five embeds', 'examples/five.html', 5);
 const lessons = (await readdir(join(pageRoot, 'learn')))
-  .filter((name) => /^\d/.test(name) && name.startsWith(only))
+  .filter((name) => /^\d/.test(name) && name.startsWith(wantedLesson))
   .sort();
 for (const slug of lessons)
   await measure(`lesson ${parseInt(slug)}`, `learn/${slug}/index.html`, 1);

@@ -1,13 +1,13 @@
 /**
- * What a first visit to Start fetches, counted at the server: to the first sink; in the 20 seconds from navigation on, by
- * the page, its workers and its service worker together; and with the exact weights, which a click then asks for.
+ * Counts at the server what a first visit to Start fetches: until the first sink; in the 20 seconds after navigation, by
+ * the page, its workers and its service worker together; and with the exact weights, which a click then requests.
  *
  *     npm --prefix web run build && node tests/bench/first-visit.mjs
  *     SINKSCOPE_REQUESTS=1   what is fetched, file by file
  *
  * Four hosts: Python's, which compresses nothing and names a date only; Vite's, as web/serve starts it; one that
  * compresses by type and lets a browser keep files for ten minutes, as GitHub Pages does; and one that sends a
- * type and nothing else. Bytes are those of bodies, as sent.
+ * type and nothing else. Bytes are those of bodies as they are sent.
  */
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -22,8 +22,8 @@ const WATCHED_MS = 20_000;
 const until = (server) =>
   new Promise((done) => server.listen(0, '127.0.0.1', () => done(server.address().port)));
 
-/** Starts a program that serves the page, behind a proxy that counts. */
-async function spawned(command, argv, options = {}) {
+/** Starts a program that serves the page, behind a proxy that counts requests and bytes. */
+async function startProgram(command, argv, options = {}) {
   const port = await freePort();
   const program = spawn(command, argv(String(port)), { stdio: 'ignore', ...options });
   await listens(
@@ -44,8 +44,11 @@ async function spawned(command, argv, options = {}) {
   };
 }
 
-/** A static host; GitHub Pages compresses text, JSON and WebAssembly, and no weights. */
-function own(headers, zips) {
+/**
+ * Starts a static host in this process. With `zips`, it compresses as GitHub Pages does: text, JSON
+ * and WebAssembly, and no weights.
+ */
+function startHost(headers, zips) {
   const answer = async ({ url }, response, sent) => {
     const path = normalize(decodeURIComponent(new URL(url, 'http://x').pathname));
     const file = join(pageRoot, /\/$/.test(path) ? `${path}index.html` : path);
@@ -70,18 +73,21 @@ function own(headers, zips) {
 
 const HOSTS = {
   'python3 -m http.server': () =>
-    spawned('python3', (port) => ['-m', 'http.server', port, '--directory', pageRoot]),
+    startProgram('python3', (port) => ['-m', 'http.server', port, '--directory', pageRoot]),
   'web/serve': () =>
-    spawned(
+    startProgram(
       join(root, 'web/node_modules/.bin/vite'),
       (port) => ['preview', '--strictPort', '--host', '127.0.0.1', '--port', port],
       { cwd: join(root, 'web') },
     ),
-  'compressing, ten minutes': () => own({ 'cache-control': 'max-age=600' }, true),
-  'a type alone': () => own({}, false),
+  'compressing, ten minutes': () => startHost({ 'cache-control': 'max-age=600' }, true),
+  'a type alone': () => startHost({}, false),
 };
 
-/** @returns the served files, each with its bytes and the time of its request */
+/**
+ * Visits the page once.
+ * @returns the served files, each with its bytes and the time of its request
+ */
 async function visit(browser, host) {
   const served = [];
   const server = createServer((request, response) => {

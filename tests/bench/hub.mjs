@@ -18,7 +18,7 @@ const text = Array.from({ length: T }, (_, i) => (i * 7919 + i * i * 31 + 11) % 
 const gguf = randomFile('gpt2', 'f32');
 const files = { safetensors: hubFile(gguf), GGUF: { weights: gguf } };
 
-async function timed(work) {
+async function timeOf(work) {
   const used = process.cpuUsage();
   const made = await work();
   return { made, ms: usedSince(used) };
@@ -36,14 +36,14 @@ let bits;
 for (let round = 0; round <= rounds; round++)
   for (const subject of subjects) {
     const { engine, source } = subject;
-    const { made: model, ms } = await timed(() => engine.open(source));
+    const { made: model, ms } = await timeOf(() => engine.open(source));
     const fields = ['att', 'next'];
-    const started = await timed(() => model.run(text, { capacity: T + STEPS, fields }));
+    const started = await timeOf(() => model.run(text, { capacity: T + STEPS, fields }));
     const run = started.made;
-    const stepped = await timed(async () => {
+    const stepped = await timeOf(async () => {
       for await (const _ of run.generate({ count: STEPS }));
     });
-    const again = await timed(() => model.run(text, { capacity: T, fields }));
+    const again = await timeOf(() => model.run(text, { capacity: T, fields }));
     await again.made.close();
     const next = (await run.read([{ field: 'next' }]))[0].data.join();
     if ((bits ??= next) !== next) throw new Error(`${subject.name}: other bits`);

@@ -1,6 +1,6 @@
 /**
- * Does a sink emerge, and in how many of ten seeds? Trains each recipe from the seeds 1 to 10 and
- * prints what its last 20 steps showed, as a table.
+ * Counts the seeds in which a sink emerges: trains each recipe from the seeds 1 to 10 and prints the
+ * means over the last 20 steps as a table.
  *
  *     node tests/bench/lab.mjs [--seeds N] [--steps N] RECIPE...
  *
@@ -36,8 +36,8 @@ function read(text) {
   };
 }
 
-/** The step since which a running mean of first_elsewhere has stayed above .3; NaN: none. */
-function sinceOf(log) {
+/** Returns the step from which on a running mean of first_elsewhere stays above 0.3; NaN if there is none. */
+function emergenceStep(log) {
   let since = NaN;
   log.forEach(({ step }, i) => {
     const piece = log.slice(Math.max(0, i + 1 - LAST), i + 1);
@@ -47,7 +47,7 @@ function sinceOf(log) {
   return since;
 }
 
-/** Means over the last steps. */
+/** Trains one seed of a recipe and returns means over the last steps. */
 async function train(engine, { config, recipe }, seed) {
   const training = await engine.train({ config, recipe: { ...recipe, seed } });
   const log = await training.step(steps);
@@ -60,7 +60,7 @@ async function train(engine, { config, recipe }, seed) {
     ...COLUMNS.map((name) => mean((entry) => entry[name])),
     above('triggers'),
     above('elsewhere'),
-    sinceOf(log),
+    emergenceStep(log),
   ];
 }
 

@@ -1,20 +1,20 @@
 /**
- * Processor time of opening a tokenizer as large as that of Gemma 3: 262,144 pieces, 520,000 merges,
- * 33 MB of indented JSON. Every measurement has its own process, as it has its own worker in a page.
+ * Measures the processor time of opening a tokenizer as large as that of Gemma 3: 262,144 pieces, 520,000 merges,
+ * 33 MB of indented JSON. Every measurement has its own process, as every tokenizer of a page has its own worker.
  *
  *     node tests/bench/large_tokenizer.mjs [processes]
  */
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** Numbers of the tokenizer.json of Gemma 3. */
+/** Number of tokens of the tokenizer.json of Gemma 3. */
 const PIECES = 262_144;
 
 const LETTERS = [...'bdfghjklmnprstvwz', ...'aeiou'];
 
 /**
- * Returns words of one, two and three syllables, with a merge wherever two pieces meet. The words of three are in the
- * order of a walk, since neighbors in a natural vocabulary differ as well.
+ * Returns a tokenizer of words of one, two and three syllables, with a merge wherever two pieces meet. The words of
+ * three syllables are in the order of a walk, so that neighbors differ, as in a natural vocabulary.
  */
 function largeTokenizer() {
   const starts = LETTERS.flatMap((a) => LETTERS.map((b) => a + b)).slice(-64);

@@ -1,10 +1,10 @@
 /**
- * Time and memory of long texts, one thread: what `measure` takes for T tokens, each T in a process of its own, and what a
- * head's map takes that a run of 2,048 tokens, or the longest below, computes when somebody reads it.
+ * Measures the time and memory of long texts in one thread: of `measure` over T tokens, allLengths T in its own process, and of
+ * reading the map of one head that a run of 2,048 tokens, or fewer if no T is that large, computes on demand.
  *
  *     node tests/bench/long.mjs [MODEL.gguf] [T ...]        SmolLM2 of models/fetch/smollm2, T = 1,024 to 8,192
  *
- * Processor time of all threads and wall time in seconds, the most memory of the process (VmHWM) in MB.
+ * Prints the processor time of all threads and the wall time in seconds, and the peak memory of the process (VmHWM) in MB.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -17,13 +17,13 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const [file = join(root, 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf'), ...lengths] =
   process.argv.slice(2);
 if (!existsSync(file)) throw new Error(`${file}: expected a model; models/fetch/smollm2 gets one`);
-const each = lengths.length ? lengths.map(Number) : [1024, 2048, 4096, 8192];
+const allLengths = lengths.length ? lengths.map(Number) : [1024, 2048, 4096, 8192];
 const V = 40_000;
 const idsOf = (T) => Array.from({ length: T }, (_, i) => (i * 7919 + i * i * 31 + 11) % V);
-const CLICKED = { T: Math.min(2048, Math.max(...each)), layer: 12, head: 3, block: 8 };
+const CLICKED = { T: Math.min(2048, Math.max(...allLengths)), layer: 12, head: 3, block: 8 };
 
-/** Returns the seconds of processor time of a process; undefined once it has ended. */
-function used(pid) {
+/** Returns the processor time of a process in seconds; undefined once it has ended. */
+function processorSeconds(pid) {
   try {
     const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8')
       .split(') ')[1]
@@ -35,7 +35,7 @@ function used(pid) {
   }
 }
 
-async function measured(T) {
+async function measureLength(T) {
   const words = ['measure', file, '--ids', idsOf(T).join(), '--workers', '1', '--json'];
   const began = performance.now();
   const child = spawn(process.execPath, [join(root, 'wasm/cli.js'), ...words], {
@@ -43,7 +43,7 @@ async function measured(T) {
   });
   const found = { cpu: 0, memory: 0 };
   const watch = setInterval(async () => {
-    found.cpu = used(child.pid) ?? found.cpu;
+    found.cpu = processorSeconds(child.pid) ?? found.cpu;
     found.memory = Math.max(found.memory, await bytesOf(child.pid, 'VmHWM').catch(() => 0));
   }, 100);
   const code = await new Promise((done) => child.on('exit', done));
@@ -56,8 +56,8 @@ const row = (...cells) => console.log(cells.map((one) => `${one}`.padStart(12)).
 console.log(`${basename(file)}, measure`);
 row('T', 'CPU s', 'wall s', 'MB', 'kB a token');
 let last;
-for (const T of each) {
-  const { cpu, wall, memory } = await measured(T);
+for (const T of allLengths) {
+  const { cpu, wall, memory } = await measureLength(T);
   const more = last ? Math.round((memory - last.memory) / 1e3 / (T - last.T)) : '';
   row(T, cpu.toFixed(1), wall.toFixed(1), Math.round(memory / 1e6), more);
   last = { T, memory };

@@ -1,14 +1,15 @@
-// Base wasm against SIMD wasm in Chromium: node tests/bench/matmul.mjs BASE.wasm SIMD.wasm
-//
-// Both run on one page and in turn, and the best of several rounds counts, so that another program
-// on the machine disturbs both alike. Ends with 1 if SIMD is less than four times as fast anywhere.
+// Compares the base and the SIMD binary in Chromium: node tests/bench/matmul.mjs BASE.wasm
+// SIMD.wasm
+// Both run in turn on one page, and the best of several rounds counts, so that another program on
+// the machine disturbs both alike. Exits with 1 if SIMD is less than four times as fast at some
+// shape.
 import { readFileSync } from 'node:fs';
 import { CHROMIUM, chromium } from '../browser/chromium.mjs';
 
-const required = 4;
+const requiredSpeedup = 4;
 const rounds = Number(process.env.ROUNDS ?? 12);
 
-/** Runs in the page: seconds per call, best of all rounds, of every bench in both binaries. */
+/** Runs in the page. Returns the seconds per call, the best of all rounds, of every benchmark in both binaries. */
 async function measure({ binaries, rounds }) {
   const decode = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const open = async (text) => {
@@ -25,7 +26,7 @@ async function measure({ binaries, rounds }) {
     engine.bench_run(i, times);
     return (performance.now() - start) / 1000;
   };
-  // Enough calls for 30 ms, far above the clock's step; this also brings the optimized code.
+  // Runs enough calls for 30 ms, far above the resolution of the clock. Meanwhile functions are compiled and optimized.
   const calibrate = (engine, i) => {
     let times = 1;
     while (seconds(engine, i, times) < 0.03) times *= 2;
@@ -49,16 +50,19 @@ async function measure({ binaries, rounds }) {
   return Array.from({ length: engines[0].bench_count() }, (_, i) => bench(i));
 }
 
-/** @returns {boolean} whether SIMD is fast enough here */
+/**
+ * Prints the row of a shape.
+ * @returns {boolean} whether SIMD is fast enough at this shape
+ */
 function print({ name, T, N, Kin, best: [base, simd] }) {
   const [work, unit] = T ? [2 * T * N * Kin, 'GFLOP/s'] : [N, 'numbers/ns'];
   const rate = (seconds) => ((work / seconds) * 1e-9).toFixed(2).padStart(7);
   const shape = T ? `${T} x ${Kin} x ${N}` : `${N}`;
   const ratio = base / simd;
-  const verdict = ratio < required ? `  below ${required}` : '';
+  const verdict = ratio < requiredSpeedup ? `  below ${requiredSpeedup}` : '';
   const rates = `${rate(base)} ${rate(simd)} ${unit.padEnd(10)}`;
   console.log(`${name.padEnd(16)} ${shape.padEnd(17)} ${rates} ${ratio.toFixed(2)}x${verdict}`);
-  return ratio >= required;
+  return ratio >= requiredSpeedup;
 }
 
 const binaries = process.argv.slice(2).map((file) => readFileSync(file).toString('base64'));
@@ -69,7 +73,7 @@ try {
   const page = await browser.newPage();
   const results = await page.evaluate(measure, { binaries, rounds });
   const slow = results.filter((result) => !print(result));
-  console.log(`${results.length - slow.length} of ${results.length} reach ${required}x`);
+  console.log(`${results.length - slow.length} of ${results.length} reach ${requiredSpeedup}x`);
   process.exitCode = slow.length ? 1 : 0;
 } finally {
   await browser.close();

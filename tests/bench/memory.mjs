@@ -1,17 +1,18 @@
 /**
- * The most memory that the page's process takes to open a large model and read with it, beside peers.
+ * Measures the peak memory of the page's process when it opens a large model and reads with it, compared with other
+ * engines.
  *
  *     node tests/bench/memory.mjs [gpt2.f32 smollm2.f32 gpt2.q8_0]     after web/serve --build-only
  *     node tests/bench/memory.mjs by-T [MODEL.gguf] [T ...]            of the page alone, by the length of the text
  *
- * Each engine gets a Chromium of its own and the same random weights: the whole page by its dialog, from the disk
- * and from a hub that keeps what it downloads; the peers on an empty page. Reported are what a renderer holds
- * before, then peaks (VmHWM of /proc/PID/status, reset before each): of opening, the page's with a run over 8 tokens;
- * of runs over 64 and 256 tokens, maps and default metrics shown. MB; some 130 of all of them are
- * Chromium itself.
+ * Each engine gets its own Chromium and the same random weights. The whole page opens them by its dialog, from the
+ * disk and from a hub whose downloads it keeps; the other engines run on an empty page. The table has the memory of
+ * the renderer before the opening, then peaks in MB (VmHWM of /proc/PID/status, reset before each): of opening, which
+ * for the page includes a run over 8 tokens, and of runs over 64 and 256 tokens that show maps and default metrics.
+ * Some 130 MB of each number are Chromium itself.
  *
- * By T each length gets a Chromium of its own, and the table ends with the line through its rows and how far they are
- * from it: a run's memory grows with T, not with its square.
+ * By T, each length gets its own Chromium. The table ends with the line that fits its rows, and their largest
+ * distance from the line: the memory of a run grows with T, not with its square.
  */
 import {
   createReadStream,
@@ -46,10 +47,10 @@ const SMOLLM2 = join(root, 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf');
 const HUB = 'sinkscope/quantized';
 const MB = 1e6;
 
-/** Returns the path of the file, which is written once. */
+/** Returns the path of a file of random weights, which is written once. */
 function fileOf(file, kind) {
   mkdirSync(folder, { recursive: true });
-  // A model of the reader's own.
+  // A .gguf file is a model of the user.
   if (extname(file) === '.gguf') return file;
   const path = join(folder, `${file}.${kind}`);
   if (existsSync(path)) return path;
@@ -77,7 +78,7 @@ async function shows(page, said) {
 }
 
 async function readAgain(page, T) {
-  // The address follows the state a moment later.
+  // The address follows the state of the page a moment later.
   await page.waitForFunction(() => !location.hash.includes('=softmax'));
   // A link omits defaults.
   await page.evaluate((n) => {
@@ -127,8 +128,8 @@ const folders = {
   '/files/': folder,
 };
 
-/** An empty page on which `engines.mjs` finds its imports. */
-const peer = (maker, kind) => async (page, file) => {
+/** Returns a function that runs another engine on an empty page, where `engines.mjs` finds its imports. */
+const peerEngine = (maker, kind) => async (page, file) => {
   const path = fileOf(file, kind);
   const server = createServer((request, response) => {
     const at = normalize(new URL(request.url, 'http://x').pathname);
@@ -178,8 +179,8 @@ const peer = (maker, kind) => async (page, file) => {
 const ENGINES = { 'the page, from disk': fromDisk, 'the page, from a hub': fromHub };
 if (existsSync(folders['/ort/']))
   Object.assign(ENGINES, {
-    'wllama, from disk': peer('wllama', 'gguf'),
-    'onnxruntime-web, maps': peer('onnxruntime', 'onnx'),
+    'wllama, from disk': peerEngine('wllama', 'gguf'),
+    'onnxruntime-web, maps': peerEngine('onnxruntime', 'onnx'),
   });
 else if (!isByT) console.log('of ours alone: the peers come with tests/bench/peers/run');
 
@@ -188,7 +189,7 @@ async function measure(begin, file, lengths = [64, 256]) {
   try {
     const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
     const subject = await begin(page, file);
-    // Besides the page's renderer there may be a spare one, which stays small.
+    // Besides the renderer of the page there may be a spare one, which stays small.
     const pids = await renderers();
     const most = async (name) =>
       Math.round(Math.max(...(await Promise.all(pids.map((pid) => bytesOf(pid, name))))) / MB);
@@ -207,7 +208,7 @@ async function measure(begin, file, lengths = [64, 256]) {
 
 const row = (what, cells) =>
   console.log(what.padEnd(44), ...cells.map((one) => `${one}`.padStart(7)));
-/** Fits a line through points by linear regression; returns it and their largest distance from it. */
+/** Fits a line through points by linear regression. Returns the line and the largest distance of a point from it. */
 function lineThrough(points) {
   const mean = (of) => points.reduce((sum, point) => sum + of(point), 0) / points.length;
   const [x, y] = [mean(([one]) => one), mean(([, one]) => one)];

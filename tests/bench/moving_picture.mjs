@@ -1,4 +1,4 @@
-// The README's moving picture: one head of the softmax model through training, as Start's story shows it.
+// Makes the moving picture of the README: one head of the softmax model through training, as Start's story shows it.
 //
 //     node tests/bench/moving_picture.mjs web/sink.gif      the page must be built; Python needs Pillow
 import { execFileSync } from 'node:child_process';

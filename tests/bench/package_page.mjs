@@ -1,4 +1,4 @@
-// A page of the npm package alone, built by Vite and served here, for benchmarks in a browser.
+// Builds a page that only runs the npm package, by Vite, and serves it, for benchmarks in a browser.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join } from 'node:path';
@@ -12,9 +12,10 @@ const vite = await import(pathToFileURL(join(root, 'web/node_modules/vite/dist/n
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
 /**
- * @param {string} folder where it is built
- * @param {string} main its script, which imports sinkscope and finds the binaries in engine/
- * @param {Record<string, string>} [headers] of every answer
+ * Builds a page and serves it.
+ * @param {string} folder where the page is built
+ * @param {string} main the script of the page, which imports sinkscope and finds the binaries in engine/
+ * @param {Record<string, string>} [headers] headers of every answer
  */
 export async function servePackagePage(folder, main, headers = {}) {
   mkdirSync(folder, { recursive: true });

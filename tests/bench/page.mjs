@@ -1,13 +1,13 @@
 /**
- * What the page costs, in Chromium: main-thread work a key, a hovered cell and a step of the slider, the
- * longest task of each, bytes and requests to the first sink, and when the sink is drawn.
+ * Measures what the page costs in Chromium: the work of the main thread for a key, a hovered cell and a step of the
+ * slider, the longest task of each, bytes and requests until the first sink, and when the sink is drawn.
  * Work is processor time; results in seconds need an otherwise idle machine.
  *
  *     npm --prefix web run build && node tests/bench/page.mjs
  *     SINKSCOPE_PAGE=FOLDER  another build
  *     SINKSCOPE_REQUESTS=1   what is fetched to the first sink
  *
- * Bytes are counted as gzip would send them.
+ * Bytes are counted as they are after gzip.
  */
 import { CHROMIUM, chromium } from '../browser/stage.mjs';
 import { median, serveZipped, table } from './zipped.mjs';
@@ -64,7 +64,7 @@ async function costOf({ page }, count, act) {
 
 const { row, print } = table();
 
-// Measures the time to the first sink five times; the first visit fills the server's memory.
+// Measures the time to the first sink five times. The first visit only fills the cache of the server.
 const times = [];
 let first;
 for (let i = 0; i < 6; i++) {
@@ -124,7 +124,7 @@ for (const room of ['start', 'explore']) {
   await visit.page.waitForSelector('.walk input');
   await settle(visit.page);
   await visit.page.locator('.walk input').focus();
-  // A first pass fetches and decodes everything, so that the measured one only draws.
+  // A first pass fetches and decodes all steps, so that the measured pass only draws.
   for (let i = 0; i < 8; i++) {
     await visit.page.keyboard.press('ArrowLeft');
     await settle(visit.page);

@@ -1,9 +1,9 @@
-/** Processor time of this process, and on Linux of the processes that it has started. */
+/** Measures the processor time of this process and, on Linux, of the processes that it has started. */
 import { readFile, readdir, writeFile } from 'node:fs/promises';
 
 const read = (path) => readFile(path, 'utf8').catch(() => '');
 
-/** Whether a process is a child, however late, of this one. */
+/** Returns whether a process is a descendant of this one. */
 async function isOurs(pid) {
   for (let at = Number(pid); at > 1;) {
     if (at === process.pid) return true;
@@ -12,16 +12,16 @@ async function isOurs(pid) {
   return false;
 }
 
-/** Milliseconds of processor time, of all threads, since an earlier process.cpuUsage(). */
+/** Returns the milliseconds of processor time, of all threads, since an earlier process.cpuUsage(). */
 export function usedSince(before) {
-  // Their sum is exact; how it is split is sampled.
+  // The sum of both is exact; only how it is split between them is sampled.
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1000;
 }
 
 /**
- * Bytes of a process: RssAnon is its own memory, VmRSS has with it what it shares and what it maps of files, VmHWM is
- * the most that VmRSS was.
+ * Returns a number of bytes of a process: RssAnon is its own memory, VmRSS also contains shared memory and mapped files,
+ * VmHWM is the peak of VmRSS.
  * @param {number | string} pid
  * @param {'RssAnon' | 'VmRSS' | 'VmHWM'} name
  */
@@ -39,5 +39,5 @@ export async function renderers() {
   return found.filter((_, i) => own[i]);
 }
 
-/** Resets VmHWM, the largest memory so far. */
+/** Resets VmHWM, the peak of memory, of a process. */
 export const forgetPeak = (pid) => writeFile(`/proc/${pid}/clear_refs`, '5');

@@ -1,6 +1,6 @@
 /**
- * How soon the benches of “Why it matters” say something: seconds from the click that enters the room (with
- * the first screen's two models open) to the first sentence with numbers, and until all is measured. Then
+ * Measures how soon the experiments of “Why it matters” show something: the seconds from the click that enters the
+ * room, with the two models of the first screen open, to the first sentence with numbers, and until all is measured. Then
  * the large sweep: 8 budgets, 6 policies, 20 prompts of 128 tokens, of one model. Needs an otherwise
  * idle machine; the minimum of three visits is printed.
  *
@@ -10,7 +10,7 @@ import { openStage } from '../browser/stage.mjs';
 
 const stage = await openStage();
 
-/** Runs in the page: clicks a button that continues, and checks every frame. */
+/** Runs in the page. Clicks a button that continues a measurement, and checks every frame. */
 const watch = (page, selector) =>
   page.evaluate(async (selector) => {
     const began = performance.now();

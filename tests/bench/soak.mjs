@@ -1,19 +1,21 @@
 /**
- * Memory over a long visit: models opened and closed, then runs, in one engine or in one tab.
+ * Measures memory over a long visit: opens and closes models, then makes runs, in one engine or in one tab.
  *
  *     node --expose-gc tests/bench/soak.mjs engine|page [switches=1000] [runs=10000]
  *
- * Prints a line of MB after the warm-up of a phase and ten more, and ends with 1 where one of them is
- * over 5 % above the first. `wasm` is the engine's memory, `heap` the JavaScript heap
- * after a collection, `process` what the system has given to Node's process, or the tab's.
+ * Prints a line of MB after the warm-up of a phase and ten more lines, and exits with 1 if one of these is over 5%
+ * above the first. `wasm` is the memory of the engine, `heap` the JavaScript heap after a collection, `process` the
+ * memory of the process of Node.js or of the tab.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CHROMIUM, createHost, root } from '../browser/stage.mjs';
 import { bytesOf, renderers } from './process.mjs';
 
-const SHARE = 1.05;
-/** During this time the browser compiles hot functions, and fills its lists of slow frames. */
+const GROWTH_MAX = 1.05;
+/**
+ * Number of repetitions before the first line: the browser compiles hot functions and fills its lists of slow frames.
+ */
 const WARM_UP = 1000;
 const MB = 1e6;
 const [where = 'engine', switches = '1000', runs = '10000'] = process.argv.slice(2);
@@ -21,7 +23,7 @@ const [where = 'engine', switches = '1000', runs = '10000'] = process.argv.slice
 /** Returns the bytes of a process's own memory, without pages of files, which depend on the machine. */
 const resident = (pid) => bytesOf(pid, 'RssAnon');
 
-/** The package alone: nine models of the zoo in turn, then one with other tokens each time. */
+/** Runs the package alone: opens nine models of the zoo in turn, then runs one model with other tokens each time. */
 async function inEngine() {
   const { createEngine } = await import('../../wasm/index.ts');
   const engine = await createEngine({ worker: false });
@@ -56,7 +58,7 @@ async function inEngine() {
   };
 }
 
-/** The page in one tab, by its address: the model changes, then the seed of random tokens. */
+/** Runs the page in one tab by its address: changes the model, then the seed of random tokens. */
 async function inPage() {
   const { createRequire } = await import('node:module');
   const require = createRequire(join(root, 'web/package.json'));
@@ -121,7 +123,7 @@ async function phase(name, count, step, sizes) {
     for (const [what, bytes] of Object.entries(now))
       if (bytes / first[what] > worst.share) worst = { share: bytes / first[what], what };
   }
-  const isFlat = worst.share <= SHARE;
+  const isFlat = worst.share <= GROWTH_MAX;
   console.log(
     `${name}: at most ${((worst.share - 1) * 100).toFixed(1)} % over the warm-up (${worst.what})`,
   );

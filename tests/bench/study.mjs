@@ -1,4 +1,5 @@
-// Sequences a second of a study, as the page and the command line make it: the summary of 100 sequences of 64 tokens.
+// Measures the sequences per second of a study, as the page and the command line make it: the summary of 100 sequences
+// of 64 tokens.
 //
 //     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed] [--three]
 //
@@ -43,7 +44,7 @@ for (let round = 0; round <= rounds; round++)
     const [start, used] = [performance.now(), process.cpuUsage()];
     await measure(model, sequences, { metrics });
     const ms = usedSince(used);
-    // The first brings the optimized code.
+    // The first round is not counted: during it, functions are compiled and optimized.
     if (!round) continue;
     wall.push(performance.now() - start);
     cpu.push(ms);

@@ -1,4 +1,4 @@
-// One thread against several, interleaved on one cross-origin isolated page: a GPT-2 of random weights, exact, in
+// Compares one thread with several, interleaved on one cross-origin isolated page: a GPT-2 of random weights, exact, in
 // relaxed floats and in eight bits.
 //
 //     node tests/bench/threads.mjs [THREADS] [ARITHMETIC...]     medians of ROUNDS=7, after web/serve --build-only
@@ -10,7 +10,7 @@ const threads = Number(process.argv[2] ?? 2);
 const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/threads');
 
-/** Runs in the page: milliseconds of each row, interleaved. */
+/** Runs in the page. Returns the milliseconds of each row, with the rows in turn. */
 const MAIN = `
 import { createEngine } from 'sinkscope';
 import { randomFile } from ${JSON.stringify(join(root, 'tests/bench/peers/gguf.mjs'))};

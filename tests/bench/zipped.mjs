@@ -1,11 +1,14 @@
-/** A server of the built page that sends gzip as a host does, and a table of results with their limits. */
+/** Serves the built page with gzip, as a host does, and prints tables of results with their limits. */
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { TYPES, pageRoot } from '../browser/stage.mjs';
 
-/** @returns the address, and the files served since `served.length = 0` */
+/**
+ * Starts the server.
+ * @returns the address, and the files served since `served.length = 0`
+ */
 export async function serveZipped() {
   const zipped = new Map();
   const served = [];
@@ -37,7 +40,7 @@ export async function serveZipped() {
 
 export const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
-/** Rows of a name, a value with its unit, and a limit. */
+/** Makes a table whose rows are a name, a value with its unit, and a limit. */
 export function table() {
   const rows = [];
   return {

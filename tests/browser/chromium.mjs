@@ -1,4 +1,4 @@
-/** Chromium and a static server's types, for tests that need not the built page. */
+/** Chromium and the types of a static server, for tests that do not need the built page. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ export const TYPES = {
   '.wasm': 'application/wasm',
   '.svg': 'image/svg+xml',
 };
-/** The first is Chromium without windows, which takes 60 percent of the processor time of the second. */
+/** Paths of browsers. The first is Chromium without windows, which takes 60% of the processor time of the second. */
 const PLACES = ['chromium-headless-shell', 'chromium', 'google-chrome'].map(
   (name) => `/usr/bin/${name}`,
 );

@@ -1,5 +1,6 @@
 /**
- * The page under adverse conditions: a full disk, the back button, strangers in other frames, hosts without a bundler.
+ * Tests the page under adverse conditions: a full disk, the back button, strangers in other frames, hosts without a
+ * bundler.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -17,7 +18,7 @@ async function limitStorage(page, quotaSize) {
   await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize });
 }
 
-/** Serves an origin of its own. */
+/** Starts a server with its own origin. */
 async function serve(answer) {
   const server = createServer(async (request, response) => {
     const { type, body } = await answer(new URL(request.url, 'http://x').pathname);

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { freePort, listens } from './drivers.mjs';
 import { createHost, pageRoot, root } from './stage.mjs';
 
-/** Static servers as a course has them: no headers of ours, types by their own tables. */
+/** Static servers as a course has them: without our headers, and with types by their own tables. */
 const SERVERS = {
   'python3 -m http.server': (port, folder) => [
     'python3',
@@ -42,7 +42,7 @@ async function fromSubPath(stage, name) {
     const engines = engineOf(page);
     page.on('console', (said) => said.type() === 'error' && troubles.push(said.text()));
     page.on('response', (answer) => {
-      // 304: the second page revalidates files of the first.
+      // Status 304 is no trouble: the second page revalidates files of the first.
       if (answer.status() >= 400) troubles.push(`${answer.status()} ${answer.url()}`);
     });
     const address = `http://127.0.0.1:${port}/course/week%203/`;
@@ -75,7 +75,7 @@ export const delivery = {
     page.context().on('request', (one) => asked.add(new URL(one.url()).pathname));
     await page.goto(origin);
     await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
-    // The twin's weights, which follow the picture, may be under way by now.
+    // The weights of the twin are requested after the picture, so they may or may not be among these.
     const needed = [...asked].filter((path) => !/\/sigmoid\//.test(path));
     assert.ok(needed.length <= 10, needed.join('\n'));
     return `${needed.length}`;

@@ -1,11 +1,11 @@
 /**
- * Three browsers with one face: Chromium by Playwright, Firefox by Puppeteer over WebDriver BiDi
- * (Playwright's asks it for more than Debian's can), WebKitGTK by Selenium and its own driver.
+ * Drives three browsers by one interface: Chromium by Playwright, Firefox by Puppeteer over WebDriver BiDi
+ * (Playwright needs more than the Firefox of Debian offers), WebKitGTK by Selenium and its own driver.
  *
  *     open(url), evaluate(function, ...values), click(selector), type(selector, text),
  *     press(key), upload(selector, path), close()
  *
- * Keys are named as KeyboardEvent.key names them. Each rejects where the browser does not start.
+ * Keys are named as KeyboardEvent.key names them. Each driver rejects if its browser does not start.
  */
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
@@ -46,7 +46,7 @@ async function firefox() {
     executablePath: FIREFOX,
     headless: true,
     defaultViewport: SIZE,
-    // Firefox's default: Puppeteer would let files read one another.
+    // This is the default of Firefox; Puppeteer would let files read one another.
     extraPrefsFirefox: { 'security.fileuri.strict_origin_policy': true },
   });
   const [page] = await browser.pages();
@@ -65,7 +65,7 @@ async function firefox() {
   };
 }
 
-/** Starts a process of ours and keeps its output for errors. */
+/** Starts a process and keeps its output for errors. */
 function start(command, argv, options = {}) {
   const child = spawn(command, argv, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], ...options });
   const failed = new Promise((_, reject) => child.once('error', reject));

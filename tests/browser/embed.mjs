@@ -1,4 +1,4 @@
-/** Figures in other people's pages: the element, iframes, and the examples of web/examples. */
+/** Tests figures in other people's pages: the element, iframes, and the examples of web/examples. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
@@ -23,7 +23,7 @@ const TYPES = {
   '.css': 'text/css',
 };
 
-/** Serves another site with the examples, which name Sinkscope at `origin`, and with `pages`. */
+/** Serves another site with the examples, which refer to the Sinkscope at `origin`, and with `pages`. */
 async function elsewhere(origin, pages = {}) {
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
@@ -64,7 +64,7 @@ async function visit(stage, address, options = {}) {
 
 const runs = (page, count) => page.waitForFunction((n) => globalThis.runs.length >= n, count);
 
-/** Reuses one page and resizes its frame. */
+/** Checks that figures fit all sizes; reuses one page and resizes its frame. */
 async function fitsAllSizes(stage, views) {
   const site = await elsewhere(stage.origin, { '/': FRAMED });
   const page = await visit(stage, site.address, { viewport: { width: 1940, height: 1100 } });
@@ -87,8 +87,8 @@ async function fitsAllSizes(stage, views) {
       await page
         .locator('iframe')
         .evaluate((one, size) => Object.assign(one, size), { width, height });
-      const limits = [LEAST_PICTURE, LEAST_LETTERS, NOT_STARTED];
-      // A chart takes its width a moment after its frame; if it never fits, the message holds the last state.
+      const limits = [PICTURE_MIN, LETTERS_MIN, NOT_STARTED];
+      // A chart takes its width a moment after its frame. If the figure never fits, the error shows the last state.
       let wrong = 'not looked at';
       for (let i = 0; wrong && i < 40; i++) {
         await page.waitForTimeout(i ? 250 : 60);
@@ -121,12 +121,15 @@ async function fromElsewhere(stage, name, look) {
   }
 }
 
-/** Writes an attribute of an element that a host's tool made. */
+/** Returns the text of an attribute, for an element that the tool of a host made. */
 const attribute = ([name, value]) => ` ${name}="${String(value).replaceAll('&', '&amp;')}"`;
 const frameOf = (properties) =>
   `<iframe${Object.entries(properties).map(attribute).join('')}></iframe>`;
 
-/** Imitates MyST's theme: a copy of the widget's file on the book's own site renders into a shadow tree. */
+/**
+ * Returns a page that imitates the theme of MyST: a copy of the widget's file on the site of the book renders into a
+ * shadow tree.
+ */
 const renders = (esm, model) => `<main></main><script type="module">
   const copy = await (await fetch(${JSON.stringify(esm)})).blob();
   const { default: widget } = await import(URL.createObjectURL(copy));
@@ -135,7 +138,7 @@ const renders = (esm, model) => `<main></main><script type="module">
   await widget.render({ model: { get: (name) => given[name] }, el });
 </script>`;
 
-/** Returns the host's page for a snippet: MyST and MDX parse theirs. */
+/** Returns the page of a host with a snippet, which MyST and MDX parse. */
 async function inHost(text) {
   if (text.startsWith(':::')) {
     const [directive] = mystParse(text).children;
@@ -152,12 +155,12 @@ async function inHost(text) {
     content({});
     return frameOf(made[0].properties);
   }
-  // The reader pastes an address into a field of the host, which makes a frame of it.
+  // A bare address is pasted into a field of the host, which makes a frame of it.
   if (/^http\S+$/.test(text)) return frameOf({ src: text, title: 'Sinkscope' });
   return text.replace(/^```.*$/gm, '');
 }
 
-/** Every view, with models that it applies to. */
+/** All views, each with models to which it applies. */
 const FITTING = {
   ...Object.fromEntries(
     (
@@ -202,11 +205,11 @@ const SIZES = [
   [1600, 900],
   [1920, 1080],
 ];
-/** The smallest size of a picture as a share of the frame's smaller side, and of letters in pixels. */
-const [LEAST_PICTURE, LEAST_LETTERS] = [0.65, 11];
-/** Views that wait for a click on their own button. */
+/** The smallest size of a picture, as a share of the smaller side of the frame, and of letters, in pixels. */
+const [PICTURE_MIN, LETTERS_MIN] = [0.65, 11];
+/** Selector of views that wait for a click on a button of their own. */
 const NOT_STARTED = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';
-/** The number of tests that the views are divided into. */
+/** Number of tests into which the views are divided. */
 const PARTS = 3;
 
 /**
@@ -223,7 +226,7 @@ function wrongOf([leastPicture, leastLetters, notStarted]) {
   const seen = [...document.querySelectorAll(pictures)].filter((one) => one.checkVisibility());
   const sides = seen.map((one) => {
     const { width, height } = one.getBoundingClientRect();
-    // A map is square: both of its sides have the share.
+    // A map is square, so both of its sides must have the share.
     const isMap = one.matches('.view-attention .heatmap');
     return isMap ? Math.min(width, height) : Math.max(width, height);
   });
@@ -251,7 +254,7 @@ function wrongOf([leastPicture, leastLetters, notStarted]) {
   return [...new Set(wrong)].slice(0, 4).join('; ');
 }
 
-/** The stamp states the length of the text, or that the view has texts of its own. */
+/** A figure is drawn once its stamp states the length of the text, or that the view has texts of its own. */
 const isDrawn = (frame) =>
   frame.waitForFunction(() =>
     /T = \d|prompts of its own/.test(document.querySelector('.stamp')?.textContent ?? ''),
@@ -306,7 +309,7 @@ export const embed = {
     assert.equal(weights, 5);
     await page.screenshot({ path: `${pictures}/embed-five.png`, fullPage: true });
     assert.deepEqual(page.troubles, []);
-    // The bounds of 1 s and 2 s are tests/bench/figures.mjs's: they need an idle machine.
+    // tests/bench/figures.mjs checks the bounds of 1 s and 2 s, which need an idle machine.
     assert.ok(at[4] < 15_000, at.join(' '));
     return `${at.join(', ')} ms`;
   },
@@ -348,7 +351,7 @@ export const embed = {
         assert.ok(Object.values(data).every(Number.isFinite));
       }
       assert.deepEqual(await violations(page), []);
-      // They end with the figure.
+      // The workers must end with the figure.
       const ends = own.map((worker) => worker.waitForEvent('close'));
       await lab.evaluate((one) => one.remove());
       await Promise.all(ends);
@@ -381,12 +384,12 @@ export const embed = {
       const finding = figure.locator('[data-finding]');
       assert.equal(await finding.textContent().then((text) => text.trim()), detail.says);
       assert.match(detail.says, new RegExp(`by ${(window - baseline).toFixed(3)} nats`));
-      // Another cache size gives another sentence with other numbers, and the host's attribute has it.
+      // Another cache size gives another sentence with other numbers, which the attribute of the host must hold.
       await figure.getByRole('slider', { name: 'recent keys' }).fill('60');
       await runs(page, 2);
       assert.match(await finding.textContent(), /last 61 keys/);
       assert.equal(await figure.getAttribute('recentkeys'), '60');
-      // The host has the title of its page, and no style of ours.
+      // The host has the title of its page, and none of our styles.
       assert.equal(await figure.locator('h1').count(), 0);
       assert.equal(await page.locator('link[rel=stylesheet], style').count(), 0);
       assert.match(await figure.getByRole('link').getAttribute('href'), /room=purpose/);
@@ -439,7 +442,8 @@ export const embed = {
     assert.equal(page.workers().length, 1, 'one engine');
     assert.equal(weights.length, 2, `one copy of each model: ${weights.join(' ')}`);
     const moved = await page.evaluate(() => globalThis.moved);
-    // A figure's conditions may take a second line when its numbers arrive; the host's text must not move.
+    // The conditions of a figure may take a second line when its numbers arrive, but the text of the host must not
+    // move.
     assert.ok(moved < 0.05, `layout shift ${moved}`);
     const sheets = await page.evaluate(() =>
       [...document.styleSheets].flatMap(({ href }) => href ?? []),
@@ -483,7 +487,7 @@ export const embed = {
       const asks = await frame.evaluate(() => document.documentElement.scrollHeight);
       const has = await page.locator('iframe').evaluate((one) => one.clientHeight);
       assert.ok(Math.abs(asks - has) <= 2, `${asks} and ${has}`);
-      // A stranger's frame is not heard.
+      // A message from an unrelated frame must have no effect.
       await page.evaluate(() => {
         const stranger = document.createElement('iframe');
         stranger.id = 'stranger';
@@ -548,7 +552,7 @@ export const embed = {
       await page.waitForSelector('.reveal.ready');
       assert.equal(await page.locator('iframe').getAttribute('src'), null);
       await page.keyboard.press('ArrowRight');
-      // A deck unloads the frames of slides that it leaves.
+      // The deck of slides unloads the frames of slides that the reader leaves.
       const framed = async () => {
         const place = await page.locator('section.present iframe').elementHandle();
         const found = await place.contentFrame();
@@ -557,7 +561,7 @@ export const embed = {
       };
       let frame = await framed();
       await page.screenshot({ path: `${pictures}/embed-slide.png` });
-      // After a click into the figure the deck still has the keys; a map that was reached by Tab has its own.
+      // After a click into the figure the deck still gets the keys; a map that was reached by Tab gets the keys itself.
       await frame.locator('.heatmap').first().click();
       await page.keyboard.press('ArrowLeft');
       await at(0);
@@ -573,11 +577,11 @@ export const embed = {
       await at(2);
       const element = page.locator('sink-scope');
       assert.equal(await element.getAttribute('data-theme'), 'dark', 'the host’s theme');
-      // It fits the given height.
+      // The figure fits the given height.
       assert.equal(await element.evaluate((one) => one.offsetHeight), 520);
       await element.locator('.fit:not(.scrolls)').waitFor();
       await page.screenshot({ path: `${pictures}/embed-slide-element.png` });
-      // The field was hidden for the map; typing into it moves no slide.
+      // The field was hidden while the map was shown; typing into the field moves no slide.
       await element.getByRole('button', { name: 'About this figure' }).click();
       await element.locator('textarea').fill('He sat at the door.');
       await page.keyboard.press('ArrowLeft');
@@ -744,7 +748,8 @@ export const embed = {
       await page.waitForSelector('sink-scope[data-live]');
       const themed = (theme) => page.waitForSelector(`sink-scope[data-live][data-theme=${theme}]`);
       await themed('light');
-      // A wrapper within the body has the class, its color takes its time, and is written as Tailwind's are.
+      // A wrapper inside the body has the theme class; its color changes slowly and is written as Tailwind writes
+      // colors.
       await page.evaluate(() => {
         const element = document.querySelector('sink-scope[data-live]');
         const wrapper = document.createElement('div');
@@ -765,10 +770,10 @@ export const embed = {
       await themed('dark');
       await become('wrapper');
       await themed('light');
-      // Gray letters are compared with their background.
+      // The theme is found from the letters: gray letters are compared with their background.
       await become('wrapper gray');
       await themed('dark');
-      // Another stylesheet, as if a host exchanged the address of one.
+      // The page takes another stylesheet, as if a host exchanged the address of its stylesheet.
       await become('wrapper');
       await themed('light');
       await page.evaluate(() => {

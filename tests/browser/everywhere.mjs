@@ -1,6 +1,7 @@
 /**
- * Steps that must work in every browser: one list, three drivers. node tests/browser/everywhere.mjs [firefox webkit
- * chromium]
+ * Runs the steps that must work in every browser: one list of steps, three drivers.
+ *
+ *     node tests/browser/everywhere.mjs [firefox webkit chromium]
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -16,7 +17,7 @@ const LIMIT_MS = 180_000;
 const FINDING = '[data-finding]';
 const MAP = '[data-view="attention"] .heatmap';
 
-/** Polls the page until `look` returns a value; returns it. */
+/** Polls the page until `look` returns a value, and returns this value. */
 async function until(browser, what, look, ...values) {
   const end = performance.now() + LIMIT_MS;
   for (;;) {
@@ -30,7 +31,7 @@ async function until(browser, what, look, ...values) {
 const textOf = (browser, selector) =>
   browser.evaluate((s) => document.querySelector(s)?.textContent.trim() ?? '', selector);
 
-/** Waits until nothing runs and the sentence states a number. */
+/** Waits until no computation runs and the sentence states a number. */
 const ready = (browser) =>
   until(
     browser,

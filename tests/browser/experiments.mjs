@@ -1,4 +1,4 @@
-/** Why it matters: each experiment's numbers, its refusals, and that it can be stopped. */
+/** Tests the experiments of “Why it matters”: the numbers of each, its refusals, and that it can be stopped. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -9,11 +9,11 @@ import { pictures, root, saveFrom, settled, staysWithin, text, violations } from
 
 const finding = (page) => text(page, '[data-finding]');
 
-/** The cells of a column of the table, row by row. */
+/** Returns the cells of a column of the table, row by row. */
 const column = (page, n) => page.locator(`.settings tbody tr > :nth-child(${n})`).allTextContents();
 
-/** Loss of the first passages, as the command line prints it. */
-async function measured(folder, edit, sequences) {
+/** Measures the loss of the first passages by the command line. */
+async function measureByCommand(folder, edit, sequences) {
   const passages = JSON.parse(await readFile(`${root}models/zoo/heldout-long.json`, 'utf8'));
   const file = join(folder, 'passages.txt');
   await writeFile(file, passages.join('\n'));
@@ -36,9 +36,9 @@ export const experiments = {
     assert.match(await text(page, 'h1'), /Without the first token, the loss rises/);
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
     const [whole, window, first] = await Promise.all([
-      measured(folder, '', 3),
-      measured(folder, 'evict:policy=window,budget=24', 3),
-      measured(folder, 'evict:policy=first,first=1,budget=24', 3),
+      measureByCommand(folder, '', 3),
+      measureByCommand(folder, 'evict:policy=window,budget=24', 3),
+      measureByCommand(folder, 'evict:policy=first,first=1,budget=24', 3),
     ]).finally(() => rm(folder, { recursive: true }));
     const losses = (await column(page, 3)).map((said) => said.trim());
     assert.deepEqual(
@@ -59,7 +59,7 @@ export const experiments = {
     const saved = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
     assert.equal(saved.corpus.file, 'zoo/heldout-long.json');
     assert.deepEqual(saved.subjects[1].edits, [{ kind: 'evict', policy: 'window', budget: 24 }]);
-    // A slider is in the link, and a link is a state.
+    // The setting of the slider is in the link, and the link restores it.
     await page.getByLabel('recent keys').fill('40');
     await settled(page);
     assert.match(await text(page, '[data-view="loss"] .chart-key'), /last 41.*first 1 \+ last 40/s);
@@ -90,7 +90,7 @@ export const experiments = {
     assert.match(await text(page, '.question .hint'), /Only 128 tokens ran without eviction/);
     const ticks = await page.locator('.chart-picture text').allTextContents();
     assert.ok(ticks.includes('250'), `the axis goes on behind the trained 128: ${ticks}`);
-    // A book of the reader's is one text, whatever its lines.
+    // A file of the reader is one text, whatever its lines.
     await page.getByLabel('prompts from').selectOption('file');
     const passages = JSON.parse(await readFile(`${root}models/zoo/heldout.json`, 'utf8'));
     await page.locator('.prompt-file input').setInputFiles({
@@ -99,7 +99,7 @@ export const experiments = {
       buffer: Buffer.from(passages.slice(0, 20).join('\n')),
     });
     await page.getByLabel('split', { exact: true }).selectOption('whole');
-    // A larger request gives all its tokens.
+    // A request for more tokens than the text has gives all its tokens.
     await page.getByLabel('tokens ≤').fill('60000');
     await page.getByLabel('tokens ≤').press('Enter');
     await page.waitForFunction(() =>
@@ -129,7 +129,7 @@ export const experiments = {
       /the run needs ([\d.]+) MB of memory; keeping every key would need (\d+) MB/.exec(said);
     assert.ok(Number(held) < 3 && Number(all) > 25, said);
     assert.deepEqual(await column(page, 5), ['128', '4,000', '4,000']);
-    // On another site the run would keep all keys, so the figure offers no code.
+    // The code for another site would run with all keys, so the figure offers none.
     assert.ok(await page.locator('[data-view="loss"] .code').isHidden());
     await page.getByLabel('a text of 4,000 tokens').click();
     await settled(page);
@@ -213,7 +213,7 @@ export const experiments = {
     assert.match(await text(page, '[data-view="channels"] .caption'), /of token 0, “<s>”/);
     await page.getByRole('button', { name: 'Error', exact: true }).first().click();
     assert.match(await text(page, '.chart-picture .axis'), /rounding error/);
-    // Weights belong to no token, so that none can be exact.
+    // Weights belong to no token, so no token can be kept exact.
     await page.locator('.experiment-controls select').first().selectOption('weights');
     await settled(page);
     assert.match(
@@ -226,14 +226,14 @@ export const experiments = {
   },
 
   async 'fragility: repeated tokens, a channel, a weight, beside drawn ones'(stage) {
-    // The former room's frames lack numbers that this experiment needs.
+    // The frames of the room shown before lack numbers that this experiment needs.
     const page = await stage.open('experiment=fragility&runs=2&repeats=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();
     await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="likeness"] .chart-picture');
     await settled(page);
-    // The text begins with a start token, and no copy of a word takes its place, but copies of the token do; the
+    // The text begins with a start token. No copy of a word takes its place, but copies of the start token do. The
     // sigmoid twin has no such place.
     assert.match(
       await finding(page),

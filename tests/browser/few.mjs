@@ -1,11 +1,11 @@
 /**
- * Few things at a time: the controls and the words that are in view when a room is opened, at 1280x800. A number here
- * may fall and never rise.
+ * Checks how few things are in view at a time: the controls and the words that are in view when a room is opened, at
+ * 1280x800. The numbers here may be lowered and never raised.
  */
 import assert from 'node:assert/strict';
 import { settled } from './stage.mjs';
 
-/** [controls, words] that are in view at most. */
+/** The largest numbers of [controls, words] in view, by room. */
 const MOST = {
   start: [16, 120],
   explore: [45, 220],
@@ -50,7 +50,7 @@ export const few = {
     const counted = {};
     for (const room of Object.keys(MOST)) {
       const page = await stage.open(`room=${room}`, { waits: false });
-      // The first one of all may be inside a folded section.
+      // The first picture of the room may be inside a folded section, so only visible ones count.
       await page.waitForSelector(`.room-${room} :is(canvas, svg) >> visible=true`);
       await page.setViewportSize({ width: 1280, height: 800 });
       await settled(page);

@@ -1,4 +1,4 @@
-/** A model of the zoo as one GGUF file, as converters write a llama: the same numbers, other names. */
+/** Makes one GGUF file of a model of the zoo, as converters write a llama: the same numbers under other names. */
 import { readFile } from 'node:fs/promises';
 import { root } from './stage.mjs';
 
@@ -57,8 +57,8 @@ function entry(key, type, value) {
   return Buffer.concat([...head, ...value.map(WRITE[type])]);
 }
 
-/** Rows of a rotary pair, j and K/2 + j, are side by side. */
-function paired(bytes, [rows], heads) {
+/** Reorders the rows of a rotary matrix, so that the rows j and K/2 + j of a pair are adjacent. */
+function pairRows(bytes, [rows], heads) {
   const width = bytes.length / rows;
   const K = rows / heads;
   const from = (row) => {
@@ -76,7 +76,7 @@ function tensorsOf(file, heads) {
     const bytes = file.subarray(start + at[0], start + at[1]);
     const name = NAMES.reduce((text, [from, to]) => text.replace(from, to), given);
     const isPaired = /attn_[qk]\./.test(name);
-    return { name, dtype, shape, bytes: isPaired ? paired(bytes, shape, heads) : bytes };
+    return { name, dtype, shape, bytes: isPaired ? pairRows(bytes, shape, heads) : bytes };
   });
 }
 
@@ -114,7 +114,10 @@ function aligned(bytes) {
   return Buffer.concat([bytes, Buffer.alloc((ALIGNMENT - (bytes.length % ALIGNMENT)) % ALIGNMENT)]);
 }
 
-/** @param {string} name of a softmax model of the zoo */
+/**
+ * Returns the GGUF file of a model.
+ * @param {string} name name of a softmax model of the zoo
+ */
 export async function ggufOfZoo(name) {
   const read = (file) => readFile(`${root}models/zoo/${name}/${file}`);
   const config = JSON.parse(await read('config.json'));

@@ -1,4 +1,4 @@
-/** The package in Chromium against the hub of tests/hub: streams, the cache, and which downloads it keeps. */
+/** Tests the package in Chromium with the hub of tests/hub: streams, the cache, and which downloads the cache keeps. */
 import assert from 'node:assert/strict';
 import { readFile, stat } from 'node:fs/promises';
 import { TOKENS } from '../hub/repositories.mjs';
@@ -12,7 +12,7 @@ const load = (page, id, options) =>
 const kept = (page) => page.evaluate(() => globalThis.sinkscope.cacheBytes());
 const listed = (page) => page.evaluate(() => globalThis.sinkscope.cacheList());
 
-/** Returns the same run on local files. */
+/** Returns the sink scores of the fixed run on local files. */
 async function expected(page) {
   const [config, weights] = await Promise.all(
     ['config.json', 'model.safetensors'].map((name) => readFile(zoo + name)),
@@ -55,7 +55,7 @@ export const hub = {
   async 'a download that a reload interrupts resumes after the cached bytes'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 500_000 });
-    // Not awaited: the page is left during the download.
+    // This call is not awaited: the page is left during the download.
     await page.evaluate(() => void globalThis.tool.load('sinkscope/softmax').catch(() => {}));
     while ((await kept(page)) < 500_000) await page.waitForTimeout(100);
     await visit(page);
@@ -86,7 +86,7 @@ export const hub = {
   async 'a store that refuses ranges to other sites sends all again'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, times: 1, cut: 1_000_000 });
-    // The page sees a failed preflight as a missing answer.
+    // To the page, a failed preflight looks like a missing answer.
     await page.route('**/*model.safetensors*', (route) =>
       route.request().headers().range ? route.abort() : route.continue(),
     );

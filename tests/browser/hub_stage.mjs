@@ -1,4 +1,4 @@
-/** A page with only the package, and the hub that it loads models from. */
+/** Opens a page that only runs the package, and the hub from which it loads models. */
 import { createServer } from 'node:http';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
@@ -18,7 +18,7 @@ globalThis.sinkscope = sinkscope;
 globalThis.openCached = openCached;
 `;
 
-/** Bundled as the real page is: a worker has no import map. */
+/** Builds the page as a bundle, as the real page is: a worker has no import map. */
 async function build() {
   await mkdir(source, { recursive: true });
   await writeFile(join(source, 'index.html'), HTML);
@@ -66,9 +66,9 @@ async function make() {
 }
 
 /**
- * A page on an origin of its own, with an empty cache, and the hub without faults.
+ * Opens the page on its own origin, with an empty cache, and resets the faults of the hub.
  * @param {{ browser: import('playwright-core').Browser }} stage
- * @param {string} [script] runs before the page's own
+ * @param {string} [script] script that runs before that of the page
  */
 export async function openHubPage({ browser }, script) {
   making ??= make();
@@ -97,7 +97,7 @@ function HELPERS(endpoint) {
     resolve: (id, options) =>
       globalThis.sinkscope.resolveHub(id, { endpoint, wait: 5, tries: 3, ...options }),
 
-    /** The sink scores of a fixed run: what two ways of loading have to agree on. */
+    /** Returns the sink scores of a fixed run, on which two ways of loading must agree. */
     async alpha(files, options = {}) {
       const { worker = true, ...others } = options;
       const engine = await globalThis.sinkscope.createEngine({ base: '/wasm/', worker });

@@ -30,10 +30,10 @@ const FILES = {
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
 let built;
-/** Builds once for all tests. */
+/** Builds the project once for all tests. */
 const build = () => (built ??= make());
 
-/** Makes the project as a reader would: binaries and model are in Vite's public folder. */
+/** Makes the project as a reader would: binaries and model are in the public folder of Vite. */
 async function make() {
   const folder = installInto('installed-vite', FILES);
   for (const into of ['engine', 'model'])
@@ -53,8 +53,8 @@ async function make() {
   return join(folder, 'dist');
 }
 
-/** The largest download of a page that runs a model, compressed, without the model. */
-const MOST = 124_000;
+/** The largest allowed download of a page that runs a model, compressed and without the model, in bytes. */
+const DOWNLOAD_BYTES_MAX = 124_000;
 
 async function serve(folder, headers = {}) {
   const sent = new Map();
@@ -72,7 +72,7 @@ async function serve(folder, headers = {}) {
 }
 
 /** Headers by which each kind of browser permits shared memory. */
-const APART = {
+const ISOLATING_HEADERS = {
   'Document-Isolation-Policy': 'isolate-and-credentialless',
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
@@ -87,7 +87,7 @@ export const installed = {
     const aside = await page.evaluate(() => globalThis.look({ worker: true }));
     assert.ok(aside.length > 0 && aside.every((x) => x >= 0 && x <= 1));
     const bytes = [...sent.values()].reduce((a, b) => a + b, 0);
-    assert.ok(bytes <= MOST, `${bytes} bytes: ${[...sent.keys()].join(' ')}`);
+    assert.ok(bytes <= DOWNLOAD_BYTES_MAX, `${bytes} bytes: ${[...sent.keys()].join(' ')}`);
     assert.deepEqual(await page.evaluate(() => globalThis.look({ worker: false })), aside);
     return `${bytes} bytes, gzip`;
   },
@@ -101,18 +101,18 @@ export const installed = {
     writeFileSync(join(dist, 'model/large/config.json'), config);
     writeFileSync(join(dist, 'model/large/model.safetensors'), weights);
     const found = [];
-    for (const headers of [{}, APART]) {
+    for (const headers of [{}, ISOLATING_HEADERS]) {
       const { origin, sent } = await serve(dist, headers);
       const page = await (await browser.newContext()).newPage();
       await page.goto(origin);
       await page.waitForFunction(() => globalThis.look);
-      assert.equal(await page.evaluate(() => crossOriginIsolated), headers === APART);
+      assert.equal(await page.evaluate(() => crossOriginIsolated), headers === ISOLATING_HEADERS);
       for (const options of [{ threads: 3 }, { threads: 3, worker: false }, { threads: 1 }])
         found.push(
           await page.evaluate((all) => globalThis.look(all), { folder: 'model/large', ...options }),
         );
       const shared = [...sent.keys()].filter((path) => /thread/.test(path));
-      assert.equal(shared.length > 1, headers === APART, shared.join(' '));
+      assert.equal(shared.length > 1, headers === ISOLATING_HEADERS, shared.join(' '));
     }
     for (const alpha of found) assert.deepEqual(alpha, found[0]);
     assert.ok(found[0].length > 99);

@@ -1,4 +1,4 @@
-/** The lab: two models in training, as a reader trains them. */
+/** Tests the lab, where a reader trains two models. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
@@ -18,7 +18,7 @@ import {
   violations,
 } from './stage.mjs';
 
-/** Small and quick, where the numbers do not matter. */
+/** Settings of a small and quick training, for tests that do not look at the numbers. */
 const SMALL = 'width:16,length:12,batch:4,steps:40';
 const small = (left = SMALL, right = `operation:relu,${SMALL}`) =>
   `room=lab&leftRun=${left}&rightRun=${right}`;
@@ -32,7 +32,7 @@ async function enter(stage, hash, options = {}) {
   return page;
 }
 
-/** Both are paused. */
+/** Waits until both trainings are paused. */
 async function ready(page) {
   await page.waitForFunction(
     () => !document.querySelector('.lab-buttons .train')?.matches(':disabled, :empty'),
@@ -60,7 +60,7 @@ async function saved(page) {
   return JSON.parse(String(bytes));
 }
 
-/** The folder that a lab's ZIP archive holds: its name, and its files by theirs. */
+/** Returns the folder that the ZIP archive of a lab holds: its name, and its files by name. */
 async function savedModel(page, which) {
   const coming = page.waitForEvent('download');
   await button(page, 'Save model')[which]().click();
@@ -326,13 +326,13 @@ export const lab = {
     await button(first, 'Train').click();
     await ended(first);
     assert.deepEqual((await saved(first)).labs, whole.labs);
-    // Other settings are another training; Reset deletes the saved one.
+    // With other settings the saved training is not offered. Reset deletes it.
     await button(first, 'Reset').click();
     await ready(first);
     await again(first);
     assert.equal(await stepOf(first), 0);
     assert.deepEqual(first.troubles, []);
-    // Bytes of another build, or of another program, are no saved training.
+    // Saved bytes of another build or of another program must not open as a training.
     await first.evaluate(async () => {
       const open = indexedDB.open('keyval-store');
       const db = await new Promise((done) => (open.onsuccess = () => done(open.result)));
@@ -499,7 +499,7 @@ export const lab = {
       labs.map(({ log }) => log.length),
       [4, 4],
     );
-    // Both have the same weights; only one has its start token, and the sink.
+    // Both labs have the same weights. Only one has its start token, and so the sink.
     assert.ok(labs[0].log[0].first_elsewhere > 0.4 && labs[0].log[0].value_ratio < 0.5);
     assert.ok(labs[1].log[0].value_ratio > 0.6);
     const said = await text(page, '[data-finding]');

@@ -1,4 +1,4 @@
-/** The course: its figures against their runs, guesses, print, and readers without JavaScript. */
+/** Tests the course: its figures against their runs, guesses, print, and readers without JavaScript. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
@@ -14,8 +14,8 @@ const drawn = JSON.parse(await readFile(join(root, 'web/lessons/pictures/picture
 const SIZES = [1280, 390].flatMap((width) =>
   ['light', 'dark'].map((scheme) => ({ width, scheme })),
 );
-/** A page may fetch so much before its first figure. */
-const MOST_BYTES = 300_000;
+/** Limit on the bytes that a lesson fetches before its first figure. */
+const BYTES_MAX = 300_000;
 
 const open = (stage, slug, options = {}) =>
   stage.open('', { file: `learn/${slug}/index.html`, waits: false, ...options });
@@ -32,7 +32,7 @@ async function readThrough(page) {
   }
 }
 
-/** Numbers of the text that are computed from a run. */
+/** Returns the numbers of the text that are computed from a run. */
 const stated = (page) =>
   page.$$eval('output[data-figure]', (all) =>
     all.map(({ dataset: { figure, value }, textContent }) => `${figure} ${value} ${textContent}`),
@@ -53,7 +53,7 @@ const reads = Object.fromEntries(
           all.map(({ id, internals }) => [id, internals.ariaLabel]),
         );
         for (const [id, said] of says) {
-          // The reader starts the lab: 'a reader trains the two models of a lesson'.
+          // A lab is drawn when the reader starts it; another test covers this.
           if (drawn[`${number}-${id}`].state.view === 'lab') continue;
           const picture = drawn[`${number}-${id}`].says.trim();
           // A label has a full stop after each sentence.
@@ -258,7 +258,7 @@ export const lessons = {
       for (const file of files)
         bytes += gzipSync(await readFile(join(dirname(`${folder}/x`), file))).length;
       sizes.push(Math.round(bytes / 1000));
-      assert.ok(bytes <= MOST_BYTES, `${slug}: ${bytes} bytes`);
+      assert.ok(bytes <= BYTES_MAX, `${slug}: ${bytes} bytes`);
     }
     return `${sizes.join(', ')} KB`;
   },

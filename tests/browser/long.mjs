@@ -1,6 +1,6 @@
 /**
- * A long text: its map is drawn in blocks and read exactly where the reader zooms, by mouse, keyboard and touch. A
- * small limit of cells makes the text of a small model long.
+ * Tests a long text: its map is drawn in blocks and read exactly where the reader zooms, by mouse, keyboard and touch.
+ * A small limit of cells makes the text of a small model long.
  */
 import assert from 'node:assert/strict';
 import { pictures, settled, until } from './stage.mjs';
@@ -80,7 +80,7 @@ export const long = {
     const locator = page.locator('[data-view="attention"] .locator');
     await locator.click({ position: { x: 30, y: 60 } });
     await until(async () => (await zoomOf(page))[0] !== before[0]);
-    // The next step needs the zoomed part on screen.
+    // Zooming further needs the zoomed part on screen.
     await until(async () => /queries 80-119/.test(await lens(page).textContent()));
     await page.screenshot({ path: `${pictures}/long-phone.png`, fullPage: true });
     await page.getByRole('button', { name: 'Whole map' }).click();

@@ -1,11 +1,11 @@
-/** A worker that ends silently, as it does when the browser runs out of memory. */
+/** Tests a worker that ends silently, as it does when the browser runs out of memory. */
 import assert from 'node:assert/strict';
 import { openHubPage, visit } from './hub_stage.mjs';
 import { chips, settled } from './stage.mjs';
 
 const IDS = [0, 5, 17, 300, 42];
 
-/** Opens a model and leaves a call under way that its worker will not live to answer. */
+/** Opens a model and begins a call that its worker will not live to answer. */
 async function begin(page) {
   await page.evaluate(async (ids) => {
     const { createEngine, resolveHub, modelFiles } = globalThis.sinkscope;
@@ -20,7 +20,7 @@ async function begin(page) {
   }, IDS);
 }
 
-/** Ends the worker just before it answers; returns that call's error and the next call's result. */
+/** Ends the worker just before it answers the call. Returns the error of this call and the result of the next one. */
 async function end(page, meanwhile = () => {}) {
   await page.workers()[0].evaluate(() => {
     globalThis.postMessage = () => globalThis.close();
@@ -49,7 +49,7 @@ export const losing = {
     const page = await stage.open('room=explore&shown=softmax');
     const before = page.workers();
     assert.ok(before.length);
-    // Busy for good: no message reaches them any more.
+    // The workers are kept busy for good: no message reaches them any more.
     for (const worker of before) worker.evaluate('for (;;) {}').catch(() => {});
     await page.fill('textarea', 'One two three four five six seven eight nine ten eleven twelve.');
     await page.locator('.progress button').click();
@@ -75,7 +75,7 @@ export const losing = {
 
   async 'where there are no locks, a worker that no longer answers counts as ended'(stage) {
     const { page } = await openHubPage(stage);
-    // Browsers treat plain http on a host name as insecure, as with a server in a class room.
+    // Browsers treat plain http on a host name as insecure, such as that of a server in a classroom.
     page.origin = page.origin.replace('127.0.0.1', 'insecure.test');
     await page.clock.install();
     await visit(page);

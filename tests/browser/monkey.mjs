@@ -1,6 +1,6 @@
 /**
- * Random clicks, keys, links and rooms, in an order that a seed gives, cause no error. SINKSCOPE_MONKEY_S: the number
- * of seconds; SINKSCOPE_MONKEY_SEED: the seed of the order.
+ * Checks that random clicks, keys, links and rooms, in an order that a seed gives, cause no error. SINKSCOPE_MONKEY_S
+ * is the number of seconds; SINKSCOPE_MONKEY_SEED is the seed of the order.
  */
 import assert from 'node:assert/strict';
 import { settled } from './stage.mjs';

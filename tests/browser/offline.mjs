@@ -1,4 +1,4 @@
-/** A second visit: without a network, and after the host has taken up another build. */
+/** Tests a second visit: without a network, and after the host has taken up another build. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { createHost, pageRoot, root, until } from './stage.mjs';
 const NEXT = { page: join(root, '.build/page-next'), zoo: join(root, '.build/zoo-next') };
 
 let building;
-/** Builds once for all tests. */
+/** Builds the next page once for all tests. */
 const buildNext = () => (building ??= makeNext());
 
 /** Builds the page again: every file differs, and the zoo has two models. */
@@ -30,19 +30,19 @@ async function makeNext() {
   });
 }
 
-/** Returns the folder of a build's models, whose name has their hash. */
+/** Returns the folder of the models of a build. Its name contains their hash. */
 const zooOf = (page) => `/zoo/${readdirSync(join(page, 'zoo'))[0]}/`;
 
 async function openHost() {
   let folder = pageRoot;
-  /** Paths that the host answers wrongly. */
+  /** Matches the paths that the host answers with a login page. */
   let wrong = /^$/;
   const page = '<!doctype html><title>Log in to this network</title>';
   const login = {
     body: page,
     headers: { 'content-type': 'text/html', 'cache-control': 'max-age=600' },
   };
-  // The server is as most hosts are: its headers cannot be chosen.
+  // The headers of this server cannot be chosen, as with most hosts.
   const host = createHost({
     folder: () => folder,
     sent: {},
@@ -54,7 +54,7 @@ async function openHost() {
     serve: (other) => (folder = other),
     /** From now on matching paths are answered with a login page, which browsers may cache for ten minutes. */
     interpose: (paths) => (wrong = paths),
-    /** The host is honest again. */
+    /** From now on all paths are answered correctly. */
     relent: () => (wrong = /^$/),
     close() {
       host.close();
@@ -75,23 +75,23 @@ async function visit(context, address, path = '') {
 const drawn = (page) =>
   page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
 
-const isApart = (page) => page.evaluate(() => crossOriginIsolated);
+const isIsolated = (page) => page.evaluate(() => crossOriginIsolated);
 
 /** Waits until the service worker controls the page and has cached these paths. */
-async function isKept(page, ...paths) {
+async function waitUntilCached(page, ...paths) {
   await page.waitForFunction(() => navigator.serviceWorker.controller);
   for (const path of paths)
     await until(async () => (await kept(page, /./)).some((url) => url.endsWith(path)));
 }
 
-/** Exact weights are cached when a reader asks for an exact number, as in Compare. */
+/** Opens Compare, which reads exact numbers, so that the exact weights are cached. */
 async function seeExact(page, address) {
   await page.goto(`${address}#room=compare`);
-  await isKept(page, 'softmax/refinement.gz', 'sigmoid/refinement.gz');
+  await waitUntilCached(page, 'softmax/refinement.gz', 'sigmoid/refinement.gz');
   await page.goto(`${address}#room=start`);
 }
 
-/** The cached addresses that fit. */
+/** Returns the cached addresses that match a pattern. */
 const kept = (page, pattern) =>
   page.evaluate(async (source) => {
     const urls = [];
@@ -101,7 +101,7 @@ const kept = (page, pattern) =>
   }, pattern.source);
 
 /** Counts the loaded files of the build in `folder`; fails at any other file. */
-async function allOf(page, address, folder) {
+async function countFilesOf(page, address, folder) {
   const own = page.loaded.filter((one) => one.url().startsWith(address) && one.ok());
   for (const one of own) {
     const path = new URL(one.url()).pathname.slice(1) || 'index.html';
@@ -130,26 +130,26 @@ export const offline = {
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
       await drawn(page);
-      assert.ok(!(await isApart(page)), 'this host sends no headers');
-      await isKept(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
+      assert.ok(!(await isIsolated(page)), 'this host sends no headers');
+      await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
       const early = await kept(
         page,
         /refinement|recordings\/|\.(lab|int8|relaxed)\.|assets\/\d-|picture/,
       );
       assert.deepEqual(early, [], 'what few readers ask for is fetched on demand');
       await seeExact(page, host.address);
-      // A model that was opened after the first screen.
+      // This model was opened after the first screen.
       await page.goto(`${host.address}#room=explore&shown=gated`);
-      // Wait until it is drawn: an aborted download is not cached.
+      // Wait until the model is drawn: an aborted download is not cached.
       await page.waitForFunction(() =>
         [...document.querySelectorAll('.stamp')].some((one) => /Gated/.test(one.textContent)),
       );
-      await isKept(page, 'gated/model.safetensors', 'softmax/tokenizer.json');
+      await waitUntilCached(page, 'gated/model.safetensors', 'softmax/tokenizer.json');
       await page.close();
       host.close();
       const again = await visit(context, host.address);
       await drawn(again);
-      assert.ok(await isApart(again), 'threads may share memory, though no host says so');
+      assert.ok(await isIsolated(again), 'threads may share memory, though no host says so');
       const gated = await visit(context, host.address, '#room=explore&shown=gated');
       await drawn(gated);
       const figure = await visit(context, host.address, 'embed.html#view=attention');
@@ -172,7 +172,7 @@ export const offline = {
       await buildNext();
       const page = await visit(context, host.address);
       await drawn(page);
-      await isKept(page, 'softmax/preview.gz');
+      await waitUntilCached(page, 'softmax/preview.gz');
       await seeExact(page, host.address);
       host.serve(NEXT.page);
       const [other, second] = [
@@ -203,11 +203,11 @@ export const offline = {
       const files = (await readdir(NEXT.page, { recursive: true })).length;
       const page = await visit(context, host.address);
       await drawn(page);
-      await isKept(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
+      await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
       await seeExact(page, host.address);
-      const first = await allOf(page, host.address, pageRoot);
+      const first = await countFilesOf(page, host.address, pageRoot);
       host.serve(NEXT.page);
-      // The old build is still in use: a second tab gets it too, and so do its late requests.
+      // While the old build is in use, a second tab and its late requests get the old build too.
       const second = await visit(context, host.address);
       await drawn(second);
       await until(() =>
@@ -221,7 +221,7 @@ export const offline = {
       // An error ends the wait at once, with its reason.
       await second.waitForSelector('.metrics tr[data-subject], .trouble, .message.error');
       assert.deepEqual(await second.locator('.trouble, .message.error').allTextContents(), []);
-      const middle = await allOf(second, host.address, pageRoot);
+      const middle = await countFilesOf(second, host.address, pageRoot);
       // A model that was not cached is lost with the old build: the page says so, and never takes it from the new one.
       await second.goto(`${host.address}#room=explore&shown=gated`);
       await second.waitForFunction(() =>
@@ -235,7 +235,7 @@ export const offline = {
         const third = await visit(context, host.address);
         await drawn(third);
         const isNext = third.loaded.some((one) => one.url().includes(zooOf(NEXT.page)));
-        const count = await allOf(third, host.address, isNext ? NEXT.page : pageRoot);
+        const count = await countFilesOf(third, host.address, isNext ? NEXT.page : pageRoot);
         if (isNext) last = count;
         await third.close();
       }
@@ -263,7 +263,7 @@ export const offline = {
         await page.getByRole('button', { name: 'Reload' }).click();
         await page.getByRole('link', { name: 'Compare', exact: true }).click();
         await page.waitForSelector('.room-compare');
-        // An unreachable host is no newer version.
+        // An unreachable host must not count as a newer version.
         await context.setOffline(true);
         await page.getByRole('link', { name: 'Training', exact: true }).click();
         await page.locator('.message.error').waitFor();
@@ -282,7 +282,7 @@ export const offline = {
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
       await drawn(page);
-      await isKept(page, 'softmax/preview.gz');
+      await waitUntilCached(page, 'softmax/preview.gz');
       host.interpose(/gated\/(model.safetensors|config.json)$/);
       await page.goto(`${host.address}#room=explore&shown=gated`);
       await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
@@ -292,7 +292,7 @@ export const offline = {
       await page.waitForFunction(() =>
         [...document.querySelectorAll('.stamp')].some((one) => /Gated/.test(one.textContent)),
       );
-      await isKept(page, 'gated/model.safetensors');
+      await waitUntilCached(page, 'gated/model.safetensors');
     }),
 
   'a login page in place of a file of the page ends the installation, and the next visit installs':
@@ -314,14 +314,14 @@ export const offline = {
         assert.deepEqual(await kept(page, /reported\.json$/), []);
         host.relent();
         const next = await visit(context, host.address);
-        await isKept(next, 'reported.json', 'softmax/preview.gz');
+        await waitUntilCached(next, 'reported.json', 'softmax/preview.gz');
       }),
 
   'damaged files of the cache are replaced: engine, page and models': (stage) =>
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
       await drawn(page);
-      await isKept(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
+      await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
       const damaged = await page.evaluate(async () => {
         let count = 0;
         for (const name of await caches.keys()) {
@@ -340,8 +340,8 @@ export const offline = {
       assert.ok(damaged > 20, `${damaged} files are damaged`);
       const second = await visit(context, host.address);
       await drawn(second);
-      await allOf(second, host.address, pageRoot);
-      await isKept(second, 'softmax/preview.gz', 'sigmoid/preview.gz');
+      await countFilesOf(second, host.address, pageRoot);
+      await waitUntilCached(second, 'softmax/preview.gz', 'sigmoid/preview.gz');
       // Files that were fetched again are cached: a third visit needs no network for them.
       await page.close();
       await second.close();

@@ -1,4 +1,4 @@
-/** Opening models: by name from the hub of tests/hub, by files, by a link; and what goes wrong. */
+/** Tests the opening of models: by name from the hub of tests/hub, by files, by a link; and what goes wrong. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -24,7 +24,7 @@ const zoo = (name) =>
   );
 let making;
 
-/** The page with the test's hub as its endpoint; asking that hub is no trouble. */
+/** Opens the page with the hub of the tests as its endpoint. Requests to this hub are no trouble. */
 export async function openPage(stage, hash = 'room=explore', options = {}) {
   making ??= openHub();
   const hub = await making;
@@ -60,7 +60,7 @@ const stamp = (page) => text(page, '[data-view="attention"] .stamp');
 const finding = (page) => text(page, '[data-finding]');
 const STAMP = '[data-view="attention"] .stamp';
 
-/** Waits until the training room has drawn this checkpoint and its conditions, which appear once. */
+/** Waits until the training room has drawn this checkpoint and shows the conditions once. */
 const showsStep = (page, step) =>
   page.waitForFunction((name) => {
     const drawn = document.querySelector('[data-view="attention"] .cell:not(.stale)');
@@ -102,7 +102,7 @@ async function looks(stage, { width, scheme }) {
   await check('plan');
 }
 
-/** The files of a model of the zoo by their names. */
+/** Returns the files of a model of the zoo by their names. */
 async function folderOf(name) {
   const files = zoo(name).map(async (path) => [basename(path), await readFile(path)]);
   return Object.fromEntries(await Promise.all(files));
@@ -311,7 +311,7 @@ export const open = {
     );
     await settled(other);
     assert.equal(await finding(other), before);
-    // The page does not ask again after declining, but the reader may still open it.
+    // After the reader has declined, the page does not ask again, but the reader may still open the model.
     const third = await stage.open(new URL(named).hash.slice(1), { waits: false });
     await third.waitForSelector('#open[open]');
     await third.getByRole('button', { name: 'Not now' }).click();

@@ -1,4 +1,4 @@
-/** The npm package `sinkscope-page`, as npm packs it and as a CDN serves it to a page of another origin. */
+/** Tests the npm package `sinkscope-page`, as npm packs it and as a CDN serves it to a page of another origin. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
@@ -56,7 +56,10 @@ const courseOf = (
 <script type="module" src="${origin}/npm/sinkscope-page/sink-scope.js"></script>
 <main>${ZOO.map((model) => `<sink-scope view="sinks" shown="${model}"></sink-scope>`).join('\n')}</main>`;
 
-/** The programs of the README's ten lines, which import from a CDN: HTML of a CodePen, a cell of an Observable notebook. */
+/**
+ * Returns the programs of the README's ten lines, which import from a CDN: the HTML of a CodePen and a cell of an
+ * Observable notebook.
+ */
 function programs(origin, version) {
   const readme = readFileSync(join(root, 'wasm/README.md'), 'utf8');
   return [/^```html\n(<canvas[^]*?)^```/m, /^```js observable\n([^]*?)^```/m].map((block) => {

@@ -1,4 +1,4 @@
-/** Pages on paper: light whatever the reader's theme is, without controls, with the conditions. */
+/** Tests printed pages: they are light whatever the theme of the reader, without controls, and with the conditions. */
 import assert from 'node:assert/strict';
 
 const ROOMS = {
@@ -11,7 +11,7 @@ const ROOMS = {
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };
 
-/** Buttons whose text is printed. */
+/** Selector of the buttons whose text is printed. */
 const KEPT = '.term, .chip, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
 
 export const printing = Object.fromEntries(

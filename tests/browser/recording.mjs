@@ -1,4 +1,4 @@
-/** Recordings in the page: dropped, linked to, compared, saved, embedded; and hostile ones. */
+/** Tests recordings in the page: dropped, linked to, compared, saved and embedded ones, and hostile ones. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ const NAME = 'smollm2-135m-instruct.safetensors';
 const shipped = () => readFileSync(`${root}models/recordings/${NAME}`);
 const REAL = `recording:${NAME}`;
 
-/** Uniform attention of T tokens in L layers of H heads: the first token receives the most. */
+/** Makes maps of uniform attention of T tokens in L layers of H heads: the first token receives the most. */
 function uniform(L, H, T) {
   const data = new Float32Array(L * H * T * T);
   for (let head = 0; head < L * H; head++)
@@ -153,7 +153,7 @@ export const recording = {
       assert.match(await finding(page), /mean over all 270 heads is 49%/);
       assert.match(await text(page, '.stage .stamp'), /SmolLM2-135M-Instruct · recorded/);
       assert.equal(await page.locator('.chip').count(), 64);
-      // It opens on a view that has its numbers; the view that the link names can be selected.
+      // The recording opens on a view that has its numbers; the view that the link names can be selected.
       assert.equal(await page.locator('.stage > .main [data-lacks] p').count(), 0);
       await ask(page, 'Why does the first key win?');
       assert.match(
@@ -163,7 +163,7 @@ export const recording = {
       assert.match(await text(page, '[data-recorded]'), /no weights/);
       assert.equal(await page.locator('textarea').count(), 0);
       assert.equal(await page.getByText('Generate text').count(), 0);
-      // The page's address cannot open a file on a disk.
+      // The address of the page must not name the recording, because a link cannot open a file on a disk.
       assert.doesNotMatch(page.url(), /recording/);
       // Every view draws something, or names the number that the recording lacks.
       let lacking = 0;
@@ -314,7 +314,7 @@ export const recording = {
       await settled(page);
       assert.equal(await page.evaluate(() => globalThis.hit), undefined, room);
     }
-    // The same bytes with an untrue header.
+    // The same bytes with a false header must be refused.
     const lie = Buffer.from(bytes);
     const at = lie.indexOf('[1,2,24,24]');
     lie.write('[2,1,24,24]', at);

@@ -1,4 +1,6 @@
-/** Two releases on a plain file server: each keeps its address; latest/ and the root lead to the newer. */
+/**
+ * Tests two releases on a plain file server: each keeps its address; latest/ and the root lead to the newer release.
+ */
 import assert from 'node:assert/strict';
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -49,7 +51,7 @@ export const releases = {
       const page = await context.newPage();
       const title = () => page.locator('[data-view="sinks"] .cell').first();
       const hash = '#room=explore&view=sinks&shown=softmax';
-      // The hash and the query go along, from the root, from latest/ and from a page below them.
+      // The hash and the query are kept: from the root, from latest/ and from a page below latest/.
       for (const from of ['/', '/latest/', '/latest/explore/']) {
         await page.goto('about:blank');
         await page.goto(`${at}${from}?utm_source=book${hash}`);

@@ -1,4 +1,4 @@
-/** The rooms as a reader uses them: looking, pointing, typing, choosing and following links. */
+/** Tests the rooms as a reader uses them: looking, pointing, typing, choosing and following links. */
 import assert from 'node:assert/strict';
 import { exec } from 'node:child_process';
 import { readFile, readdir, writeFile } from 'node:fs/promises';
@@ -54,7 +54,7 @@ async function inNode(id, prompt, kernels, reads, edits = []) {
   };
 }
 
-/** Counts the distinct colors of a canvas: a blank one has one or two. */
+/** Counts the distinct colors of a canvas; a blank canvas has one or two. */
 const colors = (page, selector) =>
   page.evaluate((s) => {
     const canvas = document.querySelector(s);
@@ -62,7 +62,7 @@ const colors = (page, selector) =>
     return new Set(new Uint32Array(data.buffer)).size;
   }, selector);
 
-/** Whether all of an element is on the screen, without scrolling. */
+/** Returns whether all of an element is on the screen without scrolling. */
 const isSeen = (page, selector) =>
   page.evaluate((s) => {
     const { top, bottom, left, right } = document.querySelector(s).getBoundingClientRect();
@@ -82,13 +82,13 @@ async function type(page, words) {
   await settled(page);
 }
 
-/** Adds up how much of the page moves by itself (cumulative layout shift). */
+/** Script that adds up how much the page moves by itself (cumulative layout shift). */
 const WATCHES_SHIFTS = `globalThis.shifted = 0;
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
-/** Whether a part of the page was ever hidden. */
+/** Returns a script that notes whether a part of the page was ever hidden. */
 const WATCHES_HIDING = (selector) => `globalThis.wasHidden = false;
   new MutationObserver(() => {
     const place = document.querySelector('${selector}');
@@ -142,7 +142,7 @@ const start = {
     stage,
   ) {
     for (const ask of [
-      // Clicked first: the panel offers it too, and then removes the button.
+      // This button is clicked first: the panel offers the same act and then removes the button.
       (page) =>
         page
           .locator('.facts button', { hasText: /^Use exact weights \(\d\.\d MB\)$/ })
@@ -228,7 +228,7 @@ const start = {
       await staysWithin(page, width);
       await page.screenshot({ path: `${pictures}/start-${width}x${height}.png` });
       if (width > 390) continue;
-      // The twin is in the corner of the masked cells; a tap exchanges the two.
+      // The twin is drawn in the corner of the masked cells; a tap exchanges the two models.
       const widths = async () => {
         const boxes = ['softmax', 'sigmoid'].map((subject) =>
           page.locator(`[data-subject="${subject}"] .heatmap`).boundingBox(),
@@ -295,7 +295,7 @@ const start = {
     assert.deepEqual(after, before, 'nothing moves');
     await page.keyboard.press('Escape');
     await note.waitFor({ state: 'hidden' });
-    // Below a figure, they are one tab stop, before the controls.
+    // Below a figure the glossary terms are one tab stop, before the controls.
     const under = page.locator('[data-view="attention"] .stamp .term');
     assert.deepEqual(await under.allTextContents(), [
       'MEASURED',
@@ -344,7 +344,7 @@ const start = {
       .first()
       .evaluate((chip) => Number(chip.style.getPropertyValue('--look')));
     assert.ok(look > 0.8, `the start token is colored: ${look}`);
-    // If the words are a scrolling row, it scrolls to the word under the pointer.
+    // If the words are in a scrolling row, the row scrolls to the word under the pointer.
     await page.setViewportSize({ width: 390, height: 844 });
     const last = page.locator('.chip').last();
     await map(page).evaluate((one) => one.scrollIntoView({ block: 'end' }));
@@ -494,7 +494,7 @@ const reading = {
       assert.ok((await page.locator('.asks.selected .tabs button').count()) <= 4);
       await page.waitForSelector('.stage > .main .cell');
       const shown = await page.locator('.stage > .main').getAttribute('data-view');
-      // “What if” shows the map until the reader sets an edit.
+      // “What if” shows the map until the reader makes an edit.
       assert.ok(!opened.includes(shown) || shown === 'attention', `${shown} is of one tab`);
       opened.push(shown);
       assert.ok(await isSeen(page, '.stage > .main .figure-head'), `${shown} is on the stage`);
@@ -707,7 +707,7 @@ const reading = {
     await page.waitForFunction(() => location.hash.includes('silence'));
     await settled(page);
     assert.match(await hash(), /softmax~hide_key\(0\)~silence\(3,1\)/);
-    // The way back is the link before, and each move can be taken back alone.
+    // Back returns to the previous link, and each move can be taken back alone.
     await page.goBack();
     await page.waitForFunction(() => !location.hash.includes('silence'));
     await settled(page);
@@ -748,7 +748,7 @@ const reading = {
     await page.waitForFunction(() => location.hash.includes('view=change'));
     await page.goBack();
     await picture.waitFor();
-    // The neighbor, by arrow and Enter; the move by Enter.
+    // The keyboard reaches the neighbor by an arrow and Enter, and makes the move by Enter.
     await picture.focus();
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('Enter');
@@ -976,7 +976,7 @@ const comparing = {
     await page.getByRole('button', { name: /loss/ }).first().click();
     assert.equal(await page.locator('th[aria-sort="descending"]').count(), 1);
     assert.deepEqual(page.troubles, []);
-    // One of the six has a long name: its column scrolls, and the page does not.
+    // One of the six models has a long name: its column scrolls, and the page does not.
     const six = await stage.open(
       'room=compare&shown=softmax,sigmoid,relu,softmax@1400,softmax~sigmoid,gated',
       { width: 320 },
@@ -1032,8 +1032,8 @@ const comparing = {
   },
 };
 
-/** Runs a command of the page in a shell, with this package installed. */
-async function ran(command) {
+/** Runs a command that the page shows in a shell, with this package installed. */
+async function runCommand(command) {
   const own = command.replace(/^sinkscope /, `'${process.execPath}' wasm/cli.js `);
   return JSON.parse((await promisify(exec)(`${own} --json`, { cwd: root })).stdout);
 }
@@ -1062,7 +1062,7 @@ const commands = {
       for (let i = 0; i < count; i++) {
         const row = rows.nth(i);
         const command = await row.locator('.copy-command').getAttribute('title');
-        const { metrics, loss } = await ran(command);
+        const { metrics, loss } = await runCommand(command);
         const shown = async (name) =>
           (await row.locator(`[data-metric="${name}"] .value`).textContent()).replace('*', '');
         assert.equal(await shown('loss'), loss.toFixed(3), command);
@@ -1099,9 +1099,9 @@ const commands = {
         all.map((row) => [row.cells[2].textContent, row.querySelector('.copy-command')?.title]),
       );
       assert.ok(rows.length > 1, hash);
-      // A few of many, the last one too.
+      // Runs a few of many commands, the last one among them.
       for (const [said, command] of [...rows.slice(0, 4), rows.at(-1)]) {
-        const { loss, metrics } = await ran(command);
+        const { loss, metrics } = await runCommand(command);
         const value = loss ?? metrics.loss_mean.mean[0];
         assert.equal(said.split(' (')[0].trim(), value.toFixed(3), command);
       }
@@ -1294,7 +1294,7 @@ const training = {
     );
     assert.ok(reported[0].includes(ends), reported[0]);
     assert.equal(await rows.first().locator('td').first().locator('circle.shown').count(), 1);
-    // Side by side at a step that both have.
+    // Both models are shown at a step that both have.
     const twins = (await logs('sigmoid')).map(({ points }) => points.at(-1).step);
     const both = Math.min(last, ...twins.filter((step) => step >= 4000)).toLocaleString('en');
     for (const line of reported.slice(3, 5))

@@ -1,5 +1,5 @@
 /**
- * The page in a real browser: what a reader does, what a stranger's link or file does to it, and
+ * Tests the page in a real browser: what a reader does, what a stranger's link or file does to it, and
  * pictures of it in .build/screenshots. Ends with `N passed, N failed`.
  */
 import assert from 'node:assert/strict';
@@ -28,7 +28,7 @@ import { recording } from './recording.mjs';
 import { packed } from './packed.mjs';
 import { releases } from './releases.mjs';
 
-/** Ends what hangs; a busy machine may take long. */
+/** Limit on the time of a test, which ends a test that hangs; a busy machine may take long. */
 const LIMIT_MS = 300_000;
 
 const wanted = process.argv[2] ?? '';
@@ -56,7 +56,7 @@ const lists = [
   { ...installed, ...trouble, ...releases, ...packed },
 ];
 
-/** Runs lists until none is left, in a browser of its own. */
+/** Runs lists of tests in its own browser until no list is left. */
 async function work() {
   const stage = await openStage();
   for (let list = lists.shift(); list; list = lists.shift())
@@ -79,6 +79,7 @@ async function run(stage, name, test) {
   await stage.clear();
 }
 
-// Much of a test is waiting, for a file, a frame or a worker: two share two cores well.
+// Two workers run tests at a time: they share two cores well, because a test mostly waits for files, frames and
+// workers.
 await Promise.all([work(), work()]);
 process.exit(results.close());

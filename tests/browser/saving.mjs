@@ -1,4 +1,4 @@
-/** Figures and numbers as files: a file shows what the screen shows, with any vocabulary. */
+/** Tests figures and numbers as files: a file must show what the screen shows, with any vocabulary. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { parse } from '../../web/node_modules/csv-parse/lib/sync.js';
@@ -16,8 +16,8 @@ async function elsewhere(page, run, given) {
 }
 
 /**
- * Parses a text as XML by the browser: returns its root's name, or the error. On an empty page, since Sinkscope's
- * policy lets no text become markup.
+ * Parses a text as XML in the browser, and returns the name of its root, or the error. This runs on an empty page,
+ * because the policy of Sinkscope lets no text become markup.
  */
 const asXml = (page, text) =>
   elsewhere(
@@ -32,7 +32,7 @@ const asXml = (page, text) =>
     text,
   );
 
-/** Opens the softmax model as the reader's own, with this text as token 2 of its vocabulary. */
+/** Opens the softmax model from files, with this text as token 2 of its vocabulary. */
 async function openWith(page, content) {
   const zoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
   const json = JSON.parse(await zoo('tokenizer.json'));
@@ -55,7 +55,7 @@ async function openWith(page, content) {
   );
 }
 
-/** The pixels of every canvas. */
+/** Returns the pixels of every canvas. */
 const pixels = (page, selector) =>
   page.$$eval(selector, (all) =>
     all.map((one) => {
@@ -65,7 +65,7 @@ const pixels = (page, selector) =>
   );
 
 /** Returns the color of a saved picture's paper, and for each of its maps the number of cells with another color. */
-async function compared({ xml, cells }) {
+async function compareCells({ xml, cells }) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(xml)}`;
   await image.decode();
@@ -140,7 +140,7 @@ export const saving = {
     const bright = (await save(light, 'attention', 'SVG')).bytes.toString();
     assert.equal(dark, bright);
     // Every cell is drawn by its path at its place with the color of its pixel.
-    const drawn = await elsewhere(light, compared, {
+    const drawn = await elsewhere(light, compareCells, {
       xml: bright,
       cells: await pixels(light, '[data-view="attention"] canvas'),
     });

@@ -1,4 +1,6 @@
-/** Infrastructure of the browser tests: a static server, Chromium, a page that reports everything. */
+/**
+ * Provides the infrastructure of the browser tests: a static server, Chromium, and a page that reports every trouble.
+ */
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -9,7 +11,7 @@ import { CHROMIUM, TYPES, chromium, require, root } from './chromium.mjs';
 
 export { CHROMIUM, TYPES, chromium, root };
 
-/** Pictures for people to look at. */
+/** Folder of pictures for people to look at. */
 export const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
@@ -26,7 +28,7 @@ const headers = Object.fromEntries(
 );
 
 /**
- * Serves the files of `folder()` as a static host does, with the headers that the page asks for.
+ * Serves the files of `folder()` as a static host does, with the headers of `_headers`.
  * `allowed` are further origins that the page's policy permits: the test's hub,
  * which has no certificate. `change` edits each header and page. `instead(path)` may return the body and
  * headers of another answer with status 200, such as a login page, or a host that answers all paths alike.
@@ -63,7 +65,7 @@ export async function openStage() {
   const server = createHost({ allowed });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   const browser = await chromium.launch(CHROMIUM);
-  // A busy machine may take long; the limit of a test ends what hangs.
+  // Timeouts are long, because a machine may be busy; the time limit of a test ends what hangs.
   const newContext = browser.newContext.bind(browser);
   browser.newContext = async (options) => {
     const context = await newContext(options);
@@ -105,7 +107,7 @@ export async function openStage() {
         const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
         if (!own) page.troubles.push(`asks ${r.url()}`);
       });
-      // Requests that the page itself cancels are no failure, such as those of hidden checkpoints.
+      // A request that the page itself cancels is no failure, such as that of a hidden checkpoint.
       page.on('requestfailed', (r) => {
         if (r.failure()?.errorText !== 'net::ERR_ABORTED') page.troubles.push(`failed: ${r.url()}`);
       });
@@ -118,7 +120,7 @@ export async function openStage() {
       await settled(page);
       return page;
     },
-    /** Closes pages that a test left open, which would keep two cores busy. */
+    /** Closes the pages that a test left open, because they would keep two cores busy. */
     async clear() {
       await Promise.all(browser.contexts().map((context) => context.close()));
     },
@@ -158,12 +160,12 @@ export async function openFiles(page, files) {
   await input.setInputFiles(files);
 }
 
-/** Returns a text as a reader sees it: white space of any length is a space. */
+/** Returns the text of an element as a reader sees it: white space of any length becomes one space. */
 export const text = async (page, selector) =>
   (await page.textContent(selector)).replaceAll(/\s+/g, ' ').trim();
 export const chips = (page) => page.locator('.chip').allTextContents();
 
-/** Chooses from a figure's menu; the name and bytes of the file. */
+/** Saves a figure by its menu, and returns the name and the bytes of the file. */
 export async function saveFrom(page, menu, kind) {
   const coming = page.waitForEvent('download');
   await menu.locator('summary').click();
@@ -222,9 +224,9 @@ export function inAllSizes(what, look) {
   );
 }
 
-/** Runs axe over the page; the rules that are broken, with the first place of each. */
+/** Runs axe on the page, and returns the rules that are broken, with the first place of each. */
 export async function violations(page) {
-  // The debugger evaluates it, since the page's policy would refuse a script.
+  // The debugger evaluates the script, because the policy of the page would refuse a script element.
   await page.evaluate(axe);
   const result = await page.evaluate(() => globalThis.axe.run());
   return result.violations.map(({ id, nodes }) => `${id}: ${nodes[0].target} (${nodes.length})`);

@@ -1,14 +1,14 @@
-/** Start's story: six steps below the first screen, each with one act, by mouse and by keyboard. */
+/** Tests the story of Start: six steps below the first screen, each with one act, by mouse and by keyboard. */
 import assert from 'node:assert/strict';
 import { inAllSizes, pictures, settled, staysWithin, text, violations } from './stage.mjs';
 
-/** Adds up the page's layout shifts without user input (cumulative layout shift). */
+/** Script that adds up the layout shifts of the page without user input (cumulative layout shift). */
 const WATCHES_SHIFTS = `globalThis.shifted = 0;
   new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
-/** Scrolls to a step as a reader does, and waits for what it needs. */
+/** Scrolls to a step of the story as a reader does, and waits until it is ready. */
 async function goTo(page, n) {
   await page
     .locator(`.step-${n}`)
@@ -23,7 +23,7 @@ async function press(page, target, key) {
   await page.keyboard.press(key);
 }
 
-/** The act of each step: the value that it changes, by the mouse and by the keyboard. */
+/** The act of each step: the value that it changes, and how the mouse and the keyboard change the value. */
 const ACTS = {
   1: {
     read: (page) => text(page, '.step-1 .step-words'),
@@ -167,7 +167,7 @@ export const story = {
       assert.ok(fetched().includes('0000.gz'));
       await goTo(page, 6);
       await page.waitForLoadState('networkidle');
-      // The lab’s engine comes when the reader trains.
+      // The engine of the lab is not fetched before the reader trains.
       assert.ok(!asked.some((name) => /lab.*\.wasm/.test(name)), asked.join());
       const shifted = (await page.evaluate(() => globalThis.shifted)) - before;
       assert.ok(shifted < 0.1, `${shifted} moved, at ${width}`);

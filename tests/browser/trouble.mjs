@@ -1,4 +1,4 @@
-/** Broken files and unusual texts: a message that names the place, and the last good frame. */
+/** Tests broken files and unusual texts: a message must name the place, and the last good frame must stay. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { chips, openSection, openFiles, root, settled, text } from './stage.mjs';
@@ -16,21 +16,21 @@ async function model() {
   return { config, weights, tokenizer };
 }
 
-/** A copy of the weights with one text of the header replaced by another of the same length. */
-function renamed(weights, from, to) {
+/** Returns a copy of the weights in which one text of the header is replaced by another of the same length. */
+function replaceInHeader(weights, from, to) {
   const copy = Buffer.from(weights);
   copy.write(to, copy.indexOf(from));
   return copy;
 }
 
-/** F16 NaN in the last number of the file. */
+/** Returns a copy of the weights whose last number is NaN in F16. */
 function withNan(weights) {
   const copy = Buffer.from(weights);
   copy.writeUInt16LE(0x7e00, copy.length - 2);
   return copy;
 }
 
-function changed(json, change) {
+function editJson(json, change) {
   return Buffer.from(JSON.stringify({ ...JSON.parse(String(json)), ...change }));
 }
 
@@ -44,17 +44,17 @@ const BROKEN = {
   },
   'a missing tensor': (m) => ({
     ...m,
-    weights: renamed(m.weights, 'model.norm.weight', 'model.morn.weight'),
+    weights: replaceInHeader(m.weights, 'model.norm.weight', 'model.morn.weight'),
     says: /model\.norm\.weight.*expected a tensor of shape \[128\]/,
   }),
   'another shape than the config says': (m) => ({
     ...m,
-    config: changed(m.config, { intermediate_size: 999 }),
+    config: editJson(m.config, { intermediate_size: 999 }),
     says: /mlp\..*expected shape \[999, 128\], found \[344, 128\]/,
   }),
   'absurd sizes': (m) => ({
     ...m,
-    config: changed(m.config, { num_hidden_layers: 1e9 }),
+    config: editJson(m.config, { num_hidden_layers: 1e9 }),
     says: /num_hidden_layers.*from 1 to 1024, found 1000000000/,
   }),
   'a config that is no JSON': (m) => ({
@@ -64,13 +64,13 @@ const BROKEN = {
   }),
   'another family': (m) => ({
     ...m,
-    config: changed(m.config, { model_type: 'mamba' }),
+    config: editJson(m.config, { model_type: 'mamba' }),
     says: /model_type.*mamba/,
   }),
   'a weight that is NaN': (m) => ({ ...m, weights: withNan(m.weights), says: /NaN or infinite/ }),
   'a tokenizer of an unknown type': (m) => ({
     ...m,
-    tokenizer: changed(m.tokenizer, { pre_tokenizer: { type: 'Telepathy' } }),
+    tokenizer: editJson(m.tokenizer, { pre_tokenizer: { type: 'Telepathy' } }),
     says: /pre_tokenizer\.type.*Telepathy/,
   }),
   'a tokenizer that is no JSON': (m) => ({

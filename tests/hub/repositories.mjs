@@ -1,16 +1,19 @@
-/** The repositories of the hub that the tests use: the zoo, and variants that are made of it on the fly. */
+/** Makes the repositories of the hub that the tests use: the zoo, and variants that are made from the zoo on the fly. */
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 
 const zoo = new URL('../../models/zoo/', import.meta.url);
 
-/** Tokens that the gated repository knows: of an account with access, and of one without. */
+/** Access tokens that the gated repository knows: of an account with access, and of one without. */
 export const TOKENS = { member: 'hf_member', stranger: 'hf_stranger' };
 
 const bytesOf = (value) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 
-/** @returns {Record<string, Buffer>} */
+/**
+ * Reads the files of a model of the zoo, by name.
+ * @returns {Record<string, Buffer>}
+ */
 function folder(name) {
   const at = new URL(`${name}/`, zoo);
   const files = readdirSync(at, { withFileTypes: true }).filter((entry) => entry.isFile());
@@ -35,10 +38,11 @@ function sharded(files, n) {
 /** Returns a commit as the hub names it: 40 hexadecimal digits. */
 const commitOf = (id, revision) => createHash('sha1').update(`${id}@${revision}`).digest('hex');
 
-/** Sizes alone: no test may fetch these. */
+/** Sizes of files that exist only in the list of the hub: no test may fetch them. */
 const HUGE = { 'config.json': 0, 'model.safetensors': 5 * 2 ** 30 };
 
 /**
+ * Makes the repositories by name.
  * @returns {Map<string, { gated?: string, hidden?: boolean, license?: string,
  *   revisions: Record<string, { commit: string, files: Record<string, Buffer>, sizes?: Record<string, number> }> }>}
  */
@@ -67,7 +71,7 @@ export function repositories() {
     repository('sinkscope/quantized', { ...ggufs, 'README.md': bytesOf('---\n---\n') }),
     repository('sinkscope/huge', small, { sizes: HUGE }),
     repository('sinkscope/adapter', { 'adapter_config.json': bytesOf({}) }),
-    // Replaces the training of a real model: the twins under the names of checkpoints.
+    // The checkpoints of a real training are replaced by the twins under the names of checkpoints.
     repository(
       'EleutherAI/pythia-14m',
       softmax,

@@ -1,6 +1,6 @@
 /**
- * A hub on this machine: its list of files, its resolve addresses, a second origin that the large
- * files are fetched from, and all that can go wrong on the way.
+ * Runs a hub on this machine: its list of files, its resolve addresses, a second origin from which large
+ * files are fetched, and faults that tests set.
  *
  *     node tests/hub/server.mjs [port]      to try a page by hand
  */
@@ -24,13 +24,13 @@ const etagOf = (bytes) => `"${createHash('sha256').update(bytes).digest('hex')}"
 
 /**
  * A fault changes the first `times` answers whose host and path match. Its keys:
- *   status, headers   this answer instead
+ *   status, headers   another answer is sent
  *   cut               the connection ends after this number of bytes of the body
- *   slow              bytes a second
- *   length            a Content-Length that is not true
- *   gzip              compressed, whatever was asked for
- *   etag              another ETag, or null for none
- *   noRange           ranges are not known
+ *   slow              number of bytes per second
+ *   length            a false Content-Length is sent
+ *   gzip              the body is compressed, whatever the request accepts
+ *   etag              another ETag is sent, or none if it is null
+ *   noRange           a requested range is ignored
  *   hang              no byte of the body comes
  *   silent            no answer comes
  * @typedef {{ host?: 'hub' | 'cdn', path: RegExp, method?: string, times?: number, status?: number,
@@ -42,7 +42,7 @@ class Hub {
   #repositories = repositories();
   /** @type {Fault[]} */
   #faults = [];
-  /** Large files by the name that they have at the second origin. */
+  /** Contents of large files by their name at the second origin. */
   #blobs = new Map();
   /** @type {import('node:http').Server[]} */
   #servers = [];
@@ -152,7 +152,7 @@ class Hub {
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   }
 
-  /** The repository at a revision, or a refusal in the hub's words. */
+  /** Returns the repository at a revision, or refuses the request as the hub does. */
   #find(id, revision, request, response) {
     const repository = this.#repositories.get(id);
     const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
@@ -193,7 +193,7 @@ class Hub {
     response.end();
   }
 
-  /** Small files are answered by a cache of the hub itself. */
+  /** Sends a small file, which the hub serves itself. */
   #small(id, commit, file, response) {
     const path = `${id}/${commit}/${file}`.split('/').map(encodeURIComponent).join('/');
     response.writeHead(307, { location: `/api/resolve-cache/models/${path}` }).end();
@@ -234,7 +234,7 @@ function share({ origin }, response) {
   response.setHeader('vary', 'Origin');
 }
 
-/** The hub answers preflights; the second origin knows none. */
+/** Answers a preflight at the hub, and refuses one at the second origin. */
 function allow(host, headers, response) {
   const asked = (headers['access-control-request-headers'] ?? '').split(/,\s*/).filter(Boolean);
   if (host === 'cdn' || !asked.every((name) => ALLOWED.has(name))) return refuse(response, 403);
@@ -297,7 +297,10 @@ function drained(response) {
   });
 }
 
-/** @param {number} [port] of the hub; its second origin takes any */
+/**
+ * Starts a hub and its second origin.
+ * @param {number} [port] port of the hub; the second origin takes any free one
+ */
 export function openHub(port) {
   return new Hub().open(port);
 }

@@ -1,6 +1,6 @@
 // Finds the test files of the package that run a given place in its code, since only these can
-// notice an edit there. V8 counts in every process and worker that a test starts; a process killed
-// by a signal writes no counts.
+// notice an edit there. V8 counts the executed ranges in every process and worker
+// that a test starts; a process killed by a signal writes no counts.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
@@ -8,14 +8,15 @@ import { fileURLToPath } from 'node:url';
 import { each } from './work.mjs';
 
 /**
- * Ranges [from, to) of each file that ran; `hashes` of the files and of the test at that time.
+ * What a test ran: the ranges [from, to) of each file, and the hashes of the files and of the test at that time.
  * @typedef {{ hashes: Record<string, string>, seconds: number, ran: Record<string, [number, number][]> }} Coverage
  */
 /** @typedef {{ url: string, functions: { ranges: { startOffset: number, endOffset: number, count: number }[] }[] }} Script */
 
 /**
- * The ranges that ran in any process of a test; `folder` holds V8's counts.
- * @param {string} folder of V8's counts @param {readonly string[]} files
+ * Returns the ranges that ran in any process of a test.
+ * @param {string} folder folder with V8's counts
+ * @param {readonly string[]} files
  */
 export function ranOf(folder, files) {
   /** @type {Map<string, Uint8Array>} */
@@ -44,16 +45,21 @@ export function ranOf(folder, files) {
   return ran;
 }
 
-/** True if a place in a file ran. @param {[number, number][] | undefined} ran @param {number} at */
+/**
+ * Returns whether a place in a file ran.
+ * @param {[number, number][] | undefined} ran
+ * @param {number} at
+ */
 export const hasRun = (ran, at) => !!ran?.some(([from, to]) => from <= at && at < to);
 
 /** @param {string} file */
 const hashOf = (file) => createHash('sha256').update(readFileSync(file)).digest('hex');
 
 /**
- * The coverage of each test, cached in a folder until the test changes. If a file has changed
- * since, a test that ran any part of it counts as running all of it.
- * @param {string} kept @param {readonly string[]} tests @param {readonly string[]} files
+ * Returns the coverage of each test, cached in a folder until the test changes. If a file has changed
+ * since, a test that ran any part of the file counts as running all of it.
+ * @param {string} kept path of the cache
+ * @param {readonly string[]} tests @param {readonly string[]} files
  * @param {(test: string, env: NodeJS.ProcessEnv) => Promise<boolean>} passes
  * @returns {Promise<Map<string, Coverage>>}
  */

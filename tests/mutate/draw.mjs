@@ -9,8 +9,8 @@ import { createRequire } from 'node:module';
 
 /** @typedef {{ at: number, from: string, to: string }} Slip */
 
-/** Operators that are easily confused. */
-const SIGNS = Object.fromEntries(
+/** Operators by the operator that they are easily confused with. */
+const CONFUSED_OPERATORS = Object.fromEntries(
   ['< <=', '> >=', '=== !==', '== !=', '+ -', '* /', '+= -=', '&& ||']
     .map((pair) => pair.split(' '))
     .flatMap(([one, other]) => [
@@ -25,7 +25,7 @@ const escaped = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
  * @type {[RegExp, string | ((found: string) => string)][]}
  */
 const SLIPS = [
-  ...Object.entries(SIGNS).map(
+  ...Object.entries(CONFUSED_OPERATORS).map(
     ([from, to]) =>
       /** @type {[RegExp, string]} */ ([RegExp(` ${escaped(from)} `, 'g'), ` ${to} `]),
   ),
@@ -49,31 +49,33 @@ const MASKS = {
 /**
  * Matches the maximum or minimum of two operands; each may be a sum, a difference or a product.
  */
-const EITHER =
+const MAX_OR_MIN =
   /((?:[\w.]+ [-+*] )?[\w.]+(?:\[\w+\])?)( [<>]=? )((?:[\w.]+ [-+*] )?[\w.]+(?:\[\w+\])?) \? (?:\1 : \3|\3 : \1)(?![\w.[(])/g;
-/** In C, the last column of a row, or a returned -1. */
-const NONE = /(?<=, )-1(?= ?\})|(?<=return )-1(?=;)/g;
-/** Text buffers, where one more byte is not noticed, and assertions, which are always true. */
-const ROOM = /\bchar(?: \w+\[\d+\],?)+;|\bSS_ASSERT\(.*\);/g;
+/** Matches a -1 that means none in C: the last column of a row, or a returned -1. */
+const MINUS_ONE_AS_NONE = /(?<=, )-1(?= ?\})|(?<=return )-1(?=;)/g;
+/** Matches text buffers, where no test notices one more byte, and assertions, which are always true. */
+const BUFFERS_AND_ASSERTIONS = /\bchar(?: \w+\[\d+\],?)+;|\bSS_ASSERT\(.*\);/g;
 
 /**
- * The code of C or Python, with zeros in place of comments and texts.
- * @param {string} file @param {string} text
+ * Returns the code of C or Python with zeros in place of comments and texts.
+ * @param {string} file
+ * @param {string} text
  */
 export const masked = (file, text) =>
   text.replace(MASKS[file.endsWith('.c') ? 'c' : 'py'], (found) => found.replace(/[^\n]/g, '\0'));
 
 /**
- * Every edit that a text allows; the name of the file determines the language.
- * @param {string} file its name says the language @param {string} text
+ * Returns every edit that a text allows.
+ * @param {string} file the name, which determines the language
+ * @param {string} text
  * @returns {Slip[]}
  */
 export function slips(file, text) {
   if (/\.[mc]?[jt]s$/.test(file)) return slipsOfScript(file, text);
   const code = masked(file, text)
-    .replace(NONE, '\0\0')
-    .replace(ROOM, (found) => '\0'.repeat(found.length))
-    .replace(EITHER, (found, left, sign) =>
+    .replace(MINUS_ONE_AS_NONE, '\0\0')
+    .replace(BUFFERS_AND_ASSERTIONS, (found) => '\0'.repeat(found.length))
+    .replace(MAX_OR_MIN, (found, left, sign) =>
       found.replace(left + sign, left + '\0'.repeat(sign.length)),
     );
   return SLIPS.flatMap(([pattern, to]) =>
@@ -87,20 +89,22 @@ export function slips(file, text) {
 
 /** @type {Record<string, string>} */
 const OTHERS = { max: 'min', min: 'max', floor: 'ceil' };
-/** Canvas calls, whose arguments are pixels, and timers. */
-const PAINTS =
+/** Matches canvas calls, whose arguments are pixels. */
+const CANVAS_CALLS =
   /^(fillRect|clearRect|strokeRect|rect|fillText|strokeText|moveTo|lineTo|arc|arcTo|quadraticCurveTo|bezierCurveTo|roundRect|drawImage|putImageData|translate|setLineDash)$/;
-const WAITS = /^(setTimeout|setInterval)$/;
-/** Properties that are sizes of a picture. */
-const SIZES = /^(cellShape|width|height)$/;
-/** Template attributes that place or size something, up to their value. */
-const PLACED =
+/** Matches calls that start a timer. */
+const TIMER_CALLS = /^(setTimeout|setInterval)$/;
+/** Matches properties that are sizes of a picture. */
+const SIZE_PROPERTIES = /^(cellShape|width|height)$/;
+/** Matches an attribute in a template that places or sizes something, up to its value. */
+const LAYOUT_ATTRIBUTES =
   /\b(d|x|y|[xy][12]|[dc][xy]|r[xy]?|width|height|points|transform|viewBox|style|stroke-width|font-size)=("[^"]*|'[^']*)?$/;
 
 /**
- * The edits of JavaScript and TypeScript. TypeScript's parser recognizes types, texts, and
+ * Returns the edits of JavaScript or TypeScript. TypeScript's parser recognizes types, texts, and
  * expressions inside texts.
- * @param {string} file @param {string} text
+ * @param {string} file
+ * @param {string} text
  */
 function slipsOfScript(file, text) {
   /** @type {typeof import('typescript')} */
@@ -121,14 +125,14 @@ function slipsOfScript(file, text) {
     [textOf(left), textOf(right)].sort().join() ===
       [textOf(parent.whenTrue), textOf(parent.whenFalse)].sort().join();
 
-  /** True for a text, also one written over several lines. @param {Node} node @returns {boolean} */
+  /** Returns whether a node is a text, also one written over several lines. @param {Node} node @returns {boolean} */
   const isText = (node) =>
     ts.isStringLiteralLike(node) ||
     ts.isTemplateExpression(node) ||
     (ts.isBinaryExpression(node) && isText(node.left) && isText(node.right));
 
   /**
-   * True if -1 means none, as in { layer: -1 }, key = -1, ?? -1 and return -1; there -2 would mean
+   * Returns whether a -1 means none, as in { layer: -1 }, key = -1, ?? -1 and return -1; there -2 would mean
    * the same.
    * @param {Node} node
    */
@@ -142,7 +146,7 @@ function slipsOfScript(file, text) {
     if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isInterfaceDeclaration(node))
       return ts.isExpressionWithTypeArguments(node) ? visit(node.expression, isPlace) : undefined;
     if (ts.isBinaryExpression(node)) {
-      const to = SIGNS[textOf(node.operatorToken)];
+      const to = CONFUSED_OPERATORS[textOf(node.operatorToken)];
       const isBorder = /^[<>]/.test(textOf(node.operatorToken)) && isEither(node);
       const isPixel = isPlace && /^[-+]$/.test(textOf(node.operatorToken));
       if (
@@ -169,20 +173,20 @@ function slipsOfScript(file, text) {
     }
     if (ts.isVariableDeclaration(node) && /_MS$/.test(textOf(node.name))) return undefined;
     if (textOf(node) === '-1' && isNone(node)) return undefined;
-    if (ts.isPropertyAssignment(node) && SIZES.test(textOf(node.name)))
+    if (ts.isPropertyAssignment(node) && SIZE_PROPERTIES.test(textOf(node.name)))
       return visit(node.initializer, true);
     if (ts.isTemplateSpan(node)) {
       const { templateSpans, head } = node.parent;
       const before = templateSpans[templateSpans.indexOf(node) - 1]?.literal ?? head;
       const isTagged = ts.isTaggedTemplateExpression(node.parent.parent);
-      return visit(node.expression, isPlace || (isTagged && PLACED.test(before.text)));
+      return visit(node.expression, isPlace || (isTagged && LAYOUT_ATTRIBUTES.test(before.text)));
     }
     if (ts.isCallExpression(node)) {
       const called = node.expression;
       const name = ts.isPropertyAccessExpression(called) ? called.name.text : textOf(called);
       visit(called, isPlace);
       node.arguments.forEach((one, i) =>
-        visit(one, isPlace || PAINTS.test(name) || (WAITS.test(name) && i > 0)),
+        visit(one, isPlace || CANVAS_CALLS.test(name) || (TIMER_CALLS.test(name) && i > 0)),
       );
       return undefined;
     }
@@ -192,7 +196,11 @@ function slipsOfScript(file, text) {
   return found;
 }
 
-/** Random numbers in 0..1 (mulberry32). @param {number} seed @returns {() => number} */
+/**
+ * Returns a function that draws random numbers between 0 and 1 (mulberry32).
+ * @param {number} seed
+ * @returns {() => number}
+ */
 export function numbers(seed) {
   let state = seed >>> 0;
   return () => {
@@ -207,7 +215,9 @@ export function numbers(seed) {
 /**
  * Draws `count` edits of some files; a file's chance is proportional to its number of possible
  * edits. If edits have kinds, the kinds alternate.
- * @param {Map<string, string>} texts by the name of the file @param {number} count @param {number} seed
+ * @param {Map<string, string>} texts contents by the name of the file
+ * @param {number} count
+ * @param {number} seed
  * @param {(file: string, text: string) => (Slip & { kind?: string })[]} [slipsOf]
  * @returns {{ file: string, line: number, before: string, after: string, text: string, kind?: string }[]}
  */

@@ -97,7 +97,7 @@ test('tests that import a file are nearer to it than those that reach it through
   assert.equal(distance('web/test/frame.test.ts', 'web/src/ask/arithmetic.ts'), 2);
   assert.equal(distance('web/test/tables.test.ts', 'web/src/views/gate.ts'), 1);
   assert.equal(distance('tests/mutate/draw.test.mjs', 'web/src/frame.ts'), Infinity);
-  // The package's index re-exports the name, so the distance is that to the file that defines it.
+  // The package's index re-exports the name, so the distance leads to the file that defines the name.
   const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.ts');
   const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.ts');
   assert.ok(own < other && own <= 2, `${own}, ${other}`);

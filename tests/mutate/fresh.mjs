@@ -1,4 +1,4 @@
-// Draws random edits and says which of them no test notices.
+// Draws random edits and prints which of them no test notices.
 //
 //     node tests/mutate/fresh.mjs                     24 edits, drawn by today's date
 //     node tests/mutate/fresh.mjs --count 200 --seed 20261123 core wasm web models
@@ -11,8 +11,9 @@
 // The tests must pass without an edit; --checked skips that run. --near runs only the nearest tests of an edit, for a
 // busy machine; a later run should give surviving edits to the other tests.
 //
-// An edit meets the unit tests of its room (rooms.mjs), the nearest first; only one that lives meets all of them. The
-// share that lives is printed; one that lives is no failure, for an edit may change nothing that anybody could notice.
+// An edit meets the unit tests of its room (rooms.mjs), the nearest first; only an edit that survives
+// these meets all of them. The share of surviving edits is printed; a surviving edit is no failure, for it may change
+// nothing that anybody could notice.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';

@@ -1,13 +1,13 @@
 /**
- * Distance from a test to a file, counted in imports: the nearest tests are the likeliest to notice
- * an edit.
+ * Measures the distance from a test to a file in imports: the nearest tests are the likeliest to
+ * notice an edit.
  */
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** Names that a file imports or re-exports. */
+/** Matches the names that a file imports or re-exports. */
 const NAMED = /(?:import|export)\s+(?!type\b)(?:\w+,\s*)?\{([^}]*)\}\s*from '([^']+)'/g;
-/** Files imported as a whole, started as workers or programs, or matched by a pattern. */
+/** Matches files that are imported as a whole, started as workers or programs, or matched by a pattern. */
 const WHOLE =
   /(?:(?:import|export)\s+(?!type\b)(?:\* as )?\w+ from |\bimport\s*\(?\s*|\bURL\(\s*|\bglob\b[^(]*\(\s*)'([^']+)'/g;
 
@@ -15,8 +15,9 @@ const WHOLE =
 const textOf = (file) => readFileSync(file, 'utf8');
 
 /**
- * The files that an import path means in the importing file; none for an npm package.
- * @param {string} file @param {string} to
+ * Returns the files that an import path names; none for an npm package.
+ * @param {string} file the importing file
+ * @param {string} to the import path
  */
 function filesOf(file, to) {
   // The package's import map resolves '#store' to host/store_node.ts here.
@@ -32,10 +33,14 @@ function filesOf(file, to) {
   return found && /\.m?[jt]s$/.test(found) ? [found] : [];
 }
 
-/** Python's `from A import B, C`. */
+/** Matches `from A import B, C` of Python. */
 const FROM = /^[ \t]*from (\.*)([\w.]*) import (\([^)]*\)|.*)/gm;
 
-/** The modules of models/ that a Python file imports. @param {string} file @param {string} text */
+/**
+ * Returns the modules of models/ that a Python file imports.
+ * @param {string} file
+ * @param {string} text
+ */
 function modulesOf(file, text) {
   return [...text.matchAll(FROM)].flatMap(([, dots, name, list]) => {
     const home = dots ? join(dirname(file), ...Array(dots.length - 1).fill('..')) : '';
@@ -83,8 +88,10 @@ function importsOf(file) {
 }
 
 /**
- * The file that defines a name, which `file` may only re-export.
- * @param {string} file @param {string} name @returns {string}
+ * Returns the file that defines a name, which `file` may only re-export.
+ * @param {string} file
+ * @param {string} name
+ * @returns {string}
  */
 function homeOf(file, name) {
   const from = importsOf(file).find(({ names }) => names.includes(name));
@@ -93,9 +100,9 @@ function homeOf(file, name) {
 }
 
 /**
- * The number of imports from a test to a file, both given from the top of the tree; Infinity if
- * none lead there.
- * @param {string} test @param {string} file both from the top of the tree
+ * Returns the number of imports from a test to a file; Infinity if none lead there.
+ * @param {string} test path from the top of the tree
+ * @param {string} file path from the top of the tree
  */
 export function distance(test, file) {
   const seen = new Set([test]);
@@ -114,7 +121,7 @@ export function distance(test, file) {
 }
 
 /**
- * The tests, the nearest to the file first; equally near ones keep their order.
+ * Sorts tests, the nearest to the file first; equally near tests keep their order.
  * @param {readonly string[]} tests @param {string} file
  */
 export function nearestFirst(tests, file) {

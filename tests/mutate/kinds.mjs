@@ -1,5 +1,5 @@
 /**
- * Edits of the kinds that numeric tests do not notice: cache keys that omit something, released
+ * Lists edits of the kinds that numeric tests do not notice: cache keys that omit something, released
  * resources, bounds, the first token's position, percent scales, defaults. `fresh.mjs --kinds`
  * draws them.
  */
@@ -13,18 +13,18 @@ import { masked } from './draw.mjs';
 const ts = createRequire(new URL('../../wasm/package.json', import.meta.url))('typescript');
 const { SyntaxKind: Kind } = ts;
 
-/** Calls that release something. */
+/** Matches calls that release something. */
 const RELEASES =
   /^(close|clear\w*|remove\w*|delete|release\w*|terminate|end\w*|abort|cancel|forget|unsubscribe|unobserve|disconnect|revoke\w*|dispose|free|drop\w*|stop|unlink|destroy)$/;
-/** Names of positions that numbers are counted from. */
+/** Matches names of positions from which something is counted. */
 const FIRST = /^(first|at|from|begin|begun|start|offset|before|front|position|resumed)$/;
 const BORDERS = { '<': '<=', '<=': '<', '>': '>=', '>=': '>' };
 const ROUNDS = { floor: 'ceil', ceil: 'floor', trunc: 'ceil', round: 'floor' };
 const EQUALITIES = /^[!=]==?$/;
 
 /**
- * Edits of JavaScript and TypeScript by kind. A function gets a node and returns its replacement,
- * if there is one.
+ * Edits of JavaScript and TypeScript by kind: functions that get a node and return its replacement,
+ * or undefined if the node allows none.
  * @type {Record<string, (node: Node, textOf: (node: Node) => string) => string | undefined>}
  */
 const OF_SCRIPTS = {
@@ -75,8 +75,8 @@ const OF_SCRIPTS = {
     if (!ts.isBinaryExpression(node)) return undefined;
     const to = BORDERS[/** @type {keyof typeof BORDERS} */ (textOf(node.operatorToken))];
     const [left, right] = [textOf(node.left), textOf(node.right)];
-    // For the larger or the smaller of two, the bound makes no difference, because they are equal
-    // there.
+    // A comparison that selects the larger or smaller of two values may include the bound or not: at
+    // the bound the two values are equal.
     const { parent } = node;
     const isEither =
       ts.isConditionalExpression(parent) &&
@@ -133,7 +133,7 @@ const OF_SCRIPTS = {
 
 /** A tolerance, which no computed number meets exactly. */
 const TOLERANCE = String.raw`(?!\d[\d.]*e-\d)`;
-/** An operand of a comparison in C or Python. */
+/** Pattern of an operand of a comparison in C or Python. */
 const TERM = String.raw`[\w.>-]+(?:\[[\w.]+\])?`;
 
 /**
@@ -227,8 +227,10 @@ function slipsOf(file, text, kind) {
 }
 
 /**
- * All edits of the given kinds, each with its kind.
- * @param {string} file @param {string} text @param {readonly string[]} kinds
+ * Returns all edits of the given kinds, each with its kind.
+ * @param {string} file
+ * @param {string} text
+ * @param {readonly string[]} kinds
  * @returns {(Slip & { kind: string })[]}
  */
 export function slipsOfKinds(file, text, kinds) {

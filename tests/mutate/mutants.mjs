@@ -1,10 +1,10 @@
 /**
- * Small edits; a unit test must notice each. A row is
+ * Lists small edits, each of which a unit test must notice. A row is
  *
- *     [what it breaks, file of core/ or from the top, the code, what it must not become, killers]
+ *     [what breaks, file (in core/ or from the top of the tree), the code, the edited code, killers]
  *
- * The code occurs exactly once in the file. Killers, most likely first, are tried before all other
- * tests. Two kinds of edit do not belong here: those that change no number (a constant above what
+ * The code occurs exactly once in the file. Killers are tests that notice the edit; they run before
+ * all other tests, the likeliest first. Two kinds of edit do not belong here: those that change no number (a constant above what
  * any file reaches) and those that only a sanitizer sees.
  *
  * @type {[string, string, string, string, string][]}

@@ -1,5 +1,5 @@
-// Runs the native tests on edits of the core. All objects are built once; an edit recompiles one file and links the
-// tests, the named killers and then the quickest first, until one fails. If all pass, they run once more under the
+// Runs the native tests on edits of the core. All objects are built once; an edit recompiles one file. The tests
+// are linked and run until one fails, the named killers first and then the quickest. If all pass, they run once more under the
 // sanitizers, as in the native stage. The compiler reads the edited text from its standard input, so the tree is not
 // touched.
 import { execFileSync } from 'node:child_process';
@@ -9,15 +9,19 @@ import { each, run } from './work.mjs';
 
 const build = '.build/mutate';
 const cc = process.env.CC ?? 'cc';
-/** These take too long for what they could notice: a table of numbers, a hundred sequences. */
-const LEFT_OUT = ['test_strtod', 'test_snprintf', 'test_small', 'test_sink100'];
+/** Tests that take too long for what they could notice: a table of numbers, a hundred sequences. */
+const SLOW_TESTS = ['test_strtod', 'test_snprintf', 'test_small', 'test_sink100'];
 const TEST_SECONDS = 60;
 const SANITIZERS = [
   ...['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
   '-DSS_ARENA_GAP=64', // makes overruns within an arena visible to the sanitizer
 ];
 
-/** The folder of cJSON that the build uses. @param {string} folder @returns {string} */
+/**
+ * Returns the folder of cJSON that a build uses.
+ * @param {string} folder folder of the build
+ * @returns {string}
+ */
 function cjsonOf(folder) {
   execFileSync('cmake', ['-B', folder], { stdio: 'ignore' });
   /** @type {{ file: string }[]} */
@@ -27,7 +31,11 @@ function cjsonOf(folder) {
   return dirname(source.file);
 }
 
-/** Every C file under a folder. @param {string} folder @returns {string[]} */
+/**
+ * Returns every C file under a folder.
+ * @param {string} folder
+ * @returns {string[]}
+ */
 const sources = (folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.c'))
@@ -46,7 +54,7 @@ export async function openNative() {
   const core = sources('core');
   const tests = sources('tests/native')
     .filter((file) => basename(file).startsWith('test_'))
-    .filter((file) => !LEFT_OUT.includes(basename(file, '.c')));
+    .filter((file) => !SLOW_TESTS.includes(basename(file, '.c')));
   const library = join(cjson, 'cJSON.c');
 
   /**
@@ -61,9 +69,8 @@ export async function openNative() {
     });
 
   /**
-   * Links a test with the core, in which `instead` may replace an object, and runs it; true if it
-   * passed.
-   * @param {string} test its source @param {string} program @param {string[]} sanitizers
+   * Links a test with the core, in which `instead` may replace an object, and runs the test.
+   * @param {string} test source of the test @param {string} program @param {string[]} sanitizers
    * @param {Map<string, string>} [instead]
    * @returns {Promise<boolean>} whether it passed
    */
@@ -101,11 +108,14 @@ export async function openNative() {
   let sanitized;
 
   return {
-    /** Files whose edits a native test can notice: SIMD kernels are compiled for wasm only. */
+    /** Files whose edits a native test can notice: all but SIMD kernels, which are compiled for wasm only. */
     files: core.filter((file) => !/_(simd|relaxed)\.c$/.test(file)),
     /**
-     * The test that fails under an edit; undefined: none does; null: the edit does not compile.
-     * @param {string} file @param {string} text the edited one @param {string} name of its object
+     * Returns the test that fails under an edit; undefined if none fails; null if the edit does not
+     * compile.
+     * @param {string} file
+     * @param {string} text the edited text
+     * @param {string} name name of the object file
      * @param {readonly string[]} [killers] names of tests, most likely first
      * @returns {Promise<string | undefined | null>}
      */

@@ -1,6 +1,7 @@
-// The rooms of the tree, each with the unit tests for its edits, the nearest first: the native tests; the types, then
-// the package's tests that run the edited place; the types, then the page's tests that reach the file (for files that
-// some unit test imports); the Python tests. No file of the tree is touched.
+// Opens the rooms of the tree, each with the unit tests for its edits, the nearest first. core: the native tests. wasm:
+// the type check, then the tests of the package that run the edited place. web, for files that some unit test imports:
+// the type check, then the tests of the page that reach the file. models: the Python tests. No file of the tree is
+// touched.
 import { execFileSync, spawn } from 'node:child_process';
 import {
   copyFileSync,
@@ -24,12 +25,12 @@ process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 const build = '.build/mutate';
 /** Number of nearest tests that run before the others of a room. */
 const NEAR = 4;
-/** Tests in tests/record that start a Ray cluster, JupyterLab or a build. */
+/** Option -k of pytest for the tests in tests/record that start a Ray cluster, JupyterLab or a build. */
 const SLOW = 'ray_with or nothing_is_lost or jupyterlab or wheel';
 mkdirSync(build, { recursive: true });
 
 /**
- * Tracked files of some folders whose name matches.
+ * Returns the tracked files of some folders whose name matches.
  * @param {RegExp} name @param {string[]} folders
  */
 const tracked = (name, ...folders) =>
@@ -38,9 +39,9 @@ const tracked = (name, ...folders) =>
     .filter((file) => name.test(file));
 
 /**
- * A room: its files, and a function that returns the test that an edit fails; undefined: none;
- * null: the edit does not compile. `killers` are tests to try first; with `isNear` only the nearest
- * tests run.
+ * A room has files, and a function `killerOf` that returns the test that fails under an edit:
+ * undefined if none fails, null if the edit does not compile. `killers` are tests to try first; with
+ * `isNear` only the nearest tests run.
  * @typedef {{
  *   files: string[],
  *   killerOf: (file: string, text: string, name: string, killers?: string[], isNear?: boolean) =>
@@ -48,7 +49,11 @@ const tracked = (name, ...folders) =>
  * }} Room
  */
 
-/** Writes the edited text to a file of its own. @param {string} name @param {string} text */
+/**
+ * Writes an edited text to a new file and returns the path.
+ * @param {string} name
+ * @param {string} text
+ */
 function written(name, text) {
   const file = resolve(build, name);
   writeFileSync(file, text);
@@ -59,7 +64,7 @@ function written(name, text) {
 const stemOf = (file) => basename(file).replace(/\.\w+$/, '');
 
 /**
- * Tests whose name contains one of the words come first.
+ * Sorts tests: those whose name contains one of the words come first.
  * @param {string[]} tests @param {string[]} words
  */
 const likelyFirst = (tests, words) => {
@@ -69,7 +74,8 @@ const likelyFirst = (tests, words) => {
 };
 
 /**
- * True if TypeScript accepts an edit, in a copy of both folders, whose types refer to each other.
+ * Returns whether TypeScript accepts an edit, in a copy of wasm/ and web/, whose types refer to each
+ * other.
  * @param {string} name @param {string} file @param {string} text
  */
 async function hasTypes(name, file, text) {
@@ -111,7 +117,8 @@ async function wasm() {
    */
   const passesEdited = (test, env) => passes(test, env, '--test-timeout=120000');
   /**
-   * Measured at the first edit that passes the nearest tests, when each test must pass.
+   * Coverage of the tests. It is measured at the first edit that passes the nearest tests; all tests
+   * must pass then.
    * @type {ReturnType<typeof coverageOf> | undefined}
    */
   let covered;
@@ -191,7 +198,7 @@ async function web() {
     const failed = testResults.find(({ status }) => status === 'failed');
     return failed ? basename(failed.name, '.test.ts') : '';
   };
-  // This run edits nothing: it replaces a file by itself.
+  // For a run without an edit, a file is replaced by itself.
   const checked = checker(async (word) => {
     const file = 'web/src/words.ts';
     return (await failing([word], 120, file, resolve(file))) === undefined;
@@ -234,8 +241,8 @@ async function web() {
 }
 
 /**
- * Checks that a test which failed on an edit passes without it: a test that always fails notices nothing. Each test
- * runs once.
+ * Returns a function that checks that a test which failed on an edit passes without the edit, because a test that
+ * always fails notices nothing. Each test runs once.
  * @param {(test: string) => Promise<boolean>} passes runs a test without an edit
  */
 function checker(passes) {
@@ -271,7 +278,7 @@ function openForks(python) {
     /** @type {import('node:net').Socket} */ (pipe).unref();
   return {
     /**
-     * Returns the first test that fails; undefined: none does.
+     * Returns the first test that fails; undefined if none fails.
      * @param {{ environment: Record<string, string>, arguments: string[], seconds: number }} order
      * @returns {Promise<string | undefined>}
      */
@@ -298,7 +305,7 @@ function openForks(python) {
 async function models() {
   const python = resolve('.build/tools/bin/python');
   if (!existsSync(python)) missing();
-  /** Started at the first edit. @type {ReturnType<typeof openForks> | undefined} */
+  /** The process that runs pytest, started at the first edit. @type {ReturnType<typeof openForks> | undefined} */
   let forks;
   /**
    * Runs tests on a file whose text is that of another file.
@@ -315,14 +322,14 @@ async function models() {
     const options = ['-q', '-x', '-p', 'no:cacheprovider'];
     return forks.failing({ environment, arguments: [...options, ...some], seconds: 300 });
   };
-  // This run edits nothing: it replaces a file by itself.
+  // For a run without an edit, a file is replaced by itself.
   const checked = checker(async (test) => {
     const file = 'models/train/__init__.py';
     return (await failing(file, resolve(file), [test])) === undefined;
   });
   const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope'];
   const tests = tracked(/\/test_\w+\.py$/, 'tests/python');
-  /** The package's own tests that record nothing large. */
+  /** The tests of the Python package, without those that record something large. */
   const ofRecordings = [
     'recording',
     'traps',

@@ -1,15 +1,17 @@
-// Shared by the rooms of the mutation stage: starting programs, and working through a list two at a
-// time.
+// Starts programs and works through lists two at a time, for all rooms of the mutation stage.
 import { spawn } from 'node:child_process';
 
 /** Process groups that are running. @type {Set<number>} */
 const groups = new Set();
-/** @param {number | undefined} group with all that its program has started */
+/**
+ * Ends a process group: a program and all that it has started.
+ * @param {number | undefined} group
+ */
 const end = (group) => {
   try {
     process.kill(-Number(group), 'SIGKILL');
   } catch {
-    // The group has ended already.
+    // An error means that the group has already ended.
   }
 };
 process.on('exit', () => groups.forEach(end));
@@ -45,7 +47,7 @@ export const run = (program, args, { cwd, input, seconds, env, isQuiet, failure 
       if (status && !isQuiet) console.error(said);
       done(status === 0);
     });
-    child.stdin.on('error', () => {}); // the program may stop reading; its status says so
+    child.stdin.on('error', () => {}); // the program may stop reading; then its exit status reports it
     child.stdin.end(input);
   });
 

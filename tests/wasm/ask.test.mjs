@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { getEventListeners } from 'node:events';
-import { ask, backOff, placeOf, reasonOf, sleep } from '../../wasm/loading/ask.ts';
+import { ask, backoffWait, placeOf, reasonOf, sleep } from '../../wasm/loading/ask.ts';
 
 const address = new URL('https://hub.example/a/b?signed=secret');
 
@@ -133,7 +133,7 @@ test('a wait is at most thirty seconds', async (t) => {
     [15_000, 2, 30_000],
     [15_000, 3, 30_000],
   ])
-    assert.equal(backOff(failures, { wait }), expected);
+    assert.equal(backoffWait(failures, { wait }), expected);
   // The server's requested wait is respected; here the signal ends it.
   for (const [seconds, waits] of [
     ['30', [30_000]],

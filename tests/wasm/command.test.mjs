@@ -10,8 +10,14 @@ import { runCommand } from '../../wasm/command/command.ts';
 import { ablation, ablationText } from '../../wasm/command/loaded.ts';
 import { speedWords } from '../../wasm/command/measure.ts';
 import { specialOf, textsOf } from '../../wasm/command/open.ts';
-import { figure, summary } from '../../wasm/command/summary.ts';
-import { count, idsOf, number, thresholdsOf, positiveInteger } from '../../wasm/command/values.ts';
+import { metricText, summaryText } from '../../wasm/command/summary.ts';
+import {
+  idsOf,
+  parseCount,
+  parseNumber,
+  parsePositive,
+  thresholdsOf,
+} from '../../wasm/command/values.ts';
 import { searchOpened } from '../../wasm/command/suffix.ts';
 import { promptsText, toCsv } from '../../wasm/command/sheet.ts';
 import { makeTasks } from '../../wasm/command/tasks.ts';
@@ -58,7 +64,7 @@ test('a mean over key/value heads leaves out those that a layer lacks', () => {
   };
   const found = { metrics, architecture: {}, first: 0 };
   assert.equal(
-    figure(metric, found, { defaults: { keys: 10 } }),
+    metricText(metric, found, { defaults: { keys: 10 } }),
     'mean 0.750, largest 1.000 (L0H0)',
   );
 });
@@ -263,25 +269,25 @@ test('training can be interrupted at any time, and uses the requested kernels', 
 
 test('numbers of options are accepted up to their bounds', () => {
   for (const [read, text, value] of [
-    [positiveInteger, '1', 1],
-    [positiveInteger, '999999999', 999999999],
-    [count, '0', 0],
-    [count, '999999999', 999999999],
-    [(text) => number(text, 0.5, 2, '--x'), '0.5', 0.5],
-    [(text) => number(text, 0.5, 2, '--x'), '2', 2],
+    [parsePositive, '1', 1],
+    [parsePositive, '999999999', 999999999],
+    [parseCount, '0', 0],
+    [parseCount, '999999999', 999999999],
+    [(text) => parseNumber(text, 0.5, 2, '--x'), '0.5', 0.5],
+    [(text) => parseNumber(text, 0.5, 2, '--x'), '2', 2],
     [thresholdsOf, '0,1,.3', [0, 1, 0.3]],
     [idsOf, '0, 5,999999999', [0, 5, 999999999]],
   ])
     assert.deepEqual(read(text, '--x'), value);
   const range = 'expected a number from 0.5 to 2';
   for (const [read, text, sentence] of [
-    [positiveInteger, '0', '--x: expected a whole number above 0, got "0"'],
-    [positiveInteger, '1234567890', '--x: expected a whole number above 0, got "1234567890"'],
-    [count, '', '--x: expected a whole number, got ""'],
-    [count, '1234567890', '--x: expected a whole number, got "1234567890"'],
-    [(text) => number(text, 0.5, 2, '--x'), ' ', `--x: ${range}, got " "`],
-    [(text) => number(text, 0.5, 2, '--x'), '2.01', `--x: ${range}, got "2.01"`],
-    [(text) => number(text, 0.5, 2, '--x'), '0.49', `--x: ${range}, got "0.49"`],
+    [parsePositive, '0', '--x: expected a whole number above 0, got "0"'],
+    [parsePositive, '1234567890', '--x: expected a whole number above 0, got "1234567890"'],
+    [parseCount, '', '--x: expected a whole number, got ""'],
+    [parseCount, '1234567890', '--x: expected a whole number, got "1234567890"'],
+    [(text) => parseNumber(text, 0.5, 2, '--x'), ' ', `--x: ${range}, got " "`],
+    [(text) => parseNumber(text, 0.5, 2, '--x'), '2.01', `--x: ${range}, got "2.01"`],
+    [(text) => parseNumber(text, 0.5, 2, '--x'), '0.49', `--x: ${range}, got "0.49"`],
     [thresholdsOf, '0.3,1.01', '--eps: expected a number from 0 to 1, got "1.01"'],
     [thresholdsOf, '-0.1', '--eps: expected a number from 0 to 1, got "-0.1"'],
     [idsOf, '', '--ids: expected token ids such as 1, 2, 3, got ""'],
@@ -392,7 +398,7 @@ test('a summary shows each metric as its shape allows', () => {
     'heads             mean 50.00%, largest 75.00% (L1H1)',
     'none              -',
   ];
-  const shown = (more) => summary({ ...found, ...more }, describe).split('\n');
+  const shown = (more) => summaryText({ ...found, ...more }, describe).split('\n');
   const normal = second(0.3, 'special tokens auto', 'first token "<s>"');
   assert.deepEqual(shown({}), [...head, normal, ...lines, '']);
   const recorded = second(0.3, 'recorded', 'no common first token');

@@ -8,7 +8,7 @@ import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { commandWords } from '../../wasm/command/recording.ts';
 import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.ts';
-import { oneLine, visible } from '../../wasm/command/output.ts';
+import { oneLine, escapeControls } from '../../wasm/command/output.ts';
 import { openTokenizer } from '../../wasm/index.ts';
 import { binaries, root, softmax } from './helper.mjs';
 
@@ -305,13 +305,13 @@ test('values by prompt are those whose mean is reported, with their ids, and by 
 
 test('control characters of files are shown as escapes, and JSON keeps their values', async () => {
   const hostile = '\x1b]0;x\x07\x9b31m\u202e\u2028\ufeff\r\n\tloss 0\x7f';
-  assert.equal(visible('a\tb\nä😀\u00a0'), 'a\tb\nä😀\u00a0');
+  assert.equal(escapeControls('a\tb\nä😀\u00a0'), 'a\tb\nä😀\u00a0');
   assert.equal(
-    visible(hostile),
+    escapeControls(hostile),
     '\\u001b]0;x\\u0007\\u009b31m\\u202e\\u2028\\ufeff\\u000d\n\tloss 0\\u007f',
   );
   assert.equal(oneLine('a\n\tb'), 'a\\u000a\\u0009b');
-  assert.equal(JSON.parse(visible(JSON.stringify(hostile))), hostile);
+  assert.equal(JSON.parse(escapeControls(JSON.stringify(hostile))), hostile);
   const own = join(folder, 'own.safetensors');
   const size = ['--ids', '0,5,9,7,3,8,2,6,4,11,12,13'];
   assert.equal((await run('record', model, ...size, '--out', own)).status, 0);

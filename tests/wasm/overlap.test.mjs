@@ -207,7 +207,7 @@ test('reads travel together, a change waits for them, and later acts wait for th
   ends.last.resolve();
   await last;
   await turn();
-  assert.deepEqual(chain.before(true), []);
+  assert.deepEqual(chain.predecessors(true), []);
   const again = inTurn(change, act('again'));
   assert.equal(began.at(-1), 'again');
   ends.again.resolve();

@@ -48,7 +48,7 @@ test('every pair of a table has its rank, and no other pair has one', () => {
         const pair = key(left, right);
         assert.equal(ranks.get(left, right), wanted.get(pair), pair);
       }
-    for (const rank of wanted.values()) assert.equal(ranks.joined(rank), 100 + rank);
+    for (const rank of wanted.values()) assert.equal(ranks.mergedId(rank), 100 + rank);
   }
   const twice = new Ranks(2);
   twice.add(3, 4, 0, 5);
@@ -64,7 +64,7 @@ test('a merge is of existing tokens, and joins to one', () => {
   const rank = (merges, skipped) => rankMerges(merges, idOf, 'place', skipped);
   const of = (ranks, left, right) => ranks.get(idOf(left), idOf(right));
   assert.equal(of(rank(['a b']), 'a', 'b'), 0);
-  assert.equal(rank(['a b']).joined(0), idOf('ab'));
+  assert.equal(rank(['a b']).mergedId(0), idOf('ab'));
   const two = rank(['a b', ['a b', 'a']]);
   assert.deepEqual([of(two, 'a', 'b'), of(two, 'a b', 'a'), of(two, 'b', 'a')], [0, 1, undefined]);
   assert.equal(of(rank(['a ##b'], 2), 'a', '##b'), 0);

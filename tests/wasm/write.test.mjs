@@ -6,9 +6,9 @@ import { recordRun } from '../../wasm/recording/run.ts';
 import {
   conditionsOf,
   encode,
-  halves,
+  toHalfBits,
   keep,
-  keptOf,
+  selectFields,
   part,
   putMeans,
 } from '../../wasm/recording/write.ts';
@@ -96,10 +96,10 @@ test('halves are rounded to the nearest, and to the even one in a tie', () => {
     [1 + 2 ** -11 + 2 ** -20, 0x3c01],
     [0.1, 0x2e66],
   ];
-  for (const [number, bits] of table) assert.equal(halves([number])[0], bits, `${number}`);
-  assert.equal(halves([NaN])[0] & 0x7fff, 0x7e00);
+  for (const [number, bits] of table) assert.equal(toHalfBits([number])[0], bits, `${number}`);
+  assert.equal(toHalfBits([NaN])[0] & 0x7fff, 0x7e00);
   assert.deepEqual(
-    halves(table.map(([number]) => number)),
+    toHalfBits(table.map(([number]) => number)),
     Uint16Array.from(table, ([, bits]) => bits),
   );
 });
@@ -109,8 +109,8 @@ test('every half is itself', () => {
   for (let bits = 0; bits < 0x7c00; bits++) {
     const [exponent, mantissa] = [bits >>> 10, bits & 0x3ff];
     const number = exponent ? (1024 + mantissa) * 2 ** (exponent - 25) : mantissa * 2 ** -24;
-    assert.equal(halves([number])[0], bits);
-    assert.equal(halves([-number])[0], bits | 0x8000);
+    assert.equal(toHalfBits([number])[0], bits);
+    assert.equal(toHalfBits([-number])[0], bits | 0x8000);
   }
 });
 
@@ -159,7 +159,7 @@ test('a file: its header ends at a multiple of 8, wide numbers are first, withou
 
 test('a recorded prompt has the requested fields, the small ones, and exact metrics', () => {
   const of = (change, options = {}) =>
-    keptOf({ describe, architecture: { ...architecture, ...change } }, options);
+    selectFields({ describe, architecture: { ...architecture, ...change } }, options);
   assert.deepEqual(of({}), { fields: ['att'], small: ['loss'], exact: EXACT });
   assert.deepEqual(of({ bias: true, gates: 0 }).small, ['loss', 'att_bias']);
   assert.deepEqual(of({ gates: [1] }).small, ['loss', 'gate']);

@@ -1,4 +1,4 @@
-/** `describe` and `--version`: the tables of the build. */
+/** Implements `describe` and `--version`, which print the tables and the version of this build. */
 import { readFile } from 'node:fs/promises';
 import type { Describe } from '../abi/types.ts';
 
@@ -9,7 +9,7 @@ export async function version() {
 }
 
 /** Lists each row of each table in one line, with its name and meaning. */
-export function tables({ metrics, fields, edits, operations }: Describe) {
+export function tablesText({ metrics, fields, edits, operations }: Describe) {
   const shape = (letters: readonly string[]) => `[${letters.join('][')}]`;
   const sections: [string, (readonly [string, string | undefined])[]][] = [
     ['Metrics', metrics.map((row) => [row.name, `${shape(row.shape)} ${row.question}`])],
@@ -26,7 +26,7 @@ export function tables({ metrics, fields, edits, operations }: Describe) {
 }
 
 /** Reads the tables of this build with their texts, from the file next to the binaries. */
-export async function tablesBeside() {
+export async function readTables() {
   const file = new URL('../sinkscope.describe.json', import.meta.url);
   return JSON.parse(await readFile(file, 'utf8')) as Describe;
 }

@@ -1,22 +1,20 @@
-/**
- * Implements `map`, `generate` and `ablate`, which read one text at once, with the terms of `load`.
- */
+/** Implements `map`, `generate` and `ablate`, which read one whole text with a LoadedModel. */
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { oneLine } from './output.ts';
 import { csvOf } from './sheet.ts';
 import { percent } from './tasks.ts';
 import { missingError } from './options.ts';
 import { openNamed, specialOf } from './open.ts';
-import { count, number } from './values.ts';
+import { parseCount, parseNumber } from './values.ts';
 import { LoadedModel } from '../load/loaded_model.ts';
 import { readText } from './text_file.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
 import type { TextOptions, TextMeasures } from '../load/types.ts';
-import type { Asked } from './values.ts';
+import type { CommandInput } from './values.ts';
 import type { Engine } from '../engine/types.ts';
 
-/** Options of the three commands; each reads some of them. */
-type OneText = TextOptions & {
+/** Options of `map`, `generate` and `ablate`; each command reads some of them. */
+type OneTextOptions = TextOptions & {
   layer?: number;
   head?: number;
   eps?: number;
@@ -26,15 +24,15 @@ type OneText = TextOptions & {
   seed?: number;
 };
 
-/** Returns the summary of a run. */
-const brief = ({ T, eps, sink, uniform, conclusive, loss }: TextMeasures) => ({
+/** Picks the numbers of a run that `ablate` prints. */
+const summaryOf = ({ T, eps, sink, uniform, conclusive, loss }: TextMeasures) => ({
   ...{ T, eps, sink, uniform, conclusive, loss },
 });
-const nats = (loss: number | null) =>
+const natsWords = (loss: number | null) =>
   loss === null ? 'no token is predicted' : `${loss.toFixed(4)} nats`;
 
-/** Returns the map of the named head, or of the one with the largest alpha_1. */
-export async function mapOf(model: LoadedModel, text: string, options: OneText) {
+/** Returns the attention map of the given head, or of the head with the largest alpha_1. */
+export async function mapOf(model: LoadedModel, text: string, options: OneTextOptions) {
   const { tokens, layer, head, map } = await model.measure(text, options);
   return { model: model.id, text, tokens, layer, head, shape: map.shape, map: rowsOf(map) };
 }
@@ -64,12 +62,12 @@ export function mapCsv(
   return csvOf(facts, ['query', 'query_text', 'key', 'key_text', 'weight'], records);
 }
 
-export async function written(model: LoadedModel, text: string, options: OneText) {
+export async function generation(model: LoadedModel, text: string, options: OneTextOptions) {
   return { model: model.id, text, written: await model.generate(text, options) };
 }
 
 /** Measures the effect of ablating a head or a layer, or of the given edits. */
-export async function ablation(model: LoadedModel, text: string, options: OneText) {
+export async function ablation(model: LoadedModel, text: string, options: OneTextOptions) {
   const { layer, head, edits } = options;
   if (layer === undefined && !edits?.length)
     throw new SinkscopeError(
@@ -78,7 +76,15 @@ export async function ablation(model: LoadedModel, text: string, options: OneTex
       'expected a layer, or an --edit, found neither',
     );
   const { before, after, change } = await model.ablate(text, options);
-  return { model: model.id, text, layer, head, change, before: brief(before), after: brief(after) };
+  return {
+    model: model.id,
+    text,
+    layer,
+    head,
+    change,
+    before: summaryOf(before),
+    after: summaryOf(after),
+  };
 }
 
 export function ablationText({
@@ -94,7 +100,7 @@ export function ablationText({
       ? 'with the edits'
       : `without ${head === undefined ? `layer ${layer}` : `L${layer}H${head}`}`;
   const line = (name: string, { loss, sink }: typeof before) =>
-    `  ${name.padEnd(16)}loss ${nats(loss)}, Sink_1 ${percent(sink)}\n`;
+    `  ${name.padEnd(16)}loss ${natsWords(loss)}, Sink_1 ${percent(sink)}\n`;
   const note = before.conclusive
     ? ''
     : `  Sink_1 says nothing here: uniform attention alone gives the first of ${before.T} tokens ${percent(before.uniform)}.\n`;
@@ -103,7 +109,7 @@ export function ablationText({
   return `${oneLine(model)} on one text\n${line('baseline', before)}${line(condition, after)}${end}${note}`;
 }
 
-/** @param map [T, T] */
+/** Splits a map of shape [T, T] into its rows. */
 function rowsOf({ shape: [T], data }: Tensor) {
   return Array.from({ length: T }, (_, t) => [...data.slice(t * T, (t + 1) * T)]);
 }
@@ -111,8 +117,8 @@ function rowsOf({ shape: [T], data }: Tensor) {
 /** Opens a model, uses it on one text, and closes it. */
 export async function withText<Result>(
   engine: Engine,
-  { names: [name], values, given }: Asked,
-  use: (model: LoadedModel, text: string, options: OneText) => Promise<Result>,
+  { names: [name], values, given }: CommandInput,
+  use: (model: LoadedModel, text: string, options: OneTextOptions) => Promise<Result>,
 ) {
   const texts = [given.text, given['text-file']].filter((one) => one !== undefined);
   const expected = 'one of --text and --text-file';
@@ -120,7 +126,7 @@ export async function withText<Result>(
   expect(texts.length === 1, 'text', expected, texts.length);
   const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
   const optional = (key: 'layer' | 'head') =>
-    values[key] === undefined ? undefined : count(values[key], `--${key}`);
+    values[key] === undefined ? undefined : parseCount(values[key], `--${key}`);
   const { edits, ...parts } = await openNamed(engine, name, values);
   const model = new LoadedModel({ ...parts, engine, isOwner: false });
   try {
@@ -129,14 +135,14 @@ export async function withText<Result>(
       special: specialOf(model.tokenizer, values.special),
       layer: optional('layer'),
       head: optional('head'),
-      ...(values.eps === undefined ? {} : { eps: number(values.eps, 0, 1, '--eps') }),
+      ...(values.eps === undefined ? {} : { eps: parseNumber(values.eps, 0, 1, '--eps') }),
       ...(values.count === undefined
         ? {}
         : {
-            count: count(values.count, '--count'),
-            temperature: number(values.temperature, 0, 1e6, '--temperature'),
-            topK: count(values['top-k'], '--top-k'),
-            seed: count(values.seed, '--seed'),
+            count: parseCount(values.count, '--count'),
+            temperature: parseNumber(values.temperature, 0, 1e6, '--temperature'),
+            topK: parseCount(values['top-k'], '--top-k'),
+            seed: parseCount(values.seed, '--seed'),
           }),
     });
   } finally {

@@ -1,4 +1,4 @@
-/** `measure`: a model over sequences, or a recording's own measurements. */
+/** Implements `measure`, for a model over sequences or for a recording. */
 import { expect } from '../abi/errors.ts';
 import { leastTokens } from '../study/judge.ts';
 import { finite, measure } from '../study/measure.ts';
@@ -8,13 +8,16 @@ import { isRecording, readRecording } from './recording.ts';
 import { thresholdsOf } from './values.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
 import type { Edit, Engine, Model } from '../engine/types.ts';
-import type { Asked, Values } from './values.ts';
+import type { CommandInput, Values } from './values.ts';
 
-export type Found =
+export type MeasureResult =
   Awaited<ReturnType<typeof measureModel>> | Awaited<ReturnType<typeof readRecording>>;
 
-/** Prints a recording's own measurements, and refuses the options that a run would need. */
-export async function measureNamed(engine: Engine, { names: [name], values, given }: Asked) {
+/**
+ * Measures a model, or returns the measurements that a recording stores. For a recording, refuses
+ * the options that need a run.
+ */
+export async function measureNamed(engine: Engine, { names: [name], values, given }: CommandInput) {
   if (!(await isRecording(name))) return measureModel(engine, name, values);
   const readOptions = ['eps', 'json', 'csv', 'kernels', 'workers'];
   const otherOptions = Object.keys(given).filter((one) => !readOptions.includes(one));
@@ -36,14 +39,14 @@ async function measureModel(engine: Engine, name: string, values: Values) {
   const { model, tokenizer, sequences, groups, thresholds, edits, cut, arithmetic } = opened;
   const eps = thresholds.length > 1 ? thresholds : thresholds[0];
   const streaming = values.streaming === true;
-  const isEach = values['per-prompt'] === true;
-  expect(!isEach || thresholds.length === 1, '--per-prompt', 'one --eps', thresholds.length);
-  const byPrompt: ByPrompt[] = [];
+  const isPerPrompt = values['per-prompt'] === true;
+  expect(!isPerPrompt || thresholds.length === 1, '--per-prompt', 'one --eps', thresholds.length);
+  const byPrompt: PromptMetrics[] = [];
   const labels = (groups ?? []).flatMap((group) => group.sequences.map(() => group.label));
   const result = await measure(model, sequences, {
     ...{ eps, edits, streaming },
     onSequence(metrics, i) {
-      if (!isEach) return;
+      if (!isPerPrompt) return;
       const label = groups ? { label: labels[i] } : {};
       byPrompt.push({ ids: sequences[i], ...label, metrics: mapValues(metrics, plainTensor) });
     },
@@ -81,11 +84,11 @@ async function measureModel(engine: Engine, name: string, values: Values) {
     ...length,
     ...result,
     ...(groups ? { byLabel } : {}),
-    ...(isEach ? { byPrompt } : {}),
+    ...(isPerPrompt ? { byPrompt } : {}),
   };
 }
 
-type ByPrompt = {
+type PromptMetrics = {
   ids: readonly number[];
   label?: string;
   metrics: Record<string, { shape: readonly number[]; values: (number | null)[] }>;
@@ -101,7 +104,7 @@ function mapValues<In, Out>(object: Readonly<Record<string, In>>, change: (value
 }
 
 /**
- * Reports this machine's speed on stderr, because it is not a result.
+ * Returns a line on this machine's speed, which is printed on stderr because it is not a result.
  * @param rate sequences per second
  */
 export function speedWords(rate: number, { replicas: { length } }: Model) {

@@ -13,7 +13,7 @@ import { planTokenizer } from '../text/plan_tokenizer.ts';
 import { missingError } from './options.ts';
 import { listOf, readText } from './text_file.ts';
 import { sourceOf } from './train.ts';
-import { idsOf, number, thresholdsOf, positiveInteger } from './values.ts';
+import { idsOf, parseNumber, thresholdsOf, parsePositive } from './values.ts';
 import type { Arithmetic, Engine, Model } from '../engine/types.ts';
 import type { Cut, CutOptions, LabeledTexts } from '../study/types.ts';
 import type { AnyTokenizer, GuardedTokenizer, Tokenizer } from '../text/types.ts';
@@ -21,7 +21,10 @@ import type { Special, Values } from './values.ts';
 
 export type OpenedModel = Awaited<ReturnType<typeof openModel>>;
 
-/** @param make creates objects from the texts before the tokenizer is closed */
+/**
+ * Opens a model with its tokenizer, and cuts the text into sequences.
+ * @param make creates objects that need the tokenizer, before it is closed
+ */
 export async function openModel<Made = undefined>(
   engine: Engine,
   name: string,
@@ -30,12 +33,12 @@ export async function openModel<Made = undefined>(
 ) {
   const { defaults } = engine.describe;
   const cutOptions = {
-    tokens: positiveInteger(values.tokens ?? String(defaults.tokens), '--tokens'),
-    sequences: positiveInteger(values.sequences, '--sequences'),
+    tokens: parsePositive(values.tokens ?? String(defaults.tokens), '--tokens'),
+    sequences: parsePositive(values.sequences, '--sequences'),
     lines: values.lines === true,
   };
   const thresholds = thresholdsOf(values.eps ?? String(defaults.eps));
-  await expectThere(name);
+  await expectExists(name);
   const texts = await textsOf(values);
   const { plan, model, tokenizer, edits } = await openNamed(engine, name, values, texts.ids);
   let cut: Cut | undefined;
@@ -67,31 +70,32 @@ export async function openModel<Made = undefined>(
 
 /**
  * Opens a model from the disk or the hub, with its tokenizer.
- * @param ids make a tokenizer optional
+ * @param ids token ids given in place of a text; with them, a tokenizer that does not open is no
+ * error
  */
 export async function openNamed(engine: Engine, name: string, values: Values, ids?: number[][]) {
   const edits = (values.edit ?? []).map((text: string) => readEdit(text, engine.describe));
   const token = process.env.HF_TOKEN || undefined;
   const hub = { token, endpoint: values.endpoint, cache: values.cache === true };
-  await expectThere(name);
+  await expectExists(name);
   const checkpoint = await checkpointOf(name);
   const located = await findPlan(checkpoint?.folder ?? name, hub);
   const isOnDisk = checkpoint || (await stat(name).catch(() => undefined));
   const plan = isOnDisk ? { ...located, id: basename(resolve(name)) } : located;
   const arithmetic = values.arithmetic as Arithmetic;
   const model = await engine.open(checkpoint ?? modelFiles(plan, hub), { arithmetic });
-  const limit = 1000 * number(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
+  const limit = 1000 * parseNumber(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
   const opening = planTokenizer(plan, model, { ...hub, limit });
-  return { plan, model, tokenizer: await (ids ? opening.catch(idsAlone) : opening), edits };
+  return { plan, model, tokenizer: await (ids ? opening.catch(fallBackToIds) : opening), edits };
 }
 
-/** Replaces a tokenizer that does not open by one of ids. */
-function idsAlone(reason: unknown) {
+/** Returns a tokenizer that knows only ids, in place of one that did not open. */
+function fallBackToIds(reason: unknown) {
   if (reason instanceof SinkscopeError) return idTokenizer();
   throw reason;
 }
 
-/** Cuts the same number of sequences for each label. */
+/** Cuts the same number of sequences from the texts of each label. */
 async function cutGroups(
   tokenizer: AnyTokenizer,
   groups: readonly LabeledTexts[],
@@ -140,7 +144,7 @@ export async function textsOf({
   const list = isJson
     ? listOf(String(path), content)
     : content.split(/\r?\n/).filter((one) => one.trim());
-  const textsJoined = positiveInteger(together, '--join');
+  const textsJoined = parsePositive(together, '--join');
   if (label) {
     const groups = groupsOf(list ?? []);
     if (groups) return { text: content, groups };
@@ -158,19 +162,19 @@ export async function textsOf({
 }
 
 /**
- * Reports a missing file here, before any text is read: the name is neither an existing path nor
- * that of a model on a hub.
+ * Throws for a name that is neither an existing path nor a model on a hub, before any text is read.
  */
-export async function expectThere(name: string) {
+export async function expectExists(name: string) {
   const isFile = /^[^@:]+\.(safetensors|json|bin|pt)$|^[^/@:]*\/?[^/@:]+\.gguf$/i.test(name);
   if ((isHubId(name) && !isFile) || (await stat(name).catch(() => undefined))) return;
-  if (await checkpointFolder(name)) return;
+  if (await isCheckpoint(name)) return;
   throw new SinkscopeError('read', name, 'expected a file or a folder, found none');
 }
 
 function isHubId(name: string) {
   try {
-    // resolveHub parses addresses, because it knows the endpoint.
+    // An address counts as a name on the hub here: resolveHub, which knows the endpoint, parses it
+    // later.
     return /^https?:/.test(name) || Boolean(parseHubId(name));
   } catch {
     return false;
@@ -179,11 +183,11 @@ function isHubId(name: string) {
 
 /** Returns the files of FOLDER@STEP; undefined for all other names. */
 async function checkpointOf(name: string) {
-  return (await checkpointFolder(name)) ? sourceOf(name, 'MODEL') : undefined;
+  return (await isCheckpoint(name)) ? sourceOf(name, 'MODEL') : undefined;
 }
 
 /** Returns whether a name is FOLDER@STEP of an existing folder and not itself a path. */
-async function checkpointFolder(name: string) {
+async function isCheckpoint(name: string) {
   const folder = name.slice(0, Math.max(0, name.lastIndexOf('@')));
   const stats = await stat(folder).catch(() => undefined);
   return stats?.isDirectory() && !(await stat(name).catch(() => undefined));

@@ -6,7 +6,7 @@ import type { Describe, EditKind } from '../abi/types.ts';
 
 interface Option {
   meaning: string;
-  /** Placeholder of its value; an option without one is a flag. */
+  /** Placeholder of the value in the help. An option without a placeholder is a flag. */
   value?: string;
   /** Default value. */
   standard?: string;
@@ -17,20 +17,20 @@ type Options = Readonly<Record<string, Option>>;
 interface Command {
   /** Names of positional arguments. */
   names: readonly string[];
-  /** Describes the positional arguments. */
+  /** What error messages expect as positional arguments. */
   takes: string;
   usage: readonly string[];
   /** One line of help. */
   meaning: string;
-  /** Further help. */
+  /** Paragraphs of help after `meaning`. */
   more?: string;
   options: (describe: Describe) => Options;
 }
 
-/** Values by option: a list for options that repeat. */
-export type Given = Record<string, string | string[] | boolean | undefined>;
+/** GivenOptions values by the name of the option: a list for options that repeat. */
+export type GivenOptions = Record<string, string | string[] | boolean | undefined>;
 
-const option = (name: string) => name.replaceAll('_', '-');
+const optionName = (name: string) => name.replaceAll('_', '-');
 
 const ENGINE: Options = {
   kernels: { value: 'K', meaning: 'auto, simd or base', standard: 'auto' },
@@ -51,7 +51,7 @@ const CSV_OUT: Options = {
   },
 };
 
-const eps = ({ defaults }: Describe): Options => ({
+const epsOptions = ({ defaults }: Describe): Options => ({
   eps: {
     value: 'E[,E...]',
     meaning: 'threshold of Sink_k, or several that one run serves',
@@ -59,7 +59,7 @@ const eps = ({ defaults }: Describe): Options => ({
   },
 });
 
-/** The text to measure. */
+/** Options that give the text to measure. */
 const TEXT: Options = {
   'text-file': { value: 'FILE', meaning: 'UTF-8 text, cut into consecutive sequences' },
   lines: {
@@ -103,7 +103,7 @@ function editUsage({ name, meaning, parameters }: EditKind) {
 }
 
 /** Options of the model. */
-const model = ({ edits }: Describe): Options => ({
+const modelOptions = ({ edits }: Describe): Options => ({
   edit: {
     value: 'NAME:key=value,key=value',
     meaning: `an edit of the run; several combine${edits.map(editUsage).join('')}`,
@@ -128,14 +128,14 @@ const model = ({ edits }: Describe): Options => ({
 });
 
 /** Options of commands that run sequences of a text and print text or JSON. */
-const sequences = (describe: Describe): Options => ({
+const sequenceOptions = (describe: Describe): Options => ({
   ...TEXT,
   ...cutOptions(describe),
-  ...model(describe),
+  ...modelOptions(describe),
   ...JSON_OUT,
 });
 
-/** Options of commands that read one text at once. */
+/** Options of commands that read one whole text. */
 const WHOLE_TEXT: Options = {
   text: TEXT.text,
   'text-file': { value: 'FILE', meaning: 'a file that holds it, UTF-8' },
@@ -189,8 +189,8 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
           'among the labels, and the measurements of each label are reported too',
       },
       ...cutOptions(describe),
-      ...eps(describe),
-      ...model(describe),
+      ...epsOptions(describe),
+      ...modelOptions(describe),
       streaming: {
         meaning: 'holds only what an eviction keeps of a long text, and reports its loss alone',
       },
@@ -213,7 +213,7 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
     options: (describe) => ({
       ...placeOptions('default: the head that gives the first token most'),
       ...WHOLE_TEXT,
-      ...model(describe),
+      ...modelOptions(describe),
       ...JSON_OUT,
       csv: {
         meaning: 'prints CSV, one line for each cell: query, query_text, key, key_text, weight',
@@ -231,7 +231,7 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
       ...placeOptions('without --head all of its heads'),
       ...WHOLE_TEXT,
       eps: { value: 'E', meaning: 'threshold of Sink_1', standard: String(describe.defaults.eps) },
-      ...model(describe),
+      ...modelOptions(describe),
       ...JSON_OUT,
     }),
   },
@@ -247,7 +247,7 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
       'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', standard: '0' },
       ...SEED,
       ...WHOLE_TEXT,
-      ...model(describe),
+      ...modelOptions(describe),
       ...JSON_OUT,
     }),
   },
@@ -273,8 +273,8 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
       license: { value: 'TEXT', meaning: 'the license under which the recording may be passed on' },
       ...TEXT,
       ...cutOptions(describe),
-      ...eps(describe),
-      ...model(describe),
+      ...epsOptions(describe),
+      ...modelOptions(describe),
       ...JSON_OUT,
       ...CSV_OUT,
     }),
@@ -293,7 +293,7 @@ others; it needs the text, in the options below. The exit status is 1 where anyt
         standard: '0.001',
       },
       ...TEXT,
-      ...model(describe),
+      ...modelOptions(describe),
       ...JSON_OUT,
     }),
   },
@@ -319,7 +319,7 @@ others; it needs the text, in the options below. The exit status is 1 where anyt
       width: { value: 'N', meaning: 'changes that a step tries', standard: '64' },
       ...SEED,
       prompt: { value: 'N', meaning: 'tokens before the suffix; default: half of --tokens' },
-      ...sequences(describe),
+      ...sequenceOptions(describe),
     }),
   },
   tasks: {
@@ -338,7 +338,7 @@ recalled over sentences.`,
       },
       prompts: { value: 'N', meaning: 'prompts of the copies and of each recall', standard: '24' },
       ...SEED,
-      ...sequences(describe),
+      ...sequenceOptions(describe),
     }),
   },
   unmask: {
@@ -360,7 +360,7 @@ random one.`,
       },
       steps: { value: 'N', meaning: 'steps of the unmasking', standard: '20' },
       ...SEED,
-      ...sequences(describe),
+      ...sequenceOptions(describe),
     }),
   },
   train: {
@@ -372,7 +372,7 @@ random one.`,
     options: ({ training }) => ({
       ...Object.fromEntries(
         (training?.settings ?? []).map(({ name, meaning, words, default: standard }) => [
-          option(name),
+          optionName(name),
           {
             value: words ? 'WORD' : 'X',
             meaning: `${meaning}${words ? `: ${words.join(', ')}` : ''}`,
@@ -382,7 +382,7 @@ random one.`,
       ),
       ...Object.fromEntries(
         Object.entries(LAB_MODEL).map(([name, standard]) => [
-          option(name),
+          optionName(name),
           {
             value: typeof standard === 'number' ? 'N' : 'WORD',
             meaning: 'of the model',
@@ -446,10 +446,10 @@ const WIDTH = 108;
 const INDENT = 28;
 
 /**
- * Wraps a text to lines of at most WIDTH, the first after `front`.
- * @param text its first paragraph is wrapped
+ * Wraps the first paragraph of a text to lines of at most WIDTH characters. The first line begins
+ * with `front`; further paragraphs are kept as they are.
  */
-function wrapped(front: string, text: string) {
+function wrapText(front: string, text: string) {
   const [first, ...rest] = text.split('\n');
   const lines = [front.padEnd(INDENT)];
   if (!lines[0].endsWith(' ')) lines.push(' '.repeat(INDENT));
@@ -464,7 +464,7 @@ function wrapped(front: string, text: string) {
 function optionUsage([name, { value, meaning, standard }]: [string, Option]) {
   const [first, ...rest] = meaning.split('\n');
   const text = [standard === undefined ? first : `${first} (${standard})`, ...rest].join('\n');
-  return wrapped(`  --${name}${value ? ` ${value}` : ''}`, text);
+  return wrapText(`  --${name}${value ? ` ${value}` : ''}`, text);
 }
 
 /** Returns the help of one command, or one line for each command. */
@@ -477,7 +477,7 @@ export function usage(describe: Describe, name?: Name) {
     const rows = Object.entries(options(describe)).map(optionUsage);
     return `${linesOf(name).join('\n')}\n\n${about}\n\n${rows.join('\n')}\n`;
   }
-  const rows = Object.keys(commands).map((one) => wrapped(`  ${one}`, commands[one].meaning));
+  const rows = Object.keys(commands).map((one) => wrapText(`  ${one}`, commands[one].meaning));
   return `${Object.keys(commands).flatMap(linesOf).join('\n')}
 
 ${rows.join('\n')}
@@ -505,14 +505,14 @@ export function readArguments(args: readonly string[], describe: Describe) {
   const { tokens } = parseArgs({
     ...{ args: rest, options: config, strict: false, allowPositionals: true, tokens: true },
   });
-  const values: Given = {};
+  const values: GivenOptions = {};
   const names: string[] = [];
   for (const token of tokens) {
     if (token.kind === 'positional') names.push(token.value);
     if (token.kind !== 'option') continue;
     const { name, rawName, value, inlineValue } = token;
     if (!Object.hasOwn(config, name) || !rawName.startsWith('--'))
-      throw unknownOption(rawName, command, describe);
+      throw unknownOptionError(rawName, command, describe);
     if (config[name].type === 'boolean') {
       expect(value === undefined, rawName, 'no value', value);
       values[name] = true;
@@ -524,7 +524,8 @@ export function readArguments(args: readonly string[], describe: Describe) {
     const isValue = inlineValue || !String(value).startsWith('--');
     expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
     const earlier = values[name];
-    // Of repeated options the last one wins, so that scripts can append to a command.
+    // Of an option that is given twice, the last value wins, so that scripts can append to a
+    // command.
     values[name] = options[name].repeats
       ? [...(Array.isArray(earlier) ? earlier : []), String(value)]
       : value;
@@ -543,7 +544,7 @@ export function missingError(where: string, expected: string) {
   return new SinkscopeError('argument', where, `expected ${expected}, found none`);
 }
 
-function unknownOption(rawName: string, command: Name, describe: Describe) {
+function unknownOptionError(rawName: string, command: Name, describe: Describe) {
   const name = rawName.replace(/^--?/, '');
   const owners = Object.entries(COMMANDS)
     .filter(([, { options }]) => Object.hasOwn(options(describe), name))
@@ -554,16 +555,19 @@ function unknownOption(rawName: string, command: Name, describe: Describe) {
   return new SinkscopeError('argument', rawName, text);
 }
 
-/** Completes given values with the defaults of the others. */
-export function withDefaults(command: Name, given: Given, describe: Describe) {
+/** Adds the default values of the options that were not given. */
+export function withDefaults(command: Name, given: GivenOptions, describe: Describe) {
   const standards = Object.entries(COMMANDS[command].options(describe)).flatMap(
     ([name, { standard }]) => (standard === undefined ? [] : [[name, standard]]),
   );
   return { ...Object.fromEntries(standards), ...given };
 }
 
-/** Refuses options that have no meaning together with the others. */
-export function refuse(given: Given, names: readonly string[], why: string) {
+/**
+ * Throws if one of the named options was given.
+ * @param why the reason, for the error message
+ */
+export function refuse(given: GivenOptions, names: readonly string[], why: string) {
   const name = names.find((one) => given[one] !== undefined);
   if (name) throw new SinkscopeError('argument', `--${name}`, why);
 }

@@ -74,7 +74,10 @@ export async function openOut(
   };
 }
 
-/** Refuses a device, a pipe or a link: renaming would replace it, and the system may need it. */
+/**
+ * Throws for a folder, a link, a device or a pipe: renaming a file onto it would replace it, and
+ * the system may need it.
+ */
 async function expectReplaceable(place: string) {
   const stats = await lstat(place).catch((error) => {
     if (error.code === 'ENOENT') return undefined;
@@ -94,7 +97,8 @@ async function expectReplaceable(place: string) {
 }
 
 /**
- * Creates one level after the other: Node's own recursive mkdir never ends in /proc.
+ * Creates a folder and its missing parents one by one, because the recursive mkdir of Node.js never
+ * ends in /proc.
  * @param path absolute
  */
 async function createFolder(path: string) {

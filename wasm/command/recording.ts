@@ -7,14 +7,14 @@ import { leastTokens } from '../study/judge.ts';
 import { basename, dirname, isAbsolute } from 'node:path';
 import { missingError, refuse } from './options.ts';
 import { expect } from '../abi/errors.ts';
-import { count, number } from './values.ts';
+import { parseCount, parseNumber } from './values.ts';
 import { openOut } from './out_folder.ts';
-import { expectThere, openModel } from './open.ts';
+import { expectExists, openModel } from './open.ts';
 import type { OpenedModel } from './open.ts';
 import type { Engine } from '../engine/types.ts';
-import type { Asked } from './values.ts';
+import type { CommandInput } from './values.ts';
 
-/** Recordings have shorter headers. */
+/** A safetensors file with a longer header is no recording. */
 const HEADER_BYTES_MAX = 1e8;
 /** Larger weights are not hashed, because that would read them twice. */
 const HASHED_BYTES_MAX = 2 ** 29;
@@ -31,13 +31,15 @@ export async function isRecording(path: string) {
   return Buffer.from(header).includes('"sinkscope.recording"');
 }
 
-async function openFile(engine: Engine, path: string) {
+async function openRecordingFile(engine: Engine, path: string) {
   return engine.openRecording(await openAsBlob(path));
 }
 
-/** Returns the measurement of a recording, in the form of a model's. */
+/**
+ * Returns the measurements of a recording in the form in which `measure` returns those of a model.
+ */
 export async function readRecording(engine: Engine, path: string, thresholds?: number[]) {
-  const recording = await openFile(engine, path);
+  const recording = await openRecordingFile(engine, path);
   const { conditions, architecture } = recording;
   const eps = thresholds?.length === 1 ? thresholds[0] : thresholds;
   const result = await recording.measure({ eps });
@@ -114,14 +116,14 @@ export function differencesText(
 }
 
 /** Measures a model, writes a recording, and prints it. */
-export async function recordModel(engine: Engine, { names: [name], values, args }: Asked) {
+export async function recordModel(engine: Engine, { names: [name], values, args }: CommandInput) {
   const { precision, license, out = '' } = values;
   if (!out) throw missingError('--out', 'a file to write');
   expect(['half', 'single'].includes(precision), '--precision', 'half or single', precision);
   const folder = await openOut(dirname(out), [basename(out)]);
   const study = await openModel(engine, name, values);
   const bytes = await recordOpened(study, {
-    keep: count(values.keep, '--keep'),
+    keep: parseCount(values.keep, '--keep'),
     fields: values.fields.split(','),
     half: precision === 'half',
     license,
@@ -147,10 +149,10 @@ export function commandWords(args: readonly string[]) {
 }
 
 /** Compares two recordings, or one recording and a model that is measured under the same conditions. */
-export async function compare(engine: Engine, { names, values, given }: Asked) {
-  const tolerance = number(values.tolerance, 0, 1e9, '--tolerance');
+export async function compare(engine: Engine, { names, values, given }: CommandInput) {
+  const tolerance = parseNumber(values.tolerance, 0, 1e9, '--tolerance');
   const kinds = await Promise.all(names.map(isRecording));
-  for (const name of names) await expectThere(name);
+  for (const name of names) await expectExists(name);
   expect(kinds.includes(true), 'A B', 'a recording among the two', 'two models');
   if (!kinds.includes(false)) {
     const otherOptions = Object.keys(given).filter(
@@ -159,7 +161,7 @@ export async function compare(engine: Engine, { names, values, given }: Asked) {
     refuse(given, otherOptions, 'needs a model, and both are recordings');
   }
   const [recording] = await Promise.all(
-    names.filter((_, i) => kinds[i]).map((path) => openFile(engine, path)),
+    names.filter((_, i) => kinds[i]).map((path) => openRecordingFile(engine, path)),
   );
   const { prompts, eps, edits } = recording.conditions;
   const sameConditions = {
@@ -169,7 +171,7 @@ export async function compare(engine: Engine, { names, values, given }: Asked) {
   };
   const [a, b] = await Promise.all(
     names.map(async (name, i) => {
-      if (kinds[i]) return openFile(engine, name);
+      if (kinds[i]) return openRecordingFile(engine, name);
       const opened = await openModel(engine, name, { ...values, ...sameConditions });
       if (!values.edit) opened.edits = edits.map(({ label: _, ...edit }) => edit);
       return engine.openRecording(await recordOpened(opened, { keep: prompts.kept, half: false }));

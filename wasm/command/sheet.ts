@@ -3,44 +3,54 @@ import { editLabel } from '../engine/edits.ts';
 import { oneLine } from './output.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe } from '../abi/types.ts';
-import type { Found } from './measure.ts';
+import type { MeasureResult } from './measure.ts';
 
 type Cells = (string | number | null | undefined)[];
 
-const HEAD = ['subject', 'class', 'metric', 'mean', 'deviation', 'layer', 'head', 'key', 'prompts'];
-const MORE = ['index', 'eps', 'label'];
+const COLUMNS = [
+  'subject',
+  'class',
+  'metric',
+  'mean',
+  'deviation',
+  'layer',
+  'head',
+  'key',
+  'prompts',
+];
+const MORE_COLUMNS = ['index', 'eps', 'label'];
 
 /**
- * Beginnings of a formula, full-width characters included, also after the list separator of other
- * locales.
+ * Matches a text that a spreadsheet would read as a formula: its beginning, or the part after a
+ * list separator of some locale, starts with =, +, - or @, also as a full-width character.
  */
 const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
 
 /**
- * Writes one value as a field. A text that a spreadsheet would read as a formula gets a quote;
- * numbers are safe.
+ * Writes one value as a CSV field. A text that a spreadsheet would read as a formula gets a leading
+ * quote; numbers are safe.
  */
-function field(value: Cells[number]) {
+function csvField(value: Cells[number]) {
   if (typeof value !== 'string') return value === null || value === undefined ? '' : String(value);
   const escaped = FORMULA.test(value) ? `'${value}` : value;
   return /[",;#\n\r']/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
 }
 
 /**
- * Writes records as the page does: first the facts about all of them, each a name after # and its
- * value.
+ * Writes a CSV table as the page does: a line `# name,value` for each fact about the whole table, a
+ * line with the names of the columns, then the records.
  */
 export function csvOf(
   facts: readonly (readonly [string, string])[],
   head: readonly string[],
   records: readonly Cells[],
 ) {
-  const line = (cells: Cells) => head.map((_, i) => field(cells[i])).join();
+  const line = (cells: Cells) => head.map((_, i) => csvField(cells[i])).join();
   const notes = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
   return `${[...notes, line([...head]), ...records.map(line)].join('\n')}\n`;
 }
 
-/** Returns the indices that number i of a metric belongs to. */
+/** Returns the layer, head, key and index to which number i of a metric belongs. */
 function placeOf(
   i: number,
   letters: readonly string[],
@@ -63,7 +73,7 @@ function placeOf(
 }
 
 /** Lists the facts that are needed to repeat the measurement. */
-function factsOf(found: Found, describe: Describe): [string, string][] {
+function factsOf(found: MeasureResult, describe: Describe): [string, string][] {
   const { metrics: _, ...facts } = found;
   for (const name of ['byEps', 'byLabel', 'byPrompt', 'conditions'])
     Reflect.deleteProperty(facts, name);
@@ -78,8 +88,11 @@ function factsOf(found: Found, describe: Describe): [string, string][] {
   ];
 }
 
-/** Writes one line for each number; with `byPrompt`, one for each prompt. */
-export function toCsv(found: Found, describe: Describe) {
+/**
+ * Writes a measurement as CSV: one line for each number, or one for each prompt if `found` has
+ * `byPrompt`.
+ */
+export function toCsv(found: MeasureResult, describe: Describe) {
   const facts = factsOf(found, describe);
   const subject = [found.model, found.class.toUpperCase()];
   if ('byPrompt' in found && found.byPrompt) {
@@ -94,7 +107,12 @@ export function toCsv(found: Found, describe: Describe) {
     return csvOf(facts, ['subject', 'class', 'prompt', ...names, ...labels], records);
   }
   const records: Cells[] = [];
-  const addMetrics = (metrics: Found['metrics'], eps: number, prompts: number, label?: string) => {
+  const addMetrics = (
+    metrics: MeasureResult['metrics'],
+    eps: number,
+    prompts: number,
+    label?: string,
+  ) => {
     for (const { name, shape: letters, arguments: needs } of describe.metrics) {
       if (!(name in metrics)) continue;
       const { shape, mean, deviation } = metrics[name];
@@ -114,7 +132,7 @@ export function toCsv(found: Found, describe: Describe) {
     }
   };
   const addThresholds = (
-    { metrics, byEps }: Pick<Found, 'metrics' | 'byEps'>,
+    { metrics, byEps }: Pick<MeasureResult, 'metrics' | 'byEps'>,
     prompts: number,
     label?: string,
   ) => {
@@ -125,11 +143,11 @@ export function toCsv(found: Found, describe: Describe) {
   addThresholds(found, found.sequences);
   if ('byLabel' in found)
     for (const one of found.byLabel ?? []) addThresholds(one, one.sequences, one.label);
-  return csvOf(facts, [...HEAD, ...MORE], records);
+  return csvOf(facts, [...COLUMNS, ...MORE_COLUMNS], records);
 }
 
 /** Lists the metrics that were measured. */
-function columnsOf({ metrics }: Found, describe: Describe) {
+function columnsOf({ metrics }: MeasureResult, describe: Describe) {
   return describe.metrics.filter(({ name }) => name in metrics);
 }
 
@@ -153,7 +171,7 @@ function valueOf(
  * Prints the values of each prompt: a column for each metric with one number per prompt, and alpha
  * of the first key.
  */
-export function promptsText(found: Found, describe: Describe) {
+export function promptsText(found: MeasureResult, describe: Describe) {
   if (!('byPrompt' in found) || !found.byPrompt) return '';
   const columns = columnsOf(found, describe).filter(
     ({ name, shape: [letter] }) => name === 'alpha' || letter === 'T' || letter === '1',

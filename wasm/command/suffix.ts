@@ -2,13 +2,13 @@
 import { expect, unlike } from '../abi/errors.ts';
 import { searchSuffix } from '../study/suffix.ts';
 import { openModel } from './open.ts';
-import { count, positiveInteger } from './values.ts';
+import { parseCount, parsePositive } from './values.ts';
 import type { OpenedModel } from './open.ts';
 import type { SuffixGoal } from '../study/types.ts';
 import type { Values } from './values.ts';
 import type { Engine } from '../engine/types.ts';
 
-/** Quantity of each goal, with the sign of its score. */
+/** The quantity that each goal changes, and the sign that turns a score into this quantity. */
 const QUANTITIES = {
   loss: { name: 'loss of the continuation, nats', sign: 1 },
   away: { name: 'weight of the first key', sign: -1 },
@@ -86,11 +86,11 @@ export function suffixText({
 export async function searchModel(engine: Engine, name: string, values: Values) {
   const options = {
     goal: values.goal,
-    length: positiveInteger(values.length, '--length'),
-    steps: count(values.steps, '--steps'),
-    width: positiveInteger(values.width, '--width'),
-    seed: count(values.seed, '--seed'),
-    prompt: values.prompt === undefined ? undefined : positiveInteger(values.prompt, '--prompt'),
+    length: parsePositive(values.length, '--length'),
+    steps: parseCount(values.steps, '--steps'),
+    width: parsePositive(values.width, '--width'),
+    seed: parseCount(values.seed, '--seed'),
+    prompt: values.prompt === undefined ? undefined : parsePositive(values.prompt, '--prompt'),
   };
   return searchOpened(await openModel(engine, name, values), options);
 }

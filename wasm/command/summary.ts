@@ -1,19 +1,19 @@
-/** The lines that `measure` and `record` print. */
+/** Writes the lines that `measure` and `record` print. */
 import { editLabel } from '../engine/edits.ts';
 import { leastTokens } from '../study/judge.ts';
 import { oneLine } from './output.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
-import type { Found } from './measure.ts';
+import type { MeasureResult } from './measure.ts';
 
-/** The note that accompanies inexact numbers. */
+/** The note that is printed with the numbers of each arithmetic. */
 const ARITHMETIC_NOTES = {
   exact: '',
   relaxed: 'relaxed: fused multiply-add, last digits may differ\n',
   int8: 'approximate: products in 8 bits\n',
 };
 
-export function summary(found: Found, describe: Describe) {
+export function summaryText(found: MeasureResult, describe: Describe) {
   const { family } = found.architecture;
   const { sequences, T, special, first, arithmetic } = found;
   const position = positionOf(found);
@@ -34,7 +34,7 @@ export function summary(found: Found, describe: Describe) {
       return (hasThreshold ? all : all.slice(0, 1)).map(({ eps, metrics }) => {
         const measured = { ...found, metrics: { ...found.metrics, ...metrics } };
         const name = hasThreshold ? `${label}, eps ${eps}` : label;
-        return `${name.padEnd(16)}  ${figure(row, measured, describe)}`;
+        return `${name.padEnd(16)}  ${metricText(row, measured, describe)}`;
       });
     });
   const thresholds = all.map(({ eps }) => eps).join(', ');
@@ -48,8 +48,8 @@ ${arithmetic ? ARITHMETIC_NOTES[arithmetic] : ''}${notes.map((note) => `${note}\
 ${labelLines(found, describe)}`;
 }
 
-/** Returns the position of the token that counts as the first; recordings may have another than 0. */
-function positionOf(found: Found) {
+/** Returns the position of the token that counts as the first: 0, except in some recordings. */
+function positionOf(found: MeasureResult) {
   return 'position' in found ? found.position : 0;
 }
 
@@ -65,7 +65,7 @@ function sizeWords({
 }
 
 /** Lists the sink rate of each label, with its deviation across the label's sequences. */
-function labelLines(found: Found, describe: Describe) {
+function labelLines(found: MeasureResult, describe: Describe) {
   const row = describe.metrics.find(({ name }) => name === 'sink_ratio');
   if (!row || !('byLabel' in found) || !found.byLabel) return '';
   const lines = found.byLabel.map(({ label, sequences, metrics }) => {
@@ -80,8 +80,8 @@ function percent(share: number | null) {
   return share === null ? '-' : `${(100 * share).toFixed(1)}%`;
 }
 
-/** Warns when the text gave fewer sequences than requested; else empty. */
-function cutWords({ cut, T }: Pick<Found, 'cut' | 'T'>) {
+/** Returns a note if the text gave fewer sequences than requested, else an empty string. */
+function cutWords({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   if (!cut || cut.sequences >= cut.asked) return '';
   const { asked, sequences, short, read } = cut;
   const texts = short > 0 ? `, ${short} of its texts too short for one` : '';
@@ -91,13 +91,16 @@ function cutWords({ cut, T }: Pick<Found, 'cut' | 'T'>) {
   );
 }
 
-/** Says why the loss is missing; empty if it is not. */
+/** Returns a note on why the loss is missing, or an empty string if there is a loss. */
 function maskWords({ mask }: Pick<Architecture, 'mask'>) {
   if (mask.kind !== 'bidirectional') return '';
   return 'note: every query sees every token, so that none is predicted: no loss, no accuracy';
 }
 
-/** Warns when the text is too short to interpret Sink_1, by the page's rule; else empty. */
+/**
+ * Returns a note if the text is too short to interpret Sink_1, by the rule of the page, else an
+ * empty string.
+ */
 function lengthWords({ T, eps }: { T: number; eps: number }) {
   const tokensMin = leastTokens(eps);
   return T >= tokensMin
@@ -109,15 +112,15 @@ function lengthWords({ T, eps }: { T: number; eps: number }) {
  * Writes one metric on a line: for keys the first token and the largest later value, for heads the
  * mean and the largest, for layers each value. Further dimensions show their first number.
  */
-export function figure(
+export function metricText(
   { name, shape: letters, unit }: Metric,
-  found: Found,
+  found: MeasureResult,
   { defaults: { keys } }: Describe,
 ) {
   const { metrics, architecture } = found;
   const position = positionOf(found);
   const { shape } = metrics[name];
-  const [mean, deviation] = [metrics[name].mean, metrics[name].deviation].map(single);
+  const [mean, deviation] = [metrics[name].mean, metrics[name].deviation].map(roundToFloat32);
   const isShare = unit.startsWith('share of');
   const digits = (x: number | null) =>
     x === null ? '-' : isShare ? `${(100 * x).toFixed(2)}%` : x.toFixed(3);
@@ -125,7 +128,7 @@ export function figure(
   const spread = deviation[token] === null ? '' : ` (deviation ${digits(deviation[token])})`;
   if (letters[0] === 'T') {
     const otherKeys = mean.slice(0, keys).map((x, k) => (k === position ? null : x));
-    const k = largest(otherKeys);
+    const k = indexOfLargest(otherKeys);
     const span = position === 0 ? `k = 2-${keys}` : `the other k up to ${keys}`;
     const largestOther = k >= 0 ? `; largest of ${span}: ${digits(mean[k])} at k = ${k + 1}` : '';
     return `${digits(mean[position])}${spread}${largestOther}`;
@@ -136,9 +139,9 @@ export function figure(
   const rowSize = rest.reduce((a: number, b: number) => a * b, 1);
   const offset = letters[2] === 'T' ? position : 0;
   const values = Array.from({ length: rows * heads }, (_, i) => mean[i * rowSize + offset]);
-  const at = largest(values);
+  const at = indexOfLargest(values);
   if (at < 0) return '-';
-  // A head without the number, such as a key/value head that its layer lacks, is in no mean.
+  // The mean leaves out heads without the number, such as key/value heads that their layer lacks.
   const known = values.filter((value) => value !== null);
   const sum = known.reduce((a: number, b) => a + b, 0);
   const place = `L${layerNumber(architecture, Math.floor(at / heads))}H${at % heads}`;
@@ -146,12 +149,12 @@ export function figure(
 }
 
 /** Rounds numbers as a recording stores them, so that model and recording print the same digits. */
-function single(numbers: readonly (number | null)[]) {
+function roundToFloat32(numbers: readonly (number | null)[]) {
   return numbers.map((x) => (x === null ? null : Math.fround(x)));
 }
 
 /** Returns the index of the largest number, or -1 if all are null. */
-function largest(values: readonly (number | null)[]) {
+function indexOfLargest(values: readonly (number | null)[]) {
   let best = -1;
   values.forEach((value, i) => {
     if (value !== null && (best < 0 || value > (values[best] as number))) best = i;

@@ -1,7 +1,7 @@
 /** Measures how evicting the first key changes the accuracy of tasks, compared with another key. */
 import { copyTask, measureTask, recallTask, textTask } from '../study/tasks.ts';
 import { openModel } from './open.ts';
-import { count, positiveInteger } from './values.ts';
+import { parseCount, parsePositive } from './values.ts';
 import type { Special } from './values.ts';
 import type { OpenedModel } from './open.ts';
 import type { Engine, Model } from '../engine/types.ts';
@@ -42,7 +42,7 @@ async function measureTasks(
   return { model: id, edits, tasks };
 }
 
-function nameOf({ name, distance = NaN }: TaskResult) {
+function taskWords({ name, distance = NaN }: TaskResult) {
   if (name === 'next') return 'next token';
   if (name === 'copy') return 'copy of random tokens';
   return `name recalled over ${distance.toFixed(0)} tokens`;
@@ -50,7 +50,7 @@ function nameOf({ name, distance = NaN }: TaskResult) {
 
 export const percent = (x: number) => `${(100 * x).toFixed(1)}%`;
 
-function withError({ mean, error }: TaskMean) {
+function percentWithError({ mean, error }: TaskMean) {
   return `${percent(mean)}${error === null ? '' : ` ± ${percent(error)}`}`;
 }
 
@@ -58,10 +58,10 @@ export function tasksText({ model, tasks }: { model: string; tasks: readonly Tas
   const lines = tasks.flatMap((task) => {
     const { prompts, predicted, chance, can, baseline, first, other, unseen } = task;
     const row = (name: string, { accuracy, loss, choice }: TaskScores) =>
-      `  ${name.padEnd(22)}${withError(accuracy).padEnd(16)}` +
-      `${(choice ? withError(choice) : '').padEnd(16)}${loss.mean.toFixed(3)}`;
+      `  ${name.padEnd(22)}${percentWithError(accuracy).padEnd(16)}` +
+      `${(choice ? percentWithError(choice) : '').padEnd(16)}${loss.mean.toFixed(3)}`;
     return [
-      `${nameOf(task)}: ${predicted} tokens of ${prompts} prompts; by chance ${percent(chance)}` +
+      `${taskWords(task)}: ${predicted} tokens of ${prompts} prompts; by chance ${percent(chance)}` +
         (can ? '' : '; the model cannot do this task'),
       `  ${''.padEnd(22)}${'accuracy'.padEnd(16)}${(baseline.choice ? 'among names' : '').padEnd(16)}loss, nats`,
       row('every key', baseline),
@@ -73,12 +73,12 @@ export function tasksText({ model, tasks }: { model: string; tasks: readonly Tas
   return `${[`${model}: mean ± standard error over prompts`, ...lines].join('\n')}\n`;
 }
 
-export async function doTasks(engine: Engine, name: string, values: Values) {
+export async function runTasks(engine: Engine, name: string, values: Values) {
   const options = {
-    copied: positiveInteger(values.copied, '--copied'),
-    between: values.between.split(',').map((one) => count(one, '--between')),
-    prompts: positiveInteger(values.prompts, '--prompts'),
-    seed: count(values.seed, '--seed'),
+    copied: parsePositive(values.copied, '--copied'),
+    between: values.between.split(',').map((one) => parseCount(one, '--between')),
+    prompts: parsePositive(values.prompts, '--prompts'),
+    seed: parseCount(values.seed, '--seed'),
   };
   const study = await openModel(engine, name, values, (...given) => makeTasks(options, ...given));
   return measureTasks(study, options.seed);

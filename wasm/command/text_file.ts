@@ -2,7 +2,10 @@
 import { createReadStream } from 'node:fs';
 import { SinkscopeError } from '../abi/errors.ts';
 
-/** Larger than any corpus for the command line, and smaller than the longest string of the host. */
+/**
+ * The largest text file that is read: larger than any corpus for the command line, and smaller than
+ * the longest string of the host.
+ */
 const BYTES_MAX = 256 * 2 ** 20;
 
 /**
@@ -31,7 +34,7 @@ export async function readText(path: string, where: string) {
 }
 
 /**
- * Returns the texts of a .json file that is a list of them; undefined for any other file.
+ * Returns the texts of a .json file that holds a list of texts; undefined for any other file.
  * @param text content of the file
  */
 export function listOf(path: string, text: string): string[] | undefined {

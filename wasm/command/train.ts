@@ -15,22 +15,22 @@ import { openTokenizer } from '../text/tokenizer.ts';
 import { openOut } from './out_folder.ts';
 import { refuse } from './options.ts';
 import { codeOf, listOf, readText } from './text_file.ts';
-import type { Given } from './options.ts';
+import type { GivenOptions } from './options.ts';
 import type { Engine } from '../engine/types.ts';
 import type { LogEntry } from '../lab/types.ts';
 
 type Values = Record<string, string | undefined> & { 'text-file'?: string[] };
 
-const option = (name: string) => name.replaceAll('_', '-');
+const optionName = (name: string) => name.replaceAll('_', '-');
 
-export async function train(engine: Engine, asked: Given, print: (text: string) => void) {
+export async function train(engine: Engine, asked: GivenOptions, print: (text: string) => void) {
   const values = asked as Values;
   const settings = engine.describe.training?.settings ?? [];
   const pickSettings = (wanted: readonly string[]) =>
     Object.fromEntries(
       wanted
-        .filter((name) => values[option(name)] !== undefined)
-        .map((name) => [name, typed(values[option(name)] ?? '')]),
+        .filter((name) => values[optionName(name)] !== undefined)
+        .map((name) => [name, parseSetting(values[optionName(name)] ?? '')]),
     );
   const choices = {
     model: pickSettings(Object.keys(LAB_MODEL)),
@@ -38,26 +38,26 @@ export async function train(engine: Engine, asked: Given, print: (text: string) 
   };
   for (const { name, words } of settings)
     if (!words && name in choices.recipe)
-      check(choices.recipe[name], 'number', `--${option(name)}`);
-  refuseUnread(asked, Object.keys(choices.model).map(option));
+      check(choices.recipe[name], 'number', `--${optionName(name)}`);
+  refuseDecidedOptions(asked, Object.keys(choices.model).map(optionName));
   const every = Number(values.every ?? 10);
   expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);
   const defaults = Object.fromEntries(settings.map((row) => [row.name, row.default]));
   const setting = values.recipe
     ? await repeatTraining(values.recipe, values, choices)
-    : await settingOf(values, choices);
+    : await planOf(values, choices);
   const { config, recipe, begin, text } = setting;
   const allSettings = { ...defaults, ...recipe };
   const out =
     values.out === undefined ? undefined : await openOut(values.out, ['model.safetensors']);
   const saveFolder = out && (await makeSaver(out, setting, allSettings));
-  const heldSequences = await heldOf(values, setting.reads, allSettings);
+  const heldSequences = await heldSequencesOf(values, setting.tokenizerFiles, allSettings);
   const workers = Number(values.workers ?? 1);
   const training = await engine.train({ config, recipe, begin, text: text?.ids, workers });
   const show = values.json
     ? (entry: object) => print(`${JSON.stringify(entry)}\n`)
-    : (entry: LogEntry) => print(line(entry));
-  const heldNow = async (): Promise<{ readonly [column: string]: number }> =>
+    : (entry: LogEntry) => print(logLine(entry));
+  const heldColumns = async (): Promise<{ readonly [column: string]: number }> =>
     heldSequences ? { loss_held: await heldLoss(training, heldSequences) } : {};
   const job = new AbortController();
   const stop = () => job.abort();
@@ -66,13 +66,13 @@ export async function train(engine: Engine, asked: Given, print: (text: string) 
   try {
     const { signal } = job;
     const steps = setting.steps ?? Number(allSettings.steps);
-    // The held loss of a line belongs to weights that exist only between two runs.
+    // The held loss is measured between two runs, because only there the weights of a line exist.
     while (finished < steps) {
-      const heldEntry = await heldNow();
+      const heldEntry = await heldColumns();
       for await (const entry of training.run(Math.min(every, steps - finished), { signal }))
         if (finished++ % every === 0) show({ ...entry, ...heldEntry });
     }
-    show({ ...(await training.look()), ...(await heldNow()) });
+    show({ ...(await training.look()), ...(await heldColumns()) });
   } catch (error) {
     if (!job.signal.aborted) throw error;
     process.stderr.write(`sinkscope: stopped after ${finished} steps\n`);
@@ -85,10 +85,10 @@ export async function train(engine: Engine, asked: Given, print: (text: string) 
 }
 
 /**
- * Refuses options that another option already decides.
- * @param model choices of the model that the caller made
+ * Refuses options whose values another option already fixes.
+ * @param model the given options of the model, by name
  */
-function refuseUnread(asked: Given, model: readonly string[]) {
+function refuseDecidedOptions(asked: GivenOptions, model: readonly string[]) {
   if (asked.recipe) refuse(asked, ['config', 'begin', 'tokenizer'], 'is part of --recipe');
   if (asked.from) refuse(asked, ['config', 'begin'], '--from has it already');
   if (asked.config) refuse(asked, model, '--config has it already');
@@ -96,31 +96,31 @@ function refuseUnread(asked: Given, model: readonly string[]) {
 }
 
 /** The config, recipe and text of a training, as its folder stores them. */
-interface Made {
+interface TrainingPlan {
   config: object;
   recipe: Record<string, number | string>;
   begin?: Uint8Array;
   /** Number of steps, if it differs from the recipe's. */
   steps?: number;
   text?: { ids: Int32Array; words: string; name: string };
-  /** Absent for the lab's own characters. */
-  reads?: { tokenizer: string; tokenizerConfig?: string };
+  /** Texts of the tokenizer's files; absent when the training uses the lab's own characters. */
+  tokenizerFiles?: { tokenizer: string; tokenizerConfig?: string };
   from: { model: string; step: number | null } | null;
 }
 
 /**
- * Returns a function that writes the folder; what is known before the first step is written at
- * once.
- * @param settings every setting
+ * Writes the files that are known before the first step, and returns a function that writes the
+ * whole folder.
+ * @param settings the values of all settings, defaults included
  */
 async function makeSaver(
   out: Awaited<ReturnType<typeof openOut>>,
-  { config, begin, text, reads, from }: Made,
+  { config, begin, text, tokenizerFiles, from }: TrainingPlan,
   settings: Record<string, number | string>,
 ) {
   const { vocab_size: vocabulary } = config as { vocab_size?: number };
   const { triggers, first } = settings as Record<string, number>;
-  const vocabularyFiles = reads ?? labTokenizer({ vocabulary, triggers, first });
+  const vocabularyFiles = tokenizerFiles ?? labTokenizer({ vocabulary, triggers, first });
   const source = begin && from && { ...from, sha256: await sha256(begin) };
   const words = text && {
     name: text.name,
@@ -142,19 +142,16 @@ async function makeSaver(
   return (weights: Uint8Array, done: number) => out.write(folder(weights, done));
 }
 
-/**
- * Cuts held-out sequences of the training's length, with the same first token.
- * @param planned every setting
- */
-async function heldOf(
+/** Cuts held-out sequences of the training's length, with the same first token. */
+async function heldSequencesOf(
   { 'held-file': file, held = '16' }: Values,
-  reads: Made['reads'],
+  tokenizerFiles: TrainingPlan['tokenizerFiles'],
   { length, first }: Record<string, number | string>,
 ) {
   if (file === undefined) return undefined;
-  if (!reads) throw unlike('--tokenizer', 'a tokenizer.json', undefined);
+  if (!tokenizerFiles) throw unlike('--tokenizer', 'a tokenizer.json', undefined);
   expect(/^[1-9]\d{0,5}$/.test(held), '--held', 'a whole number above 0', held);
-  const tokenizer = openTokenizer(reads.tokenizer, reads.tokenizerConfig);
+  const tokenizer = openTokenizer(tokenizerFiles.tokenizer, tokenizerFiles.tokenizerConfig);
   const text = await readText(file, '--held-file');
   const prefix = Number(first) < 0 ? [] : [Number(first)];
   const cut = await cutText(tokenizer, listOf(file, text) ?? text, {
@@ -165,41 +162,44 @@ async function heldOf(
   return cut.map((ids) => [...prefix, ...ids]);
 }
 
-function typed(text: string) {
+function parseSetting(text: string) {
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-async function settingOf(
+async function planOf(
   values: Values,
   {
     model,
     recipe,
   }: { model: Record<string, number | string>; recipe: Record<string, number | string> },
-): Promise<Made> {
+): Promise<TrainingPlan> {
   if (values.from !== undefined) {
     const source = await sourceOf(values.from);
     if (!values['text-file']) throw unlike('--text-file', 'a text to go on with', undefined);
-    const reads = await tokenizerOf(values.tokenizer ?? join(source.folder, 'tokenizer.json'));
+    const tokenizerFiles = await tokenizerOf(
+      values.tokenizer ?? join(source.folder, 'tokenizer.json'),
+    );
     return {
       ...labOnward(JSON.parse(source.config), model, recipe),
       begin: source.weights,
-      text: await textOf(values['text-file'], reads),
-      reads,
+      text: await textOf(values['text-file'], tokenizerFiles),
+      tokenizerFiles,
       from: { model: source.folder, step: source.step },
     };
   }
   const file = values['text-file'];
   if (file !== undefined && values.tokenizer === undefined)
     throw unlike('--tokenizer', 'a tokenizer.json', undefined);
-  const reads = values.tokenizer === undefined ? undefined : await tokenizerOf(values.tokenizer);
+  const tokenizerFiles =
+    values.tokenizer === undefined ? undefined : await tokenizerOf(values.tokenizer);
   return {
     config: values.config
       ? parseJson(values.config, await bytesOf(values.config))
       : labConfig(model),
     recipe,
     begin: values.begin ? await bytesOf(values.begin) : undefined,
-    text: file === undefined || !reads ? undefined : await textOf(file, reads),
-    reads,
+    text: file === undefined || !tokenizerFiles ? undefined : await textOf(file, tokenizerFiles),
+    tokenizerFiles,
     from: values.begin ? { model: values.begin, step: null } : null,
   };
 }
@@ -209,13 +209,13 @@ async function repeatTraining(
   folder: string,
   values: Values,
   { model, recipe: others }: { model: object; recipe: object },
-): Promise<Made> {
+): Promise<TrainingPlan> {
   const settingNames = [...Object.keys(model), ...Object.keys(others)];
   expect(
     settingNames.length === 0,
     '--recipe',
     'no other setting',
-    settingNames.map(option).join(', '),
+    settingNames.map(optionName).join(', '),
   );
   const read = async (name: string) => {
     const path = join(folder, name);
@@ -226,21 +226,21 @@ async function repeatTraining(
   const step = from?.step;
   const source =
     from && (values.from ?? `${from.model}${Number.isInteger(step) ? `@${step}` : ''}`);
-  const start = source ? await beginOf(source) : undefined;
-  if (start) await checkSame(`--from ${source}`, start, from?.sha256);
-  const reads = text ? await tokenizerOf(join(folder, 'tokenizer.json')) : undefined;
+  const start = source ? await initialWeightsOf(source) : undefined;
+  if (start) await checkHash(`--from ${source}`, start, from?.sha256);
+  const tokenizerFiles = text ? await tokenizerOf(join(folder, 'tokenizer.json')) : undefined;
   const files = values['text-file'] ?? [join(folder, 'text.txt')];
-  const taskText = reads && (await textOf(files, reads));
+  const taskText = tokenizerFiles && (await textOf(files, tokenizerFiles));
   if (taskText)
-    await checkSame(`--text-file ${files.join(' --text-file ')}`, taskText.words, text?.sha256);
+    await checkHash(`--text-file ${files.join(' --text-file ')}`, taskText.words, text?.sha256);
   return {
-    ...{ config, recipe: settings, steps, begin: start, reads },
+    ...{ config, recipe: settings, steps, begin: start, tokenizerFiles },
     text: taskText && text ? { ...taskText, name: text.name } : undefined,
     from: from && { model: from.model, step: from.step ?? null },
   };
 }
 
-async function checkSame(where: string, data: Uint8Array | string, expected: string | undefined) {
+async function checkHash(where: string, data: Uint8Array | string, expected: string | undefined) {
   const digest = await sha256(data);
   if (expected !== undefined && digest !== expected)
     throw new SinkscopeError(
@@ -250,16 +250,15 @@ async function checkSame(where: string, data: Uint8Array | string, expected: str
     );
 }
 
-/** Returns the weights of a folder, or of a file. */
-async function beginOf(name: string) {
+/** Returns the weights in a file or in the folder of a model. */
+async function initialWeightsOf(name: string) {
   const stats = await stat(name).catch(() => undefined);
   return stats?.isFile() ? bytesOf(name) : (await sourceOf(name)).weights;
 }
 
 /**
- * Reads a model by its folder, with
- * @STEP a checkpoint of its timeline.
- * @param where names it in errors
+ * Reads the model in FOLDER, or for FOLDER@STEP a checkpoint of the folder's timeline.
+ * @param where name of the argument, for errors
  */
 export async function sourceOf(name: string, where: string = '--from') {
   const isPath = await stat(name).catch(() => undefined);
@@ -320,7 +319,7 @@ async function textOf(files: readonly string[], { tokenizer }: { tokenizer: stri
   };
 }
 
-function line({
+function logLine({
   step,
   loss,
   loss_triggers,

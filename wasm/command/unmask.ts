@@ -3,7 +3,7 @@ import { measureUnmasking } from '../study/unmasking.ts';
 import { expect } from '../abi/errors.ts';
 import { percent } from './tasks.ts';
 import { openModel } from './open.ts';
-import { count, number, positiveInteger } from './values.ts';
+import { parseCount, parseNumber, parsePositive } from './values.ts';
 import type { OpenedModel } from './open.ts';
 import type { UnmaskScores, UnmaskConditions } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
@@ -33,15 +33,15 @@ async function unmaskOpened(
   };
 }
 
-/** Checks that the causal model predicts the same tokens. */
+/** Checks that both tokenizers have the same text for each id of the sequences. */
 function checkVocabulary(
   sequences: readonly (readonly number[])[],
-  ours: AnyTokenizer,
-  theirs: AnyTokenizer,
+  masked: AnyTokenizer,
+  causal: AnyTokenizer,
 ) {
   for (const id of new Set(sequences.flat())) {
-    const expected = JSON.stringify(ours.piece(id));
-    const actual = id < theirs.size ? JSON.stringify(theirs.piece(id)) : 'no such token';
+    const expected = JSON.stringify(masked.piece(id));
+    const actual = id < causal.size ? JSON.stringify(causal.piece(id)) : 'no such token';
     expect(actual === expected, '--causal', `token ${id} to be ${expected}`, actual);
   }
 }
@@ -74,9 +74,9 @@ export function unmaskText(found: Awaited<ReturnType<typeof unmaskOpened>>) {
 
 export async function unmaskModel(engine: Engine, name: string, values: Values) {
   const options = {
-    masked: number(values.masked, 0, 1, '--masked'),
-    steps: positiveInteger(values.steps, '--steps'),
-    seed: count(values.seed, '--seed'),
+    masked: parseNumber(values.masked, 0, 1, '--masked'),
+    steps: parsePositive(values.steps, '--steps'),
+    seed: parseCount(values.seed, '--seed'),
   };
   const { causal } = values;
   const study = await openModel(engine, name, values);

@@ -1,7 +1,7 @@
 /** Reads the values of options. */
 import { expect } from '../abi/errors.ts';
 import { readIds } from '../text/ids.ts';
-import type { Given } from './options.ts';
+import type { GivenOptions } from './options.ts';
 
 /** Options by name, with their defaults. */
 export type Values = {
@@ -53,10 +53,15 @@ export type Values = {
 /** Special tokens that a text starts with. */
 export type Special = 'auto' | 'none' | string[];
 
-export type Asked = { values: Values; given: Given; names: string[]; args: readonly string[] };
+export type CommandInput = {
+  values: Values;
+  given: GivenOptions;
+  names: string[];
+  args: readonly string[];
+};
 
 export function thresholdsOf(list: string) {
-  return list.split(',').map((one) => number(one, 0, 1, '--eps'));
+  return list.split(',').map((one) => parseNumber(one, 0, 1, '--eps'));
 }
 
 export function idsOf(list: string) {
@@ -65,17 +70,17 @@ export function idsOf(list: string) {
   return tokens.map(({ id }) => id);
 }
 
-export function positiveInteger(text: string, name: string) {
+export function parsePositive(text: string, name: string) {
   expect(/^[1-9]\d{0,8}$/.test(text), name, 'a whole number above 0', text);
   return Number(text);
 }
 
-export function count(text: string, name: string) {
+export function parseCount(text: string, name: string) {
   expect(/^\d{1,9}$/.test(text), name, 'a whole number', text);
   return Number(text);
 }
 
-export function number(text: string, low: number, high: number, name: string) {
+export function parseNumber(text: string, low: number, high: number, name: string) {
   const value = text.trim() === '' ? NaN : Number(text);
   expect(value >= low && value <= high, name, `a number from ${low} to ${high}`, text);
   return value;

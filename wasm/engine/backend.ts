@@ -1,6 +1,7 @@
 /**
- * The backend owns models and runs, numbered, on one module. It runs in the worker, or in the
- * page's thread when there is none; client.ts gives both the same interface.
+ * Implements the backend, which owns models and runs by number and computes them with one module.
+ * It runs in a worker, or in the thread of the page if no worker starts; client.ts hides the
+ * difference.
  */
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { pause } from '#host';
@@ -20,7 +21,7 @@ import type { Shelf } from '../recording/shelf.ts';
 type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
 /** A read that names runs by their numbers. */
 export type ReadMessage = ({ field: string } & FieldWhere) | MetricRead;
-/** Starts threads when a model opens. */
+/** Starts and ends the threads that help with large models. */
 type Helpers = { start(parameters: number): Promise<void>; end(): void };
 export type Report = (
   job: number,
@@ -30,7 +31,7 @@ export type Report = (
   facts?: ReadFacts,
 ) => void;
 type Progress = (stage: string, done: number, total: number, facts?: ReadFacts) => void;
-/** What a run is asked for. */
+/** Describes a new run: what it records, changes and may take, and the run that it begins from. */
 export type RunRequest = {
   fields?: readonly string[];
   edits?: readonly Edit[];
@@ -56,19 +57,24 @@ const SHARED_FROM = 2 ** 23;
  * Milliseconds that the core may compute before the backend handles messages, such as a request to
  * stop.
  */
-const PATIENCE = 40;
+const PATIENCE_MS = 40;
 
 /**
- * @param address of the binary
- * @param shared the binary for threads, used where the host can share memory
+ * Loads the binary and returns a backend on it.
+ * @param address address of the binary
+ * @param shared binary for threads, used where the host can share memory
  */
 export async function openBackend(address: string, report: Report, shared?: Shared) {
-  const better = shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
-  if (better) return new Backend(better, report, poolOf(better, shared.threads));
+  const sharedModule =
+    shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
+  if (sharedModule) return new Backend(sharedModule, report, poolOf(sharedModule, shared.threads));
   return new Backend(await loadModule(new URL(address)), report);
 }
 
-/** Makes threads for models that are large enough; their code is a lazy import. */
+/**
+ * Returns a pool that starts threads for models that are large enough; the code of threads is a
+ * lazy import.
+ */
 function poolOf(module: Module, threads: number): Helpers {
   let pool: Promise<ThreadPool | undefined> | undefined;
   return {
@@ -76,7 +82,7 @@ function poolOf(module: Module, threads: number): Helpers {
       if (parameters < SHARED_FROM) return;
       pool ??= import('./thread_pool.ts').then(
         ({ ThreadPool }) => new ThreadPool(module, threads),
-        () => undefined, // one thread then computes alone
+        () => undefined, // without this code one thread computes alone
       );
       await (await pool)?.start();
     },
@@ -91,7 +97,7 @@ export class Backend {
   #report;
   #pool;
   #describe;
-  #last = 0;
+  #lastId = 0;
   #models: Map<number, OpenModel> = new Map();
   #runs: Map<number, OpenRun> = new Map();
   #jobs: Map<number, AbortController> = new Map();
@@ -127,13 +133,13 @@ export class Backend {
   }
 
   async openRecording(job: Job, source: Source) {
-    // Lazy import: recordings only.
+    // Lazy import: only recordings need this module.
     const { Shelf } = await import('../recording/shelf.ts');
     this.#shelf ??= new Shelf(this.#module);
     const shelf = this.#shelf;
     return this.#cancellable(job, async (signal, report) => {
       const [block] = await this.#readAll([source], signal, report);
-      const opened = shelf.add(++this.#last, block);
+      const opened = shelf.add(++this.#lastId, block);
       report('open', 1, 1);
       return opened;
     });
@@ -144,7 +150,10 @@ export class Backend {
     throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
   }
 
-  /** Reads a tensor by name; layer and head, or -1, select along its first two dimensions. */
+  /**
+   * Reads a recording's tensor by name. A layer and a head select along its first two dimensions;
+   * -1 selects all.
+   */
   async recordingTensor(id: number, name: string, layer: number, head: number) {
     const tensors = [this.#recordings.tensor(id, name, layer, head)];
     return withTransfer(tensors, tensors);
@@ -156,7 +165,7 @@ export class Backend {
     const openRun = prompts.get(prompt);
     if (openRun !== undefined) return openRun;
     const address = this.#recordings.trace(id, prompt);
-    const run = ++this.#last;
+    const run = ++this.#lastId;
     const architecture = sizes as unknown as Architecture;
     const T = lengths[prompt];
     this.#runs.set(run, { address, model: id, architecture, T, recordsAtt: false });
@@ -169,7 +178,10 @@ export class Backend {
     this.#recordings.remove(id);
   }
 
-  /** Ends the pool's threads; with a worker they end anyway. */
+  /**
+   * Ends the threads of the pool, where the backend runs without a worker; in a worker they end
+   * with it.
+   */
   async end() {
     this.#pool?.end();
   }
@@ -240,7 +252,10 @@ export class Backend {
     for (const { address } of blocks) this.#module.release(address);
   }
 
-  /** @param blocks belong to the model from here on, if it opens */
+  /**
+   * Opens a model on files in memory.
+   * @param blocks the weight files; if the model opens, it owns them
+   */
   #open(config: Uint8Array, blocks: { address: number; bytes: number }[]) {
     const list = Uint32Array.from(blocks.flatMap(({ address, bytes }) => [address, bytes]));
     const address = this.#module.lend(config, (text) =>
@@ -249,15 +264,15 @@ export class Backend {
       ),
     );
     const architecture = this.#module.json('architecture', address) as Architecture;
-    const model = ++this.#last;
+    const model = ++this.#lastId;
     this.#models.set(model, { address, architecture, runs: new Set() });
     const bytes = blocks.reduce((sum, block) => sum + block.bytes, 0);
     return { model, architecture, bytes };
   }
 
-  /** Reads a value of the file's metadata; undefined when the file lacks the key. */
+  /** Reads a value of a GGUF file's metadata; undefined if the file lacks the key. */
   async metadata(id: number, key: string) {
-    // Lazy import: GGUF files only.
+    // Lazy import: only GGUF files need this module.
     const { decodeValue } = await import('../abi/metadata.ts');
     const { address } = this.#model(id);
     const text = new TextEncoder().encode(`${key}\0`);
@@ -274,12 +289,12 @@ export class Backend {
 
   async run(job: Job, modelId: number, tokens: Int32Array, options: RunRequest) {
     return this.#cancellable(job, async (signal, report) => {
-      const id = this.#start(modelId, options, await this.#encoded(options));
+      const id = this.#start(modelId, options, await this.#encodeEdits(options));
       try {
         await this.#prefill('begin', id, tokens, signal, report);
         return id;
       } catch (error) {
-        // The model may have been closed meanwhile, and the run with it.
+        // If the model was closed meanwhile, this run was closed with it.
         if (this.#runs.has(id)) await this.closeRun(id);
         throw error;
       }
@@ -287,8 +302,7 @@ export class Backend {
   }
 
   /**
-   * Makes the run one of these tokens. A run whose update was stopped can only be updated or
-   * closed.
+   * Replaces the tokens of a run. After a stopped update, the run can only be updated or closed.
    */
   async update(job: Job, id: number, tokens: Int32Array) {
     return this.#cancellable(job, (signal, report) =>
@@ -297,19 +311,22 @@ export class Backend {
   }
 
   /** Encodes the edits as words of the ABI; the encoder is a lazy import. */
-  async #encoded({ edits = [] }: RunRequest) {
+  async #encodeEdits({ edits = [] }: RunRequest) {
     if (edits.length === 0) return undefined;
     const { encodeEdits } = await import('./edits.ts');
     return encodeEdits(edits, this.#describe);
   }
 
-  /** @param words encode its edits */
+  /**
+   * Creates a run that has computed nothing yet, and returns its number.
+   * @param words the encoded edits
+   */
   #start(modelId: number, { from, ...wanted }: RunRequest, words?: Int32Array) {
     const { architecture, runs } = this.#model(modelId);
     const mask = this.#mask(wanted);
     const origin = from ? [this.#run(from.run).address, from.layer] : [0, 0];
     const address = this.#callWithRun('start', modelId, wanted, words, ...origin);
-    const id = ++this.#last;
+    const id = ++this.#lastId;
     const recordsAtt = !wanted.measuring && (mask & (1 << this.#fieldIndex('att'))) !== 0;
     this.#runs.set(id, { address, model: modelId, architecture, T: 0, recordsAtt });
     runs.add(id);
@@ -318,7 +335,7 @@ export class Backend {
 
   /**
    * Calls a function of the core that takes a run's description: model, capacity, fields and edits.
-   * @param words encode its edits
+   * @param words the encoded edits
    */
   #callWithRun(
     call: string,
@@ -330,7 +347,8 @@ export class Backend {
     const { address } = this.#model(modelId);
     const { edits = [], capacity, maps } = wanted;
     const mask = this.#mask(wanted);
-    // The core takes 0 for its own budget; no map fits into one byte.
+    // To the core, 0 means its default budget. A budget of 0 is therefore passed as 1 byte, which
+    // no map fits into.
     const budget = maps === undefined ? 0 : Math.max(1, Math.min(maps, MEMORY_BYTES - 1));
     const start = (list: number) =>
       this.#module.handle(call, address, capacity, mask, budget, list, edits.length, ...more);
@@ -338,10 +356,13 @@ export class Backend {
   }
 
   async runBytes(modelId: number, wanted: RunRequest) {
-    return this.#callWithRun('run_bytes', modelId, wanted, await this.#encoded(wanted)) >>> 0;
+    return this.#callWithRun('run_bytes', modelId, wanted, await this.#encodeEdits(wanted)) >>> 0;
   }
 
-  /** @param tokens of the whole run */
+  /**
+   * Begins or updates a run with these tokens and computes it in pieces, with pauses for messages.
+   * @param tokens all tokens of the run
+   */
   async #prefill(
     call: 'begin' | 'update',
     id: number,
@@ -356,11 +377,11 @@ export class Backend {
     let last = performance.now();
     let piecesLeft;
     for (let step = 1; (piecesLeft = this.#module.call('step', run.address)) > 0; step++) {
-      if (performance.now() - last < PATIENCE) continue;
+      if (performance.now() - last < PATIENCE_MS) continue;
       report('run', Math.floor((tokens.length * step) / (step + piecesLeft)), tokens.length);
       await pause();
       signal.throwIfAborted();
-      this.#run(id); // closing the model meanwhile also closes the run
+      this.#run(id); // throws if the run was closed during the pause
       last = performance.now();
     }
     run.T = tokens.length;
@@ -396,7 +417,7 @@ export class Backend {
 
   /**
    * Appends one token drawn from the last position's logits.
-   * @param random 32 bits
+   * @param random 32 random bits
    */
   async step(id: number, temperature: number, topK: number, random: number) {
     const run = this.#run(id);
@@ -404,12 +425,15 @@ export class Backend {
     if (token < 0) throw new SinkscopeError('bad_request', 'sample', 'there are no logits yet');
     this.#extend(run, Int32Array.of(token));
     const position = run.T - 1;
-    const att = this.#row(run, position);
+    const att = this.#attentionRow(run, position);
     return withTransfer({ token, position, att }, [att]);
   }
 
-  /** Reads the attention that every head pays from a position: [L, H, position + 1]. */
-  #row(run: OpenRun, position: number) {
+  /**
+   * Reads the attention that every head pays from a position: [L, H, position + 1], or [L, H, 0] if
+   * the run does not record `att`.
+   */
+  #attentionRow(run: OpenRun, position: number) {
     const { L, H } = run.architecture;
     if (!run.recordsAtt) return { shape: [L, H, 0], data: new Float32Array(0) };
     const att = this.#field(run, { field: 'att', rows: [position, position + 1] });
@@ -478,7 +502,10 @@ export class Backend {
   }
 }
 
-/** Marks an answer's tensors, which are copies already: a worker transfers their memory. */
+/**
+ * Marks the tensors of an answer, so that a worker transfers their memory: they are copies, which
+ * nothing else uses.
+ */
 function withTransfer<T>(answer: T, tensors: Tensor[]) {
   const buffers = tensors.map(({ data }) => data.buffer as ArrayBuffer);
   return transfer(answer, buffers);

@@ -9,13 +9,19 @@ export class Chain {
   /** Pending reads. */
   #reads: Set<Promise<void>> = new Set();
 
-  /** Returns what the next action waits for. */
-  before(changes: boolean) {
+  /**
+   * Returns the pending actions that the next action waits for.
+   * @param changes whether the next action changes the object
+   */
+  predecessors(changes: boolean) {
     const change = this.#change ? [this.#change] : [];
     return changes ? [...change, ...this.#reads] : change;
   }
 
-  /** @param act that never rejects */
+  /**
+   * Adds an action to the chain.
+   * @param act ends when the action ends, and never rejects
+   */
   add(act: Promise<void>, changes: boolean) {
     if (changes) this.#change = act;
     else this.#reads.add(act);
@@ -39,10 +45,10 @@ export function inTurn<T>(
   }: { changes?: Chain; reads?: Iterable<Chain>; signal?: AbortSignal },
   act: () => Promise<T>,
 ): Promise<T> {
-  const read = [...new Set(reads)].filter((chain) => chain !== changes);
+  const readChains = [...new Set(reads)].filter((chain) => chain !== changes);
   const predecessors = [
-    changes?.before(true) ?? [],
-    ...read.map((chain) => chain.before(false)),
+    changes?.predecessors(true) ?? [],
+    ...readChains.map((chain) => chain.predecessors(false)),
   ].flat();
   let giveUp: (error: unknown) => void = () => {};
   const aborted: Promise<never> = new Promise((_, reject) => (giveUp = reject));
@@ -59,6 +65,6 @@ export function inTurn<T>(
     () => {},
   );
   changes?.add(settled, true);
-  for (const chain of read) chain.add(settled, false);
+  for (const chain of readChains) chain.add(settled, false);
   return predecessors.length ? Promise.race([result, aborted]) : result;
 }

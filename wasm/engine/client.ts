@@ -38,16 +38,16 @@ import type { Recordable, RecordOptions } from '../recording/types.ts';
 type Files = { config?: string | Source; weights: readonly Source[] };
 type Opened = Awaited<ReturnType<BackendApi['open']>>;
 /** A run at a backend. */
-type Made = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
+type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
-/** As `layer`: the run begins after the last layer that no edit touches. */
+/** Value of `layer` for a run that begins after the last layer that no edit touches. */
 const BY_EDITS = -1;
 
-/** The options that describe a run. */
-const WANTED = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag or list' };
+/** The options that describe a run, with their types. */
+const RUN_OPTIONS = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag or list' };
 
-/** Options that a remote source has next to its address. */
-const REMOTE = {
+/** Options of a remote source besides its address, with their types. */
+const REMOTE_OPTIONS = {
   token: 'text',
   cache: 'flag',
   version: 'text',
@@ -56,27 +56,28 @@ const REMOTE = {
   id: 'text',
 };
 
-/** Capacity for generated tokens by default. */
+/** Number of generated tokens for which a run has memory by default. */
 const SPARE_TOKENS = 64;
 /**
- * By default a study uses all cores but the caller's; of two cores both, because the caller waits.
+ * Returns the default number of workers: all cores but the caller's, and on two cores both, because
+ * the caller waits during a study.
  */
-const mostWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
-/** The copies of one model in further workers take at most this many bytes. */
-const COPIES = 2 ** 30;
+const defaultWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
+/** Limit on the bytes of the copies of one model in further workers. */
+const COPY_BYTES_MAX = 2 ** 30;
 
 export async function createEngine(options: EngineOptions = {}): Promise<EngineShape> {
   checkOptions(options, { worker: 'flag', kernels: 'text', lab: 'flag', onLost: 'call' });
   const { kernels = 'auto', lab, worker, onLost } = options;
-  const { workers = mostWorkers() } = options;
+  const { workers = defaultWorkers() } = options;
   const { threads = 1 } = options;
   expectInteger(workers, 1, 64, 'workers');
-  const at = (file: string) => new URL(file, folder(options.base)).href;
+  const at = (file: string) => new URL(file, binaryFolder(options.base)).href;
   const linksFor = async (purpose: Purpose) => {
     const binary = await chooseBinary(kernels, purpose);
-    const better = threads > 1 && canShare() ? sharedBinary(binary) : undefined;
+    const sharedFile = threads > 1 && canShare() ? sharedBinary(binary) : undefined;
     // Only the first link gets threads: the others exist to run many jobs at a time.
-    const shared = better ? { address: at(better), threads } : undefined;
+    const shared = sharedFile ? { address: at(sharedFile), threads } : undefined;
     return Array.from(
       { length: workers },
       (_, i) => new Link(at(binary), worker, onLost, i === 0 ? shared : undefined),
@@ -85,7 +86,7 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
   const links = await linksFor(lab ? 'lab' : 'run');
   try {
     const describe = await links[0].ask((backend) => backend.describe());
-    // Threads start with the first large model, so their number can be checked here.
+    // The first large model starts the threads, so their number can still be refused here.
     expectInteger(threads, 1, describe.limits.threads, 'threads');
     return new Engine(links, describe, linksFor, at);
   } catch (error) {
@@ -94,8 +95,11 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
   }
 }
 
-/** Returns the folder of the binaries: that of the package, unless a bundler has moved this module. */
-function folder(base: URL | string | undefined) {
+/**
+ * Returns the folder of the binaries: `base`, or else the folder of the package, which some bundles
+ * do not reveal.
+ */
+function binaryFolder(base: URL | string | undefined) {
   const pageOrigin = home();
   if (base === undefined) {
     const expected = 'the folder of sinkscope.wasm and the other binaries, which this bundle lacks';
@@ -107,8 +111,11 @@ function folder(base: URL | string | undefined) {
   return address;
 }
 
-/** Makes a source postable: a URL as text, a File that cannot be cloned as a transferred stream. */
-function sendable(source: Source, streams: ReadableStream[]) {
+/**
+ * Returns a source in a form that can be posted: a URL becomes text, and a File that cannot be
+ * cloned becomes a stream, which is added to `streams`.
+ */
+function toPostable(source: Source, streams: ReadableStream[]) {
   if (source instanceof URL) return { url: source.href };
   if (source instanceof Blob) {
     const message = portable(source);
@@ -121,7 +128,7 @@ function sendable(source: Source, streams: ReadableStream[]) {
 function checkSource(source: unknown, name: string, mayBeText: boolean) {
   const url = source instanceof URL ? source : (source as { url?: unknown })?.url;
   if (url instanceof URL || (typeof url === 'string' && URL.canParse(url)))
-    return checkOptions(source, REMOTE);
+    return checkOptions(source, REMOTE_OPTIONS);
   const fits = source instanceof Uint8Array || source instanceof Blob;
   const kinds = `a ${mayBeText ? 'string, ' : ''}Uint8Array, Blob or URL`;
   expect(fits || (mayBeText && typeof source === 'string'), name, kinds, source);
@@ -134,18 +141,20 @@ async function dropIfAborted(signal: AbortSignal | undefined, made: { close(): P
   throw signal.reason;
 }
 
-function closed(where: string, text: string) {
+function closedError(where: string, text: string) {
   return new SinkscopeError('closed', where, text);
 }
 
-const runClosed = () => closed('run', 'this run has been closed');
+const runClosedError = () => closedError('run', 'this run has been closed');
 
 class Engine implements EngineShape {
   #links;
   #make;
-  /** Links to backends of other binaries by purpose, from the first request on. */
+  /**
+   * Links to backends of other binaries, by purpose. The first request for a purpose makes them.
+   */
   #others: Map<string, Promise<Link[]>> = new Map();
-  #at;
+  #addressOf;
   #closed = false;
 
   readonly describe;
@@ -158,14 +167,14 @@ class Engine implements EngineShape {
   ) {
     this.#links = links;
     this.#make = make;
-    this.#at = at;
+    this.#addressOf = at;
     this.describe = describe;
   }
 
   async explain() {
     // Lazy import: callers that only run models need neither this module nor the texts.
     const { readTexts } = await import('../abi/texts.ts');
-    return readTexts(new URL(this.#at('sinkscope.describe.json')), this.describe);
+    return readTexts(new URL(this.#addressOf('sinkscope.describe.json')), this.describe);
   }
 
   async #linksFor(purpose: Purpose) {
@@ -194,8 +203,8 @@ class Engine implements EngineShape {
     const links = await this.#linksFor(ARITHMETICS[arithmetic]);
     const copy = new Copy(links[0], { config, weights: all });
     const { architecture, bytes } = await copy.open(options);
-    const room = 1 + Math.floor(COPIES / bytes);
-    const helpers = links[0].isAside ? links.slice(1, room) : [];
+    const room = 1 + Math.floor(COPY_BYTES_MAX / bytes);
+    const helpers = links[0].hasOwnThread ? links.slice(1, room) : [];
     const model = new Model(copy, { architecture, describe: this.describe, arithmetic }, helpers);
     await dropIfAborted(options.signal, model);
     return model;
@@ -204,14 +213,14 @@ class Engine implements EngineShape {
   async openRecording(source: Source, options: Options = {}) {
     checkSource(source, 'source', false);
     checkOptions(options, JOB);
-    // Lazy import: recordings only.
+    // Lazy import: only recordings need this module.
     const [{ Recording }, [link]] = await Promise.all([
       import('../recording/recording.ts'),
       this.#linksFor('lab'),
     ]);
     const post = () => {
       const streams: ReadableStream[] = [];
-      const message = sendable(source, streams);
+      const message = toPostable(source, streams);
       return transfer(message, streams);
     };
     const recording = new Recording(link, this.describe, post);
@@ -221,19 +230,19 @@ class Engine implements EngineShape {
   }
 
   async train(options: TrainOptions) {
-    // Lazy import: training only.
+    // Lazy import: only training needs this module.
     const { beginTraining } = await import('../lab/training.ts');
     return beginTraining(this.#links, this.describe, options);
   }
 
   /** Returns the links to backends of other binaries. */
-  async #linksAside() {
+  async #otherLinks() {
     const pending = [...this.#others.values()].map((links) => links.catch(() => []));
     return (await Promise.all(pending)).flat();
   }
 
   async memory() {
-    const all = [...this.#links, ...(await this.#linksAside())];
+    const all = [...this.#links, ...(await this.#otherLinks())];
     const open = all.filter((link) => link.isOpen);
     const bytes = await Promise.all(open.map((link) => link.ask((backend) => backend.memory())));
     return bytes.reduce((sum, more) => sum + more, 0);
@@ -242,7 +251,7 @@ class Engine implements EngineShape {
   async close() {
     this.#closed = true;
     for (const link of this.#links) link.close();
-    for (const link of await this.#linksAside()) link.close();
+    for (const link of await this.#otherLinks()) link.close();
   }
 }
 
@@ -260,18 +269,18 @@ class Copy {
   }
 
   open(options: Options) {
-    return this.link.job(options, (backend, job) => this.at(backend, job));
+    return this.link.job(options, (backend, job) => this.openAt(backend, job));
   }
 
-  at(backend: BackendApi, job: Job = QUIET) {
+  openAt(backend: BackendApi, job: Job = QUIET) {
     this.checkOpen();
     if (this.#opened && this.#backend === backend) return this.#opened;
     const streams: ReadableStream[] = [];
     const { config, weights } = this.#files;
     const text = config === undefined || typeof config === 'string';
     const sources = {
-      config: text ? config : sendable(config, streams),
-      weights: weights.map((source) => sendable(source, streams)),
+      config: text ? config : toPostable(config, streams),
+      weights: weights.map((source) => toPostable(source, streams)),
     };
     const opened = backend.open(job, transfer(sources, streams));
     this.#backend = backend;
@@ -283,12 +292,12 @@ class Copy {
   }
 
   /** Returns a copy of the model for another backend. */
-  on(link: Link) {
+  copyFor(link: Link) {
     return new Copy(link, this.#files);
   }
 
   checkOpen() {
-    if (this.#closed) throw closed('model', 'this model has been closed');
+    if (this.#closed) throw closedError('model', 'this model has been closed');
   }
 
   async close() {
@@ -310,7 +319,7 @@ class Model implements ModelShape {
   readonly architecture;
   readonly describe;
   readonly arithmetic;
-  /** @param others of backends that have no copy yet */
+  /** @param others links to backends that have no copy yet */
   constructor(
     copy: Copy,
     about: Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>,
@@ -324,7 +333,7 @@ class Model implements ModelShape {
   }
 
   get replicas(): readonly Model[] {
-    const replica = (link: Link) => new Model(this.#copy.on(link), this, []);
+    const replica = (link: Link) => new Model(this.#copy.copyFor(link), this, []);
     this.#replicas ??= [this, ...this.#others.map(replica)];
     return this.#replicas;
   }
@@ -332,7 +341,7 @@ class Model implements ModelShape {
   async metadata(key: string) {
     expect(typeof key === 'string', 'key', 'a string', key);
     return this.#copy.link.ask(async (backend) =>
-      backend.metadata((await this.#copy.at(backend)).model, key),
+      backend.metadata((await this.#copy.openAt(backend)).model, key),
     );
   }
 
@@ -340,7 +349,7 @@ class Model implements ModelShape {
     this.#copy.checkOpen();
     const { V } = this.architecture;
     check(tokens, 'list', 'tokens');
-    checkOptions(options, { ...JOB, ...WANTED, from: 'object' });
+    checkOptions(options, { ...JOB, ...RUN_OPTIONS, from: 'object' });
     const { from } = options;
     if (from) checkFrom(from, this.#copy, this.architecture);
     const runDesc = this.#wanted(tokens.length, options);
@@ -357,7 +366,7 @@ class Model implements ModelShape {
     { fields, edits = [], streaming, measuring, maps, from, ...options }: RunOptions,
   ) {
     const { context } = this.architecture;
-    // Some edits lead beyond the context; the core knows which.
+    // Some edits allow more tokens than the context; the core checks which.
     const limit = edits.length > 0 ? this.describe.limits.tokens : context;
     expectInteger(n, 1, limit, 'tokens.length');
     const spare = from?.layer === undefined ? SPARE_TOKENS : 0;
@@ -369,10 +378,10 @@ class Model implements ModelShape {
 
   async runBytes(tokens: number, options: RunOptions = {}) {
     this.#copy.checkOpen();
-    checkOptions(options, WANTED);
+    checkOptions(options, RUN_OPTIONS);
     const runDesc = this.#wanted(tokens, options);
     return this.#copy.link.ask(async (backend) =>
-      backend.runBytes((await this.#copy.at(backend)).model, runDesc),
+      backend.runBytes((await this.#copy.openAt(backend)).model, runDesc),
     );
   }
 
@@ -390,8 +399,11 @@ function idsBelow(V: number, tokens: ArrayLike<number>) {
   return ids;
 }
 
-/** Checks a run that another run is compared with, or begins from. */
-function checkBeside(run: unknown, copy: Copy, where: string): asserts run is Run {
+/**
+ * Checks that a run has the same model and worker as the run that is compared with it or begins
+ * from it.
+ */
+function checkSameModel(run: unknown, copy: Copy, where: string): asserts run is Run {
   const fits = run instanceof Run && run.isOf(copy);
   if (!fits) expect(false, where, 'a run of the same model, in the same worker', run);
 }
@@ -401,7 +413,7 @@ function checkFrom(
   copy: Copy,
   { L, blocks = L }: Architecture,
 ) {
-  checkBeside(run, copy, 'from.run');
+  checkSameModel(run, copy, 'from.run');
   if (layer !== undefined) expectInteger(layer, 0, blocks, 'from.layer');
 }
 
@@ -411,14 +423,14 @@ class Run implements RunShape {
   #tokens;
   #wanted;
   /**
-   * The run that this one begins from. Once this run has begun, only a given layer keeps it: it
-   * changes numbers.
+   * The base run that this one begins from. If the caller named a layer, the base run changes
+   * numbers and is needed again whenever this run is recomputed; otherwise it only saves work.
    */
   #from;
   /** Orders the actions on this run: each sees what the previous one left. */
   #chain = new Chain();
   /** The run at a backend. After a stopped update it can only be updated or closed. */
-  #made: Made | undefined;
+  #backendRun: BackendRun | undefined;
   /** True once close was called: no action begins any more. */
   #closed = false;
   /** True once close had its turn. */
@@ -449,30 +461,30 @@ class Run implements RunShape {
   async begin({ signal, onProgress }: Options) {
     const { link } = this.#copy;
     await this.#act({ changes: true, signal }, () =>
-      link.job({ signal, onProgress }, (backend, job) => this.#at(backend, job, signal)),
+      link.job({ signal, onProgress }, (backend, job) => this.#idAt(backend, job, signal)),
     );
     if (this.#from?.layer === BY_EDITS) this.#from = undefined;
   }
 
   /**
    * Performs an action after all earlier ones on this run and on the runs that it needs.
-   * @param how `beside`: runs that it reads
+   * @param how `otherRuns`: runs that it reads
    */
   #act<T>(
     {
       changes = false,
-      beside = [],
+      otherRuns = [],
       signal,
-    }: { changes?: boolean; beside?: readonly Run[]; signal?: AbortSignal | undefined },
+    }: { changes?: boolean; otherRuns?: readonly Run[]; signal?: AbortSignal | undefined },
     act: () => Promise<T>,
   ): Promise<T> {
-    const runs = [this, ...beside];
-    if (runs.some((run) => run.#closed)) throw runClosed();
+    const runs = [this, ...otherRuns];
+    if (runs.some((run) => run.#closed)) throw runClosedError();
     const reads = runs.flatMap((run) => run.#needed()).map((run) => run.#chain);
     return inTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
   }
 
-  /** Returns this run and those that it begins from. */
+  /** Returns this run and the base runs that it begins from. */
   #needed(): Run[] {
     const { run, layer = BY_EDITS } = this.#from ?? {};
     if (!run || (layer === BY_EDITS && run.#closed)) return [this];
@@ -480,31 +492,35 @@ class Run implements RunShape {
   }
 
   /** Returns the run at the backend; a new backend computes it again, to the same bits. */
-  #at(backend: BackendApi, job: Job = QUIET, signal?: AbortSignal): Promise<number> {
-    if (this.#isReleased) throw runClosed();
-    const last = this.#made?.backend === backend ? this.#made : undefined;
+  #idAt(backend: BackendApi, job: Job = QUIET, signal?: AbortSignal): Promise<number> {
+    if (this.#isReleased) throw runClosedError();
+    const last = this.#backendRun?.backend === backend ? this.#backendRun : undefined;
     if (last && !last.isPartial) return last.id;
     const run = {
       backend,
-      id: this.#make(backend, last?.id, job, signal),
+      id: this.#compute(backend, last?.id, job, signal),
       isPartial: false,
     };
-    this.#made = run;
+    this.#backendRun = run;
     run.id.catch(() => {
-      if (this.#made === run) this.#made = undefined;
+      if (this.#backendRun === run) this.#backendRun = undefined;
     });
     return run.id;
   }
 
-  /** @param partial run of a stopped update, whose memory is needed */
-  async #make(
+  /**
+   * Computes the run at the backend and returns its number there.
+   * @param partial number of the run that a stopped update left, which is closed first to free its
+   * memory
+   */
+  async #compute(
     backend: BackendApi,
     partial: Promise<number> | undefined,
     job: Job,
     signal?: AbortSignal,
   ) {
-    const { model } = await this.#copy.at(backend);
-    const origin = await this.#beginning(backend);
+    const { model } = await this.#copy.openAt(backend);
+    const origin = await this.#originAt(backend);
     if (partial) await backend.closeRun(await partial);
     signal?.throwIfAborted();
     return backend.run(job, model, Int32Array.from(this.#tokens), {
@@ -514,17 +530,17 @@ class Run implements RunShape {
   }
 
   /**
-   * Returns the run that this one begins from; none if that run was closed or has other tokens by
-   * now and is only a shortcut.
+   * Returns the base run and the layer that this run begins from. Undefined if the base run only
+   * saves work and was closed or now has other tokens.
    */
-  async #beginning(backend: BackendApi) {
+  async #originAt(backend: BackendApi) {
     if (!this.#from) return undefined;
     const { run, layer } = this.#from;
     const tokens = this.#tokens;
     const isAlike =
       run.#tokens.length === tokens.length && tokens.every((id, i) => id === run.#tokens[i]);
     if (layer === BY_EDITS && (run.#closed || !isAlike)) return undefined;
-    return { run: await run.#at(backend), layer };
+    return { run: await run.#idAt(backend), layer };
   }
 
   async update(tokens: ArrayLike<number>, options: Options = {}) {
@@ -536,8 +552,8 @@ class Run implements RunShape {
     const { link } = this.#copy;
     await this.#act({ changes: true, signal }, () =>
       link.job(options, async (backend, job) => {
-        if (this.#made?.backend !== backend) await this.#at(backend, job, signal);
-        const handle = this.#made as Made;
+        if (this.#backendRun?.backend !== backend) await this.#idAt(backend, job, signal);
+        const handle = this.#backendRun as BackendRun;
         const id = await handle.id;
         signal?.throwIfAborted();
         try {
@@ -566,23 +582,23 @@ class Run implements RunShape {
   async read(reads: readonly RunRead[]): Promise<Tensor[]> {
     checkList(reads, 'object', 'reads');
     const list = Array.from(reads);
-    return this.#act({ beside: this.#basesOf(list) }, () => this.#read(list));
+    return this.#act({ otherRuns: this.#basesOf(list) }, () => this.#read(list));
   }
 
   /** Returns the runs that these reads compare with. */
   #basesOf(reads: readonly RunRead[]) {
     const bases = reads.flatMap((read) => ('base' in read && read.base ? [read.base] : []));
     return bases.map((base) => {
-      checkBeside(base, this.#copy, 'base');
+      checkSameModel(base, this.#copy, 'base');
       return base;
     });
   }
 
-  /** Reads during an action's turn. */
+  /** Reads fields and metrics at the backend, once the action has its turn. */
   #read(reads: readonly RunRead[]): Promise<Tensor[]> {
     return this.#copy.link.ask(async (backend) => {
       const bases = this.#basesOf(reads);
-      const [id, ...others] = await Promise.all([this, ...bases].map((run) => run.#at(backend)));
+      const [id, ...others] = await Promise.all([this, ...bases].map((run) => run.#idAt(backend)));
       const posted = reads.map((read) =>
         'base' in read && read.base ? { ...read, base: others.shift() } : read,
       );
@@ -598,7 +614,7 @@ class Run implements RunShape {
   async record(options?: RecordOptions) {
     const read = (reads: readonly RunRead[]) => this.#read(reads);
     return this.#act({}, async () => {
-      // Lazy import: recordings only.
+      // Lazy import: only recordings need this module.
       const { recordRun } = await import('../recording/run.ts');
       return recordRun({ tokens: this.#tokens, read }, this.#model, options);
     });
@@ -618,7 +634,7 @@ class Run implements RunShape {
       const step = await this.#act({ changes: true, signal }, async () => {
         if (done === 0) expectInteger(count, 0, capacity - this.#tokens.length, 'count');
         const generated = await this.#copy.link.ask(async (backend) =>
-          backend.step(await this.#at(backend), temperature, topK, bits),
+          backend.step(await this.#idAt(backend), temperature, topK, bits),
         );
         this.#tokens.push(generated.token);
         return generated;
@@ -631,9 +647,9 @@ class Run implements RunShape {
   async close(): Promise<void> {
     const { link } = this.#copy;
     const closing = this.#act({ changes: true }, async () => {
-      const handle = this.#made;
+      const handle = this.#backendRun;
       this.#isReleased = true;
-      this.#made = undefined;
+      this.#backendRun = undefined;
       this.#from = undefined;
       if (!handle || !link.isOpen) return;
       await link.ask(async (backend) => {

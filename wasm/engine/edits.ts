@@ -1,7 +1,7 @@
 /**
- * Encodes edits for the ABI: {i32 kind; f32 values[limits.edit_values]}, the row's parameters, then those of the
- * operation that one of them names. The code knows no edit by name: all comes from the tables of
- * describe.
+ * Encodes edits for the ABI, each as {i32 kind; f32 values[limits.edit_values]}. The values are the
+ * parameters of the edit, then those of the operation that one of them names. The code knows no
+ * edit by name: all comes from the tables of describe.
  */
 import { check, checkList } from '../abi/arguments.ts';
 import { SinkscopeError, expect, find } from '../abi/errors.ts';
@@ -9,7 +9,10 @@ import type { Describe, EditKind, EditParameter } from '../abi/types.ts';
 import type { Edit } from './types.ts';
 
 /** An edit as a caller wrote it, not yet checked. */
-type Given = Record<string, unknown> & { kind?: unknown; parameters?: Record<string, unknown> };
+type UncheckedEdit = Record<string, unknown> & {
+  kind?: unknown;
+  parameters?: Record<string, unknown>;
+};
 
 export function encodeEdits(edits: unknown, describe: Describe) {
   expect(Array.isArray(edits), 'edits', 'a list of edits', edits);
@@ -25,11 +28,14 @@ export function encodeEdits(edits: unknown, describe: Describe) {
   return words;
 }
 
-/** NaN encodes an absent parameter; the core fills in defaults and checks ranges. */
+/**
+ * Encodes one edit. NaN stands for an absent parameter; the core fills in defaults and checks
+ * ranges.
+ */
 function encodeEdit(edit: unknown, where: string, describe: Describe) {
   const isObject = typeof edit === 'object' && edit !== null;
   expect(isObject, where, 'an object with a kind', edit);
-  const { kind: name, parameters: more, ...parameters } = edit as Given;
+  const { kind: name, parameters: more, ...parameters } = edit as UncheckedEdit;
   const kind = find(describe.edits, name, `${where}.kind`);
   const specs = valuesOf(describe.edits[kind], parameters, describe);
   const values = new Array(describe.limits.edit_values).fill(NaN);
@@ -41,7 +47,8 @@ function encodeEdit(edit: unknown, where: string, describe: Describe) {
     expect(at >= 0, nested, `a parameter of ${String(name)}: ${names}`, key);
     values[at] = encodeValue(specs[at], value, nested, describe);
   }
-  // The core knows no names of choices and would ask for a number.
+  // A missing choice is refused here, with the names of the choices. The core knows only their
+  // numbers and would ask for a number.
   describe.edits[kind].parameters.forEach(({ name: key, type, required, choices }, i) => {
     const words = type === 'operation' ? describe.operations.map((row) => row.name) : choices;
     const isGiven = !required || !words || !Number.isNaN(values[i]);
@@ -50,7 +57,10 @@ function encodeEdit(edit: unknown, where: string, describe: Describe) {
   return { kind, values };
 }
 
-/** Lists parameters in the order of their values: the row's, then those of its operation. */
+/**
+ * Lists the parameters of an edit in the order of their values: those of its row, then those of its
+ * operation.
+ */
 function valuesOf(
   { parameters }: EditKind,
   given: Record<string, unknown>,
@@ -107,14 +117,14 @@ export function readEdit(text: string, describe: Describe): Edit {
   return { kind: name, ...edit };
 }
 
-type GivenEdit = { row: EditKind; given: Record<string, unknown>; describe: Describe };
+type LabeledEdit = { row: EditKind; given: Record<string, unknown>; describe: Describe };
 
 /**
- * Words for {name} in a label; undefined for a parameter that is absent or has its default.
- * @param isFirst whether the words begin the
- * label
+ * Returns the words for {name} in a label; undefined for a parameter that is absent or has its
+ * default.
+ * @param isFirst whether the words begin the label
  */
-function wordsOf(name: string, { row, given, describe }: GivenEdit, isFirst: boolean) {
+function labelWords(name: string, { row, given, describe }: LabeledEdit, isFirst: boolean) {
   const { layer, head, group } = given;
   if (name === 'heads') {
     if (layer !== undefined)
@@ -142,7 +152,7 @@ function wordsOf(name: string, { row, given, describe }: GivenEdit, isFirst: boo
   return String(value).replace(/^-/, '\u2212');
 }
 
-function filled(text: string, edit: GivenEdit) {
+function fillLabel(text: string, edit: LabeledEdit) {
   const parts = text.replace(/\[([^\]]*)\]/g, (_, part) => {
     const names = [...part.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
     const isSet = (name: string) => {
@@ -153,7 +163,7 @@ function filled(text: string, edit: GivenEdit) {
   });
   return parts.replace(
     /\{(\w+)\}/g,
-    (_, name, at) => wordsOf(name, edit, at === 0) ?? `no ${name}`,
+    (_, name, at) => labelWords(name, edit, at === 0) ?? `no ${name}`,
   );
 }
 
@@ -166,7 +176,7 @@ export function editLabel(edit: Edit, describe: Describe): string {
   check(edit, 'object', 'edit');
   check(describe, 'object', 'describe');
   checkList(describe.edits, 'object', 'describe.edits');
-  const { kind, parameters, ...fields } = edit as Given;
+  const { kind, parameters, ...fields } = edit as UncheckedEdit;
   const row = describe.edits[find(describe.edits, kind, 'edit.kind')];
   const values = { ...fields, ...parameters };
   const labeled = { row, given: values, describe };
@@ -175,5 +185,5 @@ export function editLabel(edit: Edit, describe: Describe): string {
     values[name] ?? row.parameters.find((one) => one.name === name)?.default;
   const [, , , text = row.name] =
     texts.find(([, name, wanted]) => name === undefined || String(value(name)) === wanted) ?? [];
-  return filled(text, labeled);
+  return fillLabel(text, labeled);
 }

@@ -56,13 +56,13 @@ export class Link {
   }
 
   /** Whether the backend has, or will have, its own thread. */
-  get isAside() {
+  get hasOwnThread() {
     return this.#inWorker ?? hasWorkers;
   }
 
-  /** Calls the backend, a new one if the last was lost. */
+  /** Calls the backend; starts a new one if the last was lost. */
   ask<T>(use: (backend: BackendApi) => Promise<T>): Promise<T> {
-    if (this.#closed) return Promise.reject(closed());
+    if (this.#closed) return Promise.reject(closedError());
     const backend = (this.#backend ??= this.#start());
     const generation = this.#generation;
     return new Promise((resolve, reject) => {
@@ -96,7 +96,7 @@ export class Link {
           void backend.cancel(job.id).catch(() => {});
           const seconds = (STOPPING.wait * (STOPPING.pings + 1)) / 1000;
           const reason = `it did not stop within ${seconds} s, nor answer`;
-          if (this.isAside)
+          if (this.hasOwnThread)
             endWatch = watch(backend, STOPPING, () => this.#lose(generation, lostError(reason)));
         };
         signal?.addEventListener('abort', stop);
@@ -113,20 +113,20 @@ export class Link {
 
   close() {
     this.#closed = true;
-    this.#drop(closed());
+    this.#drop(closedError());
   }
 
   async #start(): Promise<BackendApi> {
     const generation = ++this.#generation;
     try {
-      return this.isAside ? await this.#startAside(generation) : await this.#startHere();
+      return this.hasOwnThread ? await this.#startInWorker(generation) : await this.#startHere();
     } catch (error) {
       if (generation === this.#generation) this.#backend = undefined;
       throw error;
     }
   }
 
-  /** Imports the backend's code only in a page without a worker. */
+  /** Starts the backend in this thread; only then is its code imported. */
   async #startHere() {
     const { openBackend } = await import('./backend.ts');
     const backend = await openBackend(this.#address, this.#report, this.#shared);
@@ -134,7 +134,7 @@ export class Link {
     return backend;
   }
 
-  async #startAside(generation: number) {
+  async #startInWorker(generation: number) {
     let worker: ReturnType<typeof startWorker> | undefined;
     try {
       worker = startWorker();
@@ -200,7 +200,7 @@ export class Link {
 /**
  * Pings a worker, and calls `onSilence` when it stays silent.
  * @param isAwaited whether calls are pending
- * @returns stops the pings
+ * @returns a function that stops the pings
  */
 function watch(
   backend: BackendApi,
@@ -218,7 +218,10 @@ function watch(
   return () => clearInterval(timer);
 }
 
-/** @param where place of the error, unless it names its own */
+/**
+ * Returns anything thrown as a SinkscopeError.
+ * @param where place of an error that names none
+ */
 function asError(thrown: unknown, where: string = '') {
   if (thrown instanceof SinkscopeError) return thrown;
   const packed = unpackError(thrown);
@@ -231,6 +234,6 @@ function lostError(why: string) {
   return new SinkscopeError('lost', 'worker', `it ended (${why}); ${next}`);
 }
 
-function closed() {
+function closedError() {
   return new SinkscopeError('closed', 'engine', 'this engine has been closed');
 }

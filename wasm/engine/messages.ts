@@ -1,7 +1,7 @@
 /**
- * Carries calls between a page and its worker: one side calls by name, the other answers. Both
- * download this module, so it holds little: plain values, errors with their place, and reports
- * without an answer.
+ * Carries calls between a page and its worker: one side calls by name, the other answers. Messages
+ * hold plain values, errors with their place, and reports, which get no answer. Both sides download
+ * this module, so it is small.
  */
 import { packError } from '../abi/errors.ts';
 
@@ -22,8 +22,8 @@ export type Port = {
 const transferred: WeakMap<object, readonly Transferable[]> = new WeakMap();
 
 /**
- * Returns the same value; posting it as an argument or an answer moves what `list` names instead of
- * copying.
+ * Returns `value` after marking the objects of `list`: when `value` is posted as an argument or an
+ * answer, they are moved instead of copied.
  */
 export function transfer<T>(value: T, list: readonly Transferable[]) {
   transferred.set(value as object, list);
@@ -55,7 +55,7 @@ export function callThrough(
         port.post({ id: ++last, name, args }, movedOf(args));
         waiting.set(last, { resolve, reject });
       });
-  // `await` asks this proxy for `then`; it is not a promise.
+  // `await` asks any object for `then`; undefined says that this proxy is no promise.
   return new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : call(name)) });
 }
 

@@ -1,7 +1,7 @@
 /**
- * Draws the same random bits on every machine: splitmix32, a counter run through a mixer, is small
- * and good enough to sample tokens.
- * @returns gives 32 uniform bits per call
+ * Returns a random generator with the same bits on every machine: splitmix32, a counter run through
+ * a mixer, is small and good enough to sample tokens.
+ * @returns a function that gives 32 uniform bits per call
  */
 export function randomBits(seed: number): () => number {
   let state = seed >>> 0;

@@ -1,7 +1,9 @@
-/** A thread of the core's pool runs the same binary on the same memory, with its own stack. */
+/**
+ * Runs a thread of the core's pool, with the backend's binary and memory and a stack of its own.
+ */
 import { listen, reply } from '#inside';
 
-/** `stack` is the upper end of the thread's stack. */
+/** What a thread needs to start; `stack` is the upper end of its stack. */
 export type Task = {
   binary: WebAssembly.Module;
   memory: WebAssembly.Memory;

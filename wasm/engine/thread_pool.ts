@@ -4,7 +4,7 @@ import { SinkscopeError } from '../abi/errors.ts';
 import type { Module } from '../abi/module.ts';
 import type { Task } from './thread.ts';
 
-/** `threads` is the number of those that share the binary's memory. */
+/** A binary with shared memory, and the number of threads that compute with it. */
 export type Shared = { address: string; threads: number };
 
 /** Jobs with fewer multiplications run on one thread: waking the others costs more. */
@@ -15,14 +15,14 @@ const STACK = 2 ** 18;
 export class ThreadPool {
   #module;
   #threads;
-  #least;
+  #minMultiplications;
   #started: ReturnType<typeof startThread>[] = [];
   #ended = false;
 
   /** @param threads including the caller's */
-  constructor(module: Module, threads: number, least: number = MIN_MULTIPLICATIONS) {
+  constructor(module: Module, threads: number, minMultiplications: number = MIN_MULTIPLICATIONS) {
     this.#module = module;
-    this.#least = least;
+    this.#minMultiplications = minMultiplications;
     this.#threads = module.shared && canWait() ? threads : 1;
   }
 
@@ -34,8 +34,8 @@ export class ThreadPool {
     const threads = this.#threads;
     this.#threads = 1;
     const { binary, memory } = this.#module;
-    // Threads read the pool as soon as they start.
-    this.#module.call('pool', threads, this.#least);
+    // The core's pool is set up first: threads read it as soon as they start.
+    this.#module.call('pool', threads, this.#minMultiplications);
     const ready = Array.from({ length: threads - 1 }, (_, i) => {
       const stack = this.#module.reserve(STACK) + STACK;
       return this.#startThread({ binary, memory, stack, worker: i + 1 });
@@ -52,7 +52,7 @@ export class ThreadPool {
       };
       const onEnd = (why: string) => {
         resolve(undefined);
-        // A thread that dies within a piece leaves numbers half done.
+        // A thread that dies during a computation leaves numbers half done.
         if (helps && !this.#ended)
           this.#module.trap ??= new SinkscopeError('lost', 'thread', `it ended (${why})`);
       };

@@ -79,7 +79,7 @@ export type Arithmetic = 'exact' | 'relaxed' | 'int8';
 
 export interface OpenOptions extends Options {
   /**
-   * Default 'exact'. The others load binaries and workers of their own. 'relaxed' equals 'exact'
+   * Default 'exact'. 'relaxed' and 'int8' load binaries and workers of their own. 'relaxed' equals 'exact'
    * where the host fuses no products. 'int8' takes one more byte per weight and throws
    * SinkscopeError 'unsupported' on a host without SIMD.
    */
@@ -87,7 +87,7 @@ export interface OpenOptions extends Options {
 }
 
 export interface RunOptions extends Options {
-  /** Names from describe.fields; the default is those that are `standard`. */
+  /** Names from describe.fields; default: the fields that are `standard`. */
   readonly fields?: readonly string[];
   readonly edits?: readonly Edit[];
   /**
@@ -114,10 +114,11 @@ export interface RunOptions extends Options {
    */
   readonly maps?: number;
   /**
-   * Keeps of `att`, `scores`, `q`, `k`, `v` and `hidden` only what `accumulated` metrics need, over all tokens,
-   * and no rows: a fifth of the memory for a long text. The run refuses these fields and other metrics of
-   * them; it begins from no other run, and no other begins from it; no token can be appended, since its keys
-   * are gone. A list names the metrics that will be read, so that `spectral` ones are found only if named.
+   * Of `att`, `scores`, `q`, `k`, `v` and `hidden`, keeps only what `accumulated` metrics need,
+   * over all tokens, and no rows: a fifth of the memory for a long text. The run refuses reads of
+   * these fields and of other metrics that need them. It cannot begin from another run, nor another
+   * run from it, and no token can be appended, because its keys are gone. A list names the metrics
+   * that will be read; `spectral` metrics are measured only if the list names them.
    */
   readonly measuring?: boolean | readonly string[];
   /**
@@ -209,7 +210,7 @@ export interface Run {
   /**
    * Replaces the run's tokens, at most `capacity`, with the same bits as a new run. The run reuses
    * what it recorded of the longest common prefix, so appending one token costs one token, and
-   * changing one costs it and all after it. After an eviction, and where tokens depend on later
+   * changing one costs this token and all after it. After an eviction, and where tokens depend on later
    * ones (prefix and bidirectional masks, edits that look at all tokens), everything is computed. A
    * refused or stopped update leaves the run as it was.
    * @example await run.update([...run.tokens, next]);
@@ -225,13 +226,14 @@ export interface Run {
 
 export interface Model {
   readonly architecture: Architecture;
-  /** The arithmetic that it was opened with. */
+  /** The arithmetic that the model was opened with. */
   readonly arithmetic: Arithmetic;
-  /** The tables of its engine. */
+  /** The tables of the engine. */
   readonly describe: Describe;
   /**
    * This model in each worker of the engine, itself first. A replica opens at its first run and
-   * closes with this model. Their number depends on size: the copies take up to 1 GiB.
+   * closes with this model. The number of
+   * replicas depends on the size of the model: its copies take up to 1 GiB.
    */
   readonly replicas: readonly Replica[];
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
@@ -265,9 +267,9 @@ export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
 export interface Engine {
   readonly describe: Describe;
   /**
-   * Returns the same tables with the texts for readers and the lab's parts: each `meaning`,
-   * `question` and `source`. Every call fetches them from sinkscope.describe.json next to the
-   * binaries.
+   * Returns the tables of `describe` with the texts for readers and the parts of the lab: each
+   * `meaning`, `question` and `source`. Every call fetches them from sinkscope.describe.json next
+   * to the binaries.
    */
   explain(): Promise<Describe>;
   open(files: ModelFiles, options?: OpenOptions): Promise<Model>;
@@ -297,7 +299,7 @@ export interface EngineOptions {
   readonly worker?: boolean;
   /** 'simd', 'base', or 'auto' (the default: SIMD where the host validates it). */
   readonly kernels?: 'auto' | 'simd' | 'base';
-  /** Loads the binary that can also train models; it is a quarter larger. */
+  /** Loads the binary that can also train models and is a quarter larger. */
   readonly lab?: boolean;
   /** Folder of the .wasm files; default: next to the module. */
   readonly base?: URL | string;

@@ -10,11 +10,14 @@ export type Starter = typeof starter;
 let backend: Backend | undefined;
 const port = workerPort();
 
-/** Answers until there is a backend. */
+/** Answers calls until the backend has started. */
 const starter = {
   holdLock: holdLivenessLock,
 
-  /** @param address of the binary */
+  /**
+   * Starts the backend.
+   * @param address address of the binary
+   */
   async start(address: string, shared?: Shared) {
     backend = await openBackend(address, (...report) => port.post({ report }, []), shared);
   },

@@ -1,12 +1,12 @@
 /**
- * Implements the host interface for browsers; node.ts is the twin. Workers import it, so it starts
- * none.
+ * Implements the host interface for browsers; node.ts is its counterpart. Workers import this
+ * module, so it must not start a worker.
  */
 import type { Port } from '../engine/messages.ts';
 import type { Streamed } from '../loading/files.ts';
 import type { DiskFile } from '../loading/types.ts';
 
-/** Posts messages to a worker, or from within a worker to its page. */
+/** Returns a port that posts messages to a worker, or from within a worker to its page. */
 export const portTo = (other: Pick<Worker, 'postMessage' | 'addEventListener'>): Port => ({
   post: (message, moved) => other.postMessage(message, moved),
   listen: (hear) => other.addEventListener('message', ({ data }) => hear(data)),
@@ -14,7 +14,9 @@ export const portTo = (other: Pick<Worker, 'postMessage' | 'addEventListener'>):
 
 export const workerPort = () => portTo(globalThis as unknown as Worker);
 
-/** Holds a lock of that name as long as this worker lives; false where the host has no locks. */
+/**
+ * Holds the named lock as long as this worker lives; resolves to false where the host has no locks.
+ */
 export function holdLivenessLock(name: string): Promise<boolean> {
   return new Promise((resolve) => {
     const hold = () => {
@@ -28,8 +30,8 @@ export function holdLivenessLock(name: string): Promise<boolean> {
 
 /**
  * Returns the folder of the package, or undefined in a bundle that does not reveal it.
- * `import.meta.url` would reveal it too, but some bundlers replace it by a path on the builder's
- * machine, as they do for a call of `import.meta.resolve`.
+ * Some bundlers replace `import.meta.url` and a direct call of `import.meta.resolve` by a path on
+ * the builder's machine, so the function is taken out of the object first.
  */
 export function home(): string | undefined {
   const { resolve } = import.meta;
@@ -38,7 +40,9 @@ export function home(): string | undefined {
 
 export const hasWorkers = typeof Worker === 'function';
 
-/** Memory can be shared only in a page that its headers isolate from other sites. */
+/**
+ * Returns whether memory can be shared: only in a page that its headers isolate from other sites.
+ */
 export const canShare = () => globalThis.crossOriginIsolated === true;
 
 export const cores = () => navigator.hardwareConcurrency || 1;
@@ -52,7 +56,7 @@ export function request(address: URL, init?: RequestInit) {
   return fetch(address, init);
 }
 
-/** Lets pending messages in. Browsers delay nested timers by 4 ms, a port has no delay. */
+/** Lets pending messages in. A port is used because browsers delay nested timers by 4 ms. */
 export function pause() {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
@@ -64,7 +68,7 @@ export function pause() {
   });
 }
 
-/** A page has no access to paths. */
+/** Returns undefined: a page has no access to paths. */
 export async function diskFiles(_path: string): Promise<DiskFile[] | undefined> {
   return undefined;
 }

@@ -1,7 +1,7 @@
 /**
  * Connects the workers of tokenizers and of threads to the thread that started them; inside_node.ts
- * is the twin. These workers import no module that starts a worker: a bundler that follows both
- * would never end.
+ * is the counterpart. This module and its importers must not import a module that starts a worker:
+ * a bundler would follow both for ever.
  */
 
 export function listen<Message>(hear: (message: Message) => void) {

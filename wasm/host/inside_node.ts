@@ -1,6 +1,6 @@
 /**
  * Connects the workers of tokenizers and of threads to the thread that started them;
- * inside_browser.ts is the twin.
+ * inside_browser.ts is the counterpart.
  */
 import { parentPort } from 'node:worker_threads';
 

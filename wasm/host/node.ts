@@ -1,4 +1,4 @@
-/** Implements the host interface for Node.js; browser.ts is the twin. */
+/** Implements the host interface for Node.js; browser.ts is the counterpart. */
 import { parentPort } from 'node:worker_threads';
 import { openAsBlob } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import type { Port } from '../engine/messages.ts';
 import type { Streamed } from '../loading/files.ts';
 import type { DiskFile } from '../loading/types.ts';
 
-/** Posts messages to a worker, or from within a worker to its parent. */
+/** Returns a port that posts messages to a worker, or from within a worker to its parent. */
 export const portTo = (
   other: import('node:worker_threads').Worker | import('node:worker_threads').MessagePort,
 ): Port => ({
@@ -22,7 +22,7 @@ export function workerPort() {
   return portTo(parentPort);
 }
 
-/** Node.js reports the end of every thread, so no lock is needed. */
+/** Returns true without a lock: Node.js reports the end of every thread. */
 export async function holdLivenessLock(_name: string) {
   return true;
 }
@@ -45,7 +45,7 @@ export function portable(blob: Blob): Blob | Streamed {
   }
 }
 
-/** Works like fetch, which has no file addresses in Node.js. */
+/** Fetches an address, also one of a file, which fetch does not take in Node.js. */
 export async function request(address: URL, init?: RequestInit): Promise<Response> {
   if (address.protocol !== 'file:') return fetch(address, init);
   const file = await open(address);
@@ -54,13 +54,13 @@ export async function request(address: URL, init?: RequestInit): Promise<Respons
   const type = address.pathname.endsWith('.wasm') ? 'application/wasm' : '';
   const headers = { 'content-length': String(size), 'content-type': type };
   return new Response(
-    closing(stream, () => file.close()),
+    withClose(stream, () => file.close()),
     { headers },
   );
 }
 
-/** Wraps the stream; `close` runs after its last byte or when it is canceled. */
-function closing(stream: ReadableStream<Uint8Array>, close: () => Promise<void>) {
+/** Returns the stream with a call of `close` after its last byte or when it is canceled. */
+function withClose(stream: ReadableStream<Uint8Array>, close: () => Promise<void>) {
   const reader = stream.getReader();
   return new ReadableStream({
     async pull(controller) {

@@ -1,17 +1,18 @@
 /**
- * A page may not start a worker of another site, but it may start its own worker that imports the
- * other, unless its policy forbids that. Only the bundler knows the address, so the code reads it
- * from the constructor's argument.
+ * Calls `start`, which constructs a worker, so that the worker may come from another site. A page
+ * may not start such a worker, but it may start its own worker that imports the other, unless its
+ * policy forbids that. Only the bundler knows the address, so it is read from the argument of the
+ * constructor `Worker`, which is replaced during the call.
  */
-export function reaching(start: () => Worker) {
+export function startFromAnyOrigin(start: () => Worker) {
   const { Worker } = globalThis;
   globalThis.Worker = class extends Worker {
     constructor(url: string | URL, options?: WorkerOptions) {
       const address = new URL(url, location.href);
       const code = `import ${JSON.stringify(address.href)};`;
-      const isOurs = address.origin === location.origin;
+      const isSameOrigin = address.origin === location.origin;
       super(
-        isOurs ? url : URL.createObjectURL(new Blob([code], { type: 'text/javascript' })),
+        isSameOrigin ? url : URL.createObjectURL(new Blob([code], { type: 'text/javascript' })),
         options,
       );
     }

@@ -2,7 +2,7 @@
 import { request } from '#host';
 
 /**
- * Reads once; a damaged file is fetched past the browser's cache, which keeps the new answer, and
+ * Reads a file; a damaged one is fetched again past the browser's cache, which keeps the new answer, and
  * read again.
  * @param isDamaged whether a new answer of the server may help
  */

@@ -1,13 +1,14 @@
-/** Starts the engine's worker in a browser; start_node.ts is the twin. */
+/** Starts the engine's worker in a browser; start_node.ts is the counterpart. */
 import { portTo } from './browser.ts';
-import { reaching } from './reach.ts';
+import { startFromAnyOrigin } from './reach.ts';
 
 /**
- * Starts the worker; bundlers recognize exactly this expression. `ended` resolves to a sentence on
- * how it ended. A browser reports only some ends; `watch` detects the others by a liveness lock.
+ * Starts the worker with the expression that bundlers recognize; they recognize no other. `ended`
+ * resolves to a sentence on how the worker ended. A browser reports only some ends; `watch` detects
+ * the others by a liveness lock.
  */
 export function startWorker() {
-  const worker = reaching(
+  const worker = startFromAnyOrigin(
     () => new Worker(new URL('../engine/worker.ts', import.meta.url), { type: 'module' }),
   );
   const controller = new AbortController();

@@ -1,8 +1,11 @@
-/** Starts the engine's worker in Node.js; start_browser.ts is the twin. */
+/** Starts the engine's worker in Node.js; start_browser.ts is the counterpart. */
 import { Worker } from 'node:worker_threads';
 import { portTo } from './node.ts';
 
-/** Starts the worker. `ended` resolves to a sentence on how it ended; Node.js reports every end. */
+/**
+ * Starts the worker. `ended` resolves to a sentence on how the worker ended; Node.js reports every
+ * end.
+ */
 export function startWorker() {
   const worker = new Worker(new URL('../engine/worker.ts', import.meta.url));
   const ended: Promise<string> = new Promise((resolve) => {
@@ -13,7 +16,7 @@ export function startWorker() {
   return {
     port: portTo(worker),
     ended,
-    watch(_sign: string) {},
+    watch(_lock: string) {},
     terminate: () => void worker.terminate(),
   };
 }

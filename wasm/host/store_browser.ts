@@ -1,4 +1,4 @@
-/** Stores bytes by name in the browser, across visits; store_node.ts is the twin. */
+/** Stores bytes by name in the browser, across visits; store_node.ts is the counterpart. */
 import type { Store } from '../loading/parts.ts';
 
 type SyncHandle = {
@@ -48,9 +48,9 @@ async function openFolder() {
 }
 
 /**
- * Reads straight from the disk in a worker while no other page locks the file: a Blob passes
- * through the browser's own process, which takes five times as long.
- * @param into is reused if large enough
+ * Reads a file straight from the disk in a worker, while no other page locks the file: a Blob
+ * passes through another process of the browser, which takes five times as long.
+ * @param into memory that is reused if large enough
  */
 async function read(handle: FileHandle, into?: Uint8Array<ArrayBuffer>) {
   const file = await handle.createSyncAccessHandle?.({ mode: 'read-only' }).catch(() => undefined);
@@ -65,8 +65,8 @@ async function read(handle: FileHandle, into?: Uint8Array<ArrayBuffer>) {
 }
 
 /**
- * Writes all or nothing with a writable. Safari got those late; its sync handles work in workers
- * only.
+ * Writes all or nothing with a writable. Older versions of Safari have none, only sync handles,
+ * which work in workers only.
  */
 async function write(handle: FileHandle, bytes: Uint8Array<ArrayBuffer>) {
   if (handle.createWritable) {

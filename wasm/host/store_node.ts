@@ -1,11 +1,14 @@
-/** Stores bytes by name in one folder; store_browser.ts is the twin. */
+/** Stores bytes by name in one folder; store_browser.ts is the counterpart. */
 import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Store } from '../loading/parts.ts';
 
-/** The folder is SINKSCOPE_CACHE, else `sinkscope` in the user's cache folder. */
+/**
+ * Opens the store in the folder SINKSCOPE_CACHE, or else in `sinkscope` in the cache folder of the
+ * user.
+ */
 export async function openStore(): Promise<Store | undefined> {
   const { SINKSCOPE_CACHE, XDG_CACHE_HOME } = process.env;
   const caches = XDG_CACHE_HOME || join(homedir(), '.cache');
@@ -16,9 +19,9 @@ export async function openStore(): Promise<Store | undefined> {
     async put(name, bytes) {
       await mkdir(folder, { recursive: true });
       // A rename makes the write atomic for concurrent readers and writers.
-      const aside = at(`${name}.${randomUUID()}.tmp`);
-      await writeFile(aside, bytes);
-      await rename(aside, at(name));
+      const temporary = at(`${name}.${randomUUID()}.tmp`);
+      await writeFile(temporary, bytes);
+      await rename(temporary, at(name));
     },
     get: (name) => readFile(at(name)).catch(() => undefined),
     remove: (name) => rm(at(name), { force: true }),

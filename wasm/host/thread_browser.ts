@@ -1,27 +1,27 @@
-/** Starts the worker of engine/thread.ts in a browser; thread_node.ts is the twin. */
-import { reaching } from './reach.ts';
+/** Starts the worker of engine/thread.ts in a browser; thread_node.ts is the counterpart. */
+import { startFromAnyOrigin } from './reach.ts';
 import type { Task } from '../engine/thread.ts';
 
-type Trusting = { defaultPolicy: unknown; createPolicy(name: string, rules: object): unknown };
+type TrustedTypes = { defaultPolicy: unknown; createPolicy(name: string, rules: object): unknown };
 
-/** A page's main thread may not block on others. */
+/** Returns whether this thread may block to wait for others: the main thread of a page may not. */
 export const canWait = () => typeof document === 'undefined';
 
 /**
- * Allows our own scripts under a Trusted Types policy, which rejects plain text as a script's
- * address.
+ * Allows scripts of this origin under a Trusted Types policy, which otherwise rejects plain text as
+ * the address of a script.
  */
-function vouch() {
-  const { trustedTypes } = globalThis as { trustedTypes?: Trusting };
+function allowOwnScripts() {
+  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
   const { origin } = location;
   const createScriptURL = (url: string) => (new URL(url).origin === origin ? url : null);
   if (!trustedTypes?.defaultPolicy) trustedTypes?.createPolicy('default', { createScriptURL });
 }
 
-/** Bundlers recognize exactly this expression. */
+/** Starts a thread with the expression that bundlers recognize; they recognize no other. */
 export function startThread(onReady: () => void, onEnd: (why: string) => void) {
-  vouch();
-  const worker = reaching(
+  allowOwnScripts();
+  const worker = startFromAnyOrigin(
     () => new Worker(new URL('../engine/thread.ts', import.meta.url), { type: 'module' }),
   );
   worker.onmessage = onReady;

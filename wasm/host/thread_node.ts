@@ -1,4 +1,4 @@
-/** Starts the worker of engine/thread.ts in Node.js; thread_browser.ts is the twin. */
+/** Starts the worker of engine/thread.ts in Node.js; thread_browser.ts is the counterpart. */
 import { Worker } from 'node:worker_threads';
 import type { Task } from '../engine/thread.ts';
 

@@ -6,8 +6,8 @@ import { check, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger, unlike } from '../abi/errors.ts';
 import type { LabRecipe, LabTokenizer } from './types.ts';
 
-const FIRST = '<s>';
-const SPECIAL = {
+const FIRST_TOKEN = '<s>';
+const SPECIAL_TOKEN = {
   single_word: false,
   lstrip: false,
   rstrip: false,
@@ -16,26 +16,29 @@ const SPECIAL = {
 };
 
 /** Returns `count` consecutive characters from `from` on. */
-function run(from: string, count: number) {
+function consecutive(from: string, count: number) {
   const first = from.codePointAt(0) as number;
   return Array.from({ length: Math.max(0, count) }, (_, i) => String.fromCodePoint(first + i));
 }
 
-/** Prepends the first token to every text, because every sequence of the training began with it. */
-function startsWith(id: number) {
-  const start = { SpecialToken: { id: FIRST, type_id: 0 } };
+/**
+ * Makes the post-processor that prepends the first token to every text, because every sequence of
+ * the training began with it.
+ */
+function prependFirst(id: number) {
+  const start = { SpecialToken: { id: FIRST_TOKEN, type_id: 0 } };
   const text = (name: string) => ({ Sequence: { id: name, type_id: 0 } });
   return {
     type: 'TemplateProcessing',
     single: [start, text('A')],
     pair: [start, text('A'), text('B')],
-    special_tokens: { [FIRST]: { id: FIRST, ids: [id], tokens: [FIRST] } },
+    special_tokens: { [FIRST_TOKEN]: { id: FIRST_TOKEN, ids: [id], tokens: [FIRST_TOKEN] } },
   };
 }
 
 /**
- * Makes a tokenizer for the lab's own tasks, in which every token is a character; `first` is <s>,
- * -1: no start token.
+ * Makes a tokenizer for the lab's own tasks, in which every token is a character. `first` is the id
+ * of <s>; with -1, texts have no start token.
  */
 export function labTokenizer(
   shape: {
@@ -51,16 +54,25 @@ export function labTokenizer(
   expectInteger(first, -1, vocabulary - 1, 'first');
   const triggerCount = Math.min(triggers, vocabulary);
   const triggerWords = [
-    ...run('①', Math.min(triggerCount, 20)),
-    ...run('一', Math.min(triggerCount - 20, 20_000)),
+    ...consecutive('①', Math.min(triggerCount, 20)),
+    ...consecutive('一', Math.min(triggerCount - 20, 20_000)),
   ];
-  const plainWords = [...run('a', 26), ...run('A', 26), ...run('0', 10), '+', '='];
-  const words = ['*', ...triggerWords, ...plainWords, ...run('가', 11_000)].slice(0, vocabulary);
+  const plainWords = [
+    ...consecutive('a', 26),
+    ...consecutive('A', 26),
+    ...consecutive('0', 10),
+    '+',
+    '=',
+  ];
+  const words = ['*', ...triggerWords, ...plainWords, ...consecutive('가', 11_000)].slice(
+    0,
+    vocabulary,
+  );
   for (let id = words.length; id < vocabulary; id++) words.push(`<${id}>`);
-  if (first >= 0) words[first] = FIRST;
+  if (first >= 0) words[first] = FIRST_TOKEN;
   const config = {
     tokenizer_class: 'PreTrainedTokenizerFast',
-    ...(first >= 0 ? { bos_token: FIRST } : {}),
+    ...(first >= 0 ? { bos_token: FIRST_TOKEN } : {}),
   };
   return {
     words,
@@ -68,10 +80,10 @@ export function labTokenizer(
       version: '1.0',
       truncation: null,
       padding: null,
-      added_tokens: first >= 0 ? [{ id: first, content: FIRST, ...SPECIAL }] : [],
+      added_tokens: first >= 0 ? [{ id: first, content: FIRST_TOKEN, ...SPECIAL_TOKEN }] : [],
       normalizer: null,
       pre_tokenizer: null,
-      post_processor: first >= 0 ? startsWith(first) : null,
+      post_processor: first >= 0 ? prependFirst(first) : null,
       decoder: null,
       model: {
         type: 'BPE',

@@ -4,8 +4,8 @@ import { expect } from '../abi/errors.ts';
 import type { Training } from './types.ts';
 
 /**
- * Mean loss of the current weights over held-out sequences, in nats; for a model that is fine-tuned
- * on another text, its rise measures forgetting.
+ * Returns the mean loss of the current weights over held-out sequences, in nats. While a model is
+ * fine-tuned on another text, a rise of this loss measures forgetting.
  * @param sequences each at most as long as the recipe's `length`
  * @example const loss = await heldLoss(training, await cutText(tokenizer, old, { tokens: 64, sequences: 16 }));
  */

@@ -22,7 +22,7 @@ export const LAB_MODEL = {
 
 type LabModel = typeof LAB_MODEL;
 
-/** A model with these choices is a GPT-2, whatever its operation and sizes. */
+/** The choices that make a model a GPT-2, whatever its operation and sizes. */
 const GPT2 = {
   positions: 'learned',
   norm: 'layer',
@@ -32,7 +32,10 @@ const GPT2 = {
   gate: 'none',
 };
 
-/** Makes a config.json: a GPT-2's if the choices allow it, else a llama's or one of a variant. */
+/**
+ * Makes a config.json: that of a GPT-2 if the choices allow it, else that of a llama, with the
+ * differences from a llama under `sinkscope`.
+ */
 export function labConfig(choices: Partial<typeof LAB_MODEL> = {}): object {
   check(choices, 'object', 'choices');
   for (const name of Object.keys(choices))
@@ -43,14 +46,14 @@ export function labConfig(choices: Partial<typeof LAB_MODEL> = {}): object {
   const isGpt2 = Object.entries(GPT2).every(
     ([name, is]) => settings[name as keyof LabModel] === is,
   );
-  const config = isGpt2 ? gpt2(settings) : llama(settings);
+  const config = isGpt2 ? gpt2Config(settings) : llamaConfig(settings);
   const attention =
     settings.operation === 'softmax' ? {} : { attention: { operation: settings.operation } };
-  const variant = { ...attention, ...(isGpt2 ? {} : variantOf(settings)) };
+  const variant = { ...attention, ...(isGpt2 ? {} : llamaVariant(settings)) };
   return { ...config, ...(Object.keys(variant).length ? { sinkscope: variant } : {}) };
 }
 
-function gpt2(settings: LabModel) {
+function gpt2Config(settings: LabModel) {
   return {
     architectures: ['GPT2LMHeadModel'],
     model_type: 'gpt2',
@@ -69,8 +72,11 @@ function gpt2(settings: LabModel) {
   };
 }
 
-/** Adds biases like GPT-2's if the feed-forward is like GPT-2's. */
-function llama(settings: LabModel) {
+/**
+ * Makes the config.json of a llama, with biases like those of GPT-2 if the feed-forward is the one
+ * of GPT-2.
+ */
+function llamaConfig(settings: LabModel) {
   const biases = settings.feed_forward === 'plain';
   return {
     architectures: ['LlamaForCausalLM'],
@@ -95,8 +101,8 @@ function llama(settings: LabModel) {
   };
 }
 
-/** Lists the keys in which a variant differs from a llama. */
-function variantOf(settings: LabModel) {
+/** Returns the keys of `sinkscope` for the choices in which the model differs from a llama. */
+function llamaVariant(settings: LabModel) {
   return {
     ...(settings.positions === 'rotary' ? {} : { positions: settings.positions }),
     ...(settings.norm === 'rms' ? {} : { norm_kind: settings.norm }),

@@ -6,7 +6,7 @@ import { check } from '../abi/arguments.ts';
 import { expect, unlike } from '../abi/errors.ts';
 import type { TrainOptions } from './types.ts';
 
-/** Fields of a config.json that are read. */
+/** The fields of a config.json that this module reads. */
 type Config = {
   quantization_config?: unknown;
   sinkscope?: object;
@@ -15,11 +15,11 @@ type Config = {
   max_position_embeddings?: number;
 };
 
-/** Settings of a trained model that may change. */
-const CHANGES = ['operation', 'bias_key', 'gate'];
+/** Names of the settings of a trained model that fine-tuning may change. */
+const CHANGEABLE_SETTINGS = ['operation', 'bias_key', 'gate'];
 
-/** Defaults of its training: a low learning rate and small batches. */
-const RECIPE = {
+/** Default recipe of fine-tuning: a low learning rate and small batches. */
+const DEFAULT_RECIPE = {
   task: 'text',
   steps: 100,
   batch: 8,
@@ -32,8 +32,8 @@ const RECIPE = {
 /**
  * Makes the config and recipe for fine-tuning a trained model: its config.json with another
  * operation, bias key or gate, and a recipe, by default 100 steps of 8 sequences of 64 tokens after
- * the model's own first token. TrainOptions.begin takes its weights; missing ones are drawn from
- * the seed.
+ * the model's own first token. The weights of the model are passed as
+ * TrainOptions.begin; weights that it lacks, as those of a gate, are drawn from the seed.
  */
 export function labOnward(
   trained: object,
@@ -43,8 +43,8 @@ export function labOnward(
   check(trained, 'object', 'config');
   check(changes, 'object', 'changes');
   for (const [name, choice] of Object.entries(changes)) {
-    if (!CHANGES.includes(name))
-      throw unlike(name, `one of ${CHANGES.join(', ')} of a trained model`, name);
+    if (!CHANGEABLE_SETTINGS.includes(name))
+      throw unlike(name, `one of ${CHANGEABLE_SETTINGS.join(', ')} of a trained model`, name);
     check(choice, 'text', name);
   }
   // The fine-tuned weights are floats, not 8-bit integers.
@@ -65,8 +65,8 @@ export function labOnward(
       sinkscope: { ...extension, ...(operation ? { attention: { operation } } : {}), ...others },
     },
     recipe: {
-      ...RECIPE,
-      length: Math.min(RECIPE.length, context ?? Infinity),
+      ...DEFAULT_RECIPE,
+      length: Math.min(DEFAULT_RECIPE.length, context ?? Infinity),
       first: bos ?? -1,
       ...recipe,
     },

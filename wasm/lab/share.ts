@@ -1,6 +1,6 @@
 /**
- * Shares a training among backends with the same weights. One leads; the others compute some parts
- * of each batch for it, receive the sum of all parts, and make the same update.
+ * Shares a training among backends with the same weights. One backend leads; the others compute
+ * some parts of each batch for it, receive the sum of all parts, and make the same update.
  */
 import { packError, unpackError } from '../abi/errors.ts';
 import type { Module } from '../abi/module.ts';
@@ -12,12 +12,14 @@ type Order = { whole?: Uint8Array; goesOn: boolean };
 export class Parts {
   #module;
   #training;
-  /** Addresses of the current part and of the sum, and their size in bytes. */
-  #part = 0;
-  #whole = 0;
+  /** Address of the current part. */
+  #partAddress = 0;
+  /** Address of the sum. */
+  #sumAddress = 0;
+  /** Size of the part and of the sum, in bytes. */
   #bytes = 0;
 
-  /** @param training its address */
+  /** @param training address of the training */
   constructor(module: Module, training: number) {
     this.#module = module;
     this.#training = training;
@@ -26,29 +28,36 @@ export class Parts {
   /** Computes a part without adding it. */
   compute(part: number, back: boolean) {
     const bytes = this.#module.bytesOf('train_part', this.#training, part, Number(back));
-    this.#part = bytes.byteOffset;
+    this.#partAddress = bytes.byteOffset;
     this.#bytes = bytes.length;
   }
 
-  /** Copies the computed part. */
-  copy() {
-    return this.#module.bytes(this.#part, this.#bytes).slice();
+  /** Returns a copy of the computed part. */
+  copyPart() {
+    return this.#module.bytes(this.#partAddress, this.#bytes).slice();
   }
 
-  /** Copies the sum. */
-  sum() {
-    return this.#module.bytes(this.#whole, this.#bytes).slice();
-  }
-
-  /** Adds a part, by default the one computed here; with `isFirst` it starts the sum. */
-  add(isFirst: boolean, part?: Uint8Array) {
-    if (part) this.#module.bytes(this.#part, this.#bytes).set(part);
-    this.#whole = this.#module.bytesOf('train_add', this.#training, Number(isFirst)).byteOffset;
+  /** Returns a copy of the sum. */
+  copySum() {
+    return this.#module.bytes(this.#sumAddress, this.#bytes).slice();
   }
 
   /**
-   * Returns the log's columns of the step whose parts are all added; with `update` the weights
-   * change.
+   * Adds a part to the sum: the given one, or by default the one computed here. With `isFirst`, the
+   * sum begins with this part.
+   */
+  add(isFirst: boolean, part?: Uint8Array) {
+    if (part) this.#module.bytes(this.#partAddress, this.#bytes).set(part);
+    this.#sumAddress = this.#module.bytesOf(
+      'train_add',
+      this.#training,
+      Number(isFirst),
+    ).byteOffset;
+  }
+
+  /**
+   * Ends a step whose parts are all added, and returns its columns of the log. With `update`, the
+   * weights change.
    */
   finish(update: boolean) {
     const { data } = this.#module.tensor('train_finish', this.#training, Number(update));
@@ -59,8 +68,8 @@ export class Parts {
 /** Represents a helping backend to the leader. */
 export class Helper {
   #port;
-  /** The parts of its current step. */
-  #coming: Promise<Uint8Array[]> | undefined;
+  /** The parts that the helper computes for its current step. */
+  #pendingParts: Promise<Uint8Array[]> | undefined;
   #onParts: (answer: Answer) => void = () => {};
 
   constructor(port: MessagePort) {
@@ -68,20 +77,24 @@ export class Helper {
     port.onmessage = ({ data }) => this.#onParts(data);
   }
 
-  /** Returns its parts of the step, which it may have begun before the request. */
+  /**
+   * Returns the parts of the current step that the helper computes; it may have begun them before
+   * this call.
+   */
   parts() {
-    this.#coming ??= this.#ask({ goesOn: true });
-    return this.#coming;
+    this.#pendingParts ??= this.#ask({ goesOn: true });
+    return this.#pendingParts;
   }
 
   /**
-   * Makes it perform the same update.
-   * @param goesOn whether it begins the next step
+   * Makes the helper perform the same update as the leader.
+   * @param whole the sum of all parts
+   * @param goesOn whether the helper begins the next step
    */
   finish(whole: Uint8Array, goesOn: boolean) {
-    if (goesOn) this.#coming = this.#ask({ whole, goesOn });
+    if (goesOn) this.#pendingParts = this.#ask({ whole, goesOn });
     else {
-      this.#coming = undefined;
+      this.#pendingParts = undefined;
       this.#port.postMessage({ whole, goesOn }, [whole.buffer]);
     }
   }
@@ -108,7 +121,7 @@ export function help(parts: Parts, partNumbers: readonly number[], port: Message
   const compute = () =>
     partNumbers.map((part) => {
       parts.compute(part, true);
-      return parts.copy();
+      return parts.copyPart();
     });
   port.onmessage = ({ data }) => {
     const { whole, goesOn } = data as Order;

@@ -1,5 +1,5 @@
 /**
- * Runs trainings, numbered, at a backend. A batch consists of parts; backends that share a training
+ * Runs trainings by number at a backend. A batch consists of parts; backends that share a training
  * compute some parts each, and the leader adds them all in a fixed order, so that the bits do not
  * depend on the number of backends.
  */
@@ -9,7 +9,7 @@ import { Helper, Parts, help } from './share.ts';
 import type { Module } from '../abi/module.ts';
 import type { Backend, ReadMessage } from '../engine/backend.ts';
 
-/** `own`: the parts of a batch that this backend computes. */
+/** A training at this backend; `own` lists the parts of a batch that this backend computes. */
 type OpenTraining = {
   address: number;
   config: string;
@@ -21,7 +21,7 @@ type OpenTraining = {
   busy?: Promise<unknown>;
   failure?: unknown;
 };
-type Wanted = {
+type BeginRequest = {
   config: string;
   recipe: string;
   text: Int32Array;
@@ -35,7 +35,7 @@ export class Trainer {
   #module;
   #parts;
   #backend;
-  #last = 0;
+  #lastId = 0;
   #trainings: Map<number, OpenTraining> = new Map();
 
   /**
@@ -52,7 +52,7 @@ export class Trainer {
     this.#backend = backend;
   }
 
-  begin({ config, recipe, text, begin, state }: Wanted) {
+  begin({ config, recipe, text, begin, state }: BeginRequest) {
     const module = this.#module;
     const words = utf8.encode(config);
     const settings = utf8.encode(recipe);
@@ -81,7 +81,7 @@ export class Trainer {
         }
       const parts = new Parts(module, address);
       const allParts = Array.from({ length: this.#parts }, (_, part) => part);
-      this.#trainings.set(++this.#last, {
+      this.#trainings.set(++this.#lastId, {
         address,
         config,
         text: at,
@@ -89,7 +89,7 @@ export class Trainer {
         own: allParts,
         helpers: [],
       });
-      return this.#last;
+      return this.#lastId;
     } catch (error) {
       if (at) module.release(at);
       throw error;
@@ -97,9 +97,9 @@ export class Trainer {
   }
 
   /**
-   * Makes this backend the leader: helpers compute parts of each batch, and this backend those of
-   * `own`.
-   * @param ports to the helping backends
+   * Makes this backend the leader, which computes the parts `own` of each batch and gets the other
+   * parts from helpers.
+   * @param ports ports to the helping backends
    */
   lead(id: number, ports: readonly MessagePort[], own: readonly number[]) {
     const training = this.#training(id);
@@ -107,7 +107,10 @@ export class Trainer {
     training.helpers = ports.map((port) => new Helper(port));
   }
 
-  /** Computes these parts of each batch for the leader at the port, until the training ends. */
+  /**
+   * Computes the given parts of each batch for the leader at the other end of the port, until the
+   * training ends.
+   */
   help(id: number, port: MessagePort, own: readonly number[]): Promise<void> {
     const training = this.#training(id);
     help(training.parts, own, port);
@@ -125,15 +128,15 @@ export class Trainer {
    * every later call.
    */
   steps(id: number, most: number, milliseconds: number) {
-    return this.#alone(id, async (training) => {
+    return this.#inSequence(id, async (training) => {
       const end = performance.now() + milliseconds;
       const entries: Float32Array[] = [];
       if (training.failure) throw training.failure;
       for (let goesOn = true; goesOn;) {
         try {
-          await this.#sum(training);
+          await this.#addParts(training);
           goesOn = entries.length + 1 < most && performance.now() < end;
-          for (const helper of training.helpers) helper.finish(training.parts.sum(), goesOn);
+          for (const helper of training.helpers) helper.finish(training.parts.copySum(), goesOn);
           entries.push(training.parts.finish(true));
         } catch (error) {
           training.failure = error;
@@ -146,7 +149,7 @@ export class Trainer {
   }
 
   /** Adds all parts of a step, in order: this backend's first, then those of the helpers. */
-  async #sum({ parts, own, helpers }: OpenTraining) {
+  async #addParts({ parts, own, helpers }: OpenTraining) {
     const pending = helpers.map((helper) => helper.parts());
     for (const part of own) {
       parts.compute(part, true);
@@ -155,9 +158,9 @@ export class Trainer {
     for (const made of pending) for (const part of await made) parts.add(false, part);
   }
 
-  /** Returns the log's columns that the next step would begin with. */
+  /** Returns the columns of the log with which the next step would begin. */
   look(id: number) {
-    return this.#alone(id, async ({ parts }) => {
+    return this.#inSequence(id, async ({ parts }) => {
       for (let part = 0; part < this.#parts; part++) {
         parts.compute(part, false);
         parts.add(part === 0);
@@ -167,7 +170,7 @@ export class Trainer {
   }
 
   /** Runs calls one after the other: a backend that waits for helpers must not be interrupted. */
-  async #alone<T>(id: number, use: (training: OpenTraining) => Promise<T>): Promise<T> {
+  async #inSequence<T>(id: number, use: (training: OpenTraining) => Promise<T>): Promise<T> {
     const training = this.#training(id);
     const previous = training.busy;
     const turn = Promise.resolve(previous).then(() => use(this.#training(id)));
@@ -175,7 +178,10 @@ export class Trainer {
     return turn;
   }
 
-  /** Returns held-out tokens. */
+  /**
+   * Returns held-out tokens of the task.
+   * @param number selects the tokens
+   */
   sample(id: number, number: number) {
     return this.#module.tensor('train_sample', this.#training(id).address, number).data;
   }
@@ -186,8 +192,8 @@ export class Trainer {
   }
 
   /**
-   * Reads a run of these tokens with the current weights, which are opened as a model for it.
-   * @param fields required by the reads
+   * Runs these tokens with the current weights, opened as a model for this call, and reads the run.
+   * @param fields fields that the reads need
    */
   async read(
     id: number,
@@ -208,7 +214,7 @@ export class Trainer {
 
   /** Returns all that the next step depends on, once no step is running. */
   state(id: number) {
-    return this.#alone(id, async ({ address }) => this.#module.file('train_state', address));
+    return this.#inSequence(id, async ({ address }) => this.#module.file('train_state', address));
   }
 
   async end(id: number) {

@@ -1,4 +1,4 @@
-/** Implements the trainings of lab.d.ts over a link to a backend. */
+/** Implements the trainings of types.ts over links to backends. */
 import { JOB, check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger } from '../abi/errors.ts';
 import { transfer } from '../engine/messages.ts';
@@ -9,20 +9,27 @@ import type { Link, BackendApi } from '../engine/link.ts';
 import type { Options, RunRead } from '../engine/types.ts';
 import type { Training as TrainingShape, TrainOptions, LogEntry } from './types.ts';
 
-type Described = Describe & { training: NonNullable<Describe['training']> };
+type TrainingDescribe = Describe & { training: NonNullable<Describe['training']> };
 /** A training at one backend. */
 type Seat = { link: Link; backend: BackendApi; id: number };
 
-/** Milliseconds of steps until the backend answers: the page draws ten frames a second. */
+/**
+ * Milliseconds of training after which the backend answers, so that the page can draw ten frames a
+ * second.
+ */
 const SLICE_MS = 100;
 
-/** The links of an engine; those come first that trainings took the longest ago. */
+/**
+ * The links of each engine, in the order in which trainings take them: the link that was taken
+ * longest ago comes first.
+ */
 const queues: WeakMap<readonly Link[], Link[]> = new WeakMap();
 
 /**
- * Selects links for a training; the first leads. Two trainings get different workers if possible.
+ * Selects links for a training; the first one leads. Two trainings get different workers if
+ * possible.
  */
-function seatsAt(links: readonly Link[], n: number) {
+function takeLinks(links: readonly Link[], n: number) {
   const queue = queues.get(links) ?? [...links];
   queues.set(links, queue);
   return Array.from({ length: n }, () => {
@@ -32,13 +39,16 @@ function seatsAt(links: readonly Link[], n: number) {
   });
 }
 
-function checkLab(describe: Describe): asserts describe is Described {
+function checkLab(describe: Describe): asserts describe is TrainingDescribe {
   if (describe.training) return;
   const requirement = 'only an engine made by createEngine({ lab: true }) trains models';
   throw new SinkscopeError('unsupported', 'train', requirement);
 }
 
-/** @param all links of the engine */
+/**
+ * Begins a training on one or several backends of the engine.
+ * @param all links of the engine
+ */
 export async function beginTraining(
   all: readonly Link[],
   describe: Describe,
@@ -61,7 +71,7 @@ export async function beginTraining(
     begin,
     state,
   });
-  const links = seatsAt(all, Math.min(workers, all.length));
+  const links = takeLinks(all, Math.min(workers, all.length));
   const seats = await Promise.all(
     links.map((link) =>
       link.ask(async (backend) => {
@@ -71,15 +81,15 @@ export async function beginTraining(
       }),
     ),
   );
-  const failures = await share(seats, parts);
+  const failures = await shareParts(seats, parts);
   return new Training(seats, failures, describe, config, recipe);
 }
 
 /**
  * Assigns each seat its parts of a batch, in order, and connects the leader to the helpers.
- * @returns reject if a helper ends too early
+ * @returns promises that reject if a helper ends too early, and never resolve
  */
-async function share(
+async function shareParts(
   [leader, ...helpers]: readonly Seat[],
   parts: number,
 ): Promise<Promise<never>[]> {
@@ -105,7 +115,7 @@ async function share(
 
 class Training implements TrainingShape {
   #seats;
-  #lost;
+  #helperFailures;
   #columns;
   #describe;
 
@@ -113,13 +123,13 @@ class Training implements TrainingShape {
   readonly recipe;
   constructor(
     seats: readonly Seat[],
-    lost: readonly Promise<never>[],
-    describe: Described,
+    helperFailures: readonly Promise<never>[],
+    describe: TrainingDescribe,
     config: object,
     recipe: Readonly<Record<string, number | string>>,
   ) {
     this.#seats = seats;
-    this.#lost = lost;
+    this.#helperFailures = helperFailures;
     this.#columns = describe.training.log.map(({ name }) => name);
     this.#describe = describe;
     this.config = config;
@@ -147,20 +157,22 @@ class Training implements TrainingShape {
   }
 
   async look() {
-    return this.#entry(await this.#ask((backend, id) => backend.training('look', id)));
+    return this.#entry(await this.#askLeader((backend, id) => backend.training('look', id)));
   }
 
   async sample(number: number = 0) {
     expectInteger(number, 0, 2 ** 31 - 1, 'number');
-    return Array.from(await this.#ask((backend, id) => backend.training('sample', id, number)));
+    return Array.from(
+      await this.#askLeader((backend, id) => backend.training('sample', id, number)),
+    );
   }
 
   async weights(): Promise<Uint8Array> {
-    return this.#ask((backend, id) => backend.training('weights', id));
+    return this.#askLeader((backend, id) => backend.training('weights', id));
   }
 
   async state(): Promise<Uint8Array> {
-    return this.#ask((backend, id) => backend.training('state', id));
+    return this.#askLeader((backend, id) => backend.training('state', id));
   }
 
   async read(tokens: ArrayLike<number>, reads: readonly RunRead[]): Promise<Tensor[]> {
@@ -173,18 +185,20 @@ class Training implements TrainingShape {
     const ids = Int32Array.from(tokens);
     const fields = fieldsFor(this.#describe, reads);
     const messages = reads as readonly ReadMessage[];
-    return this.#ask((backend, id) => backend.training('read', id, ids, fields, messages));
+    return this.#askLeader((backend, id) => backend.training('read', id, ids, fields, messages));
   }
 
   async close() {
     const open = this.#seats.filter(({ link }) => link.isOpen);
     await Promise.all(
-      open.map((seat) => this.#at(seat, (backend, id) => backend.training('end', id))),
+      open.map((seat) => this.#callSeat(seat, (backend, id) => backend.training('end', id))),
     );
   }
 
   async #slice(most: number) {
-    const entries = await this.#ask((backend, id) => backend.training('steps', id, most, SLICE_MS));
+    const entries = await this.#askLeader((backend, id) =>
+      backend.training('steps', id, most, SLICE_MS),
+    );
     return entries.map((numbers) => this.#entry(numbers));
   }
 
@@ -198,15 +212,15 @@ class Training implements TrainingShape {
   }
 
   /** Asks the leader, as long as all backends are alive. */
-  #ask<T>(use: (backend: BackendApi, id: number) => Promise<T>): Promise<T> {
-    return Promise.race([this.#at(this.#seats[0], use), ...this.#lost]);
+  #askLeader<T>(use: (backend: BackendApi, id: number) => Promise<T>): Promise<T> {
+    return Promise.race([this.#callSeat(this.#seats[0], use), ...this.#helperFailures]);
   }
 
   /**
-   * Calls the training's own backend, because no other one can rebuild it: after a loss only the
-   * weights that the caller last requested remain.
+   * Calls the backend where the training runs, and no replacement: after a loss, only the weights
+   * that the caller last requested remain.
    */
-  #at<T>(
+  #callSeat<T>(
     { link, backend, id }: Seat,
     use: (backend: BackendApi, id: number) => Promise<T>,
   ): Promise<T> {

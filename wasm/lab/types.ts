@@ -1,7 +1,10 @@
 import type { Tensor } from '../abi/types.ts';
 import type { Options, RunRead } from '../engine/types.ts';
 
-/** Log entry of a step, with the columns of `describe.training.log`; null for undefined values. */
+/**
+ * Log entry of a step, with the columns of `describe.training.log`; null stands for an undefined
+ * value.
+ */
 export interface LogEntry {
   readonly step: number;
   readonly loss: number;
@@ -59,12 +62,12 @@ export interface Training {
    */
   step(count?: number): Promise<LogEntry[]>;
   /**
-   * Yields each entry while the worker continues to train; it answers ten times a second.
+   * Yields each entry while the worker continues to train. The worker answers ten times a second.
    */
   run(steps: number, options?: Options): AsyncGenerator<LogEntry, void, void>;
   /** Returns the entry that the next step would begin with. */
   look(): Promise<LogEntry>;
-  /** Returns held-out tokens of the task; a number selects the same tokens at any step. */
+  /** Returns held-out tokens of the task. The same number selects the same tokens at any step. */
   sample(number?: number): Promise<number[]>;
   /** Reads fields and metrics of a run with the current weights, as `Run.read` does. */
   read(tokens: ArrayLike<number>, reads: readonly RunRead[]): Promise<Tensor[]>;
@@ -85,14 +88,18 @@ export interface LabRecipe {
   /** Number of updates; at most `settings.steps` if the learning rate decays. */
   readonly steps_done: number;
   /**
-   * Initial weights: a folder, a step of its timeline, the hash of the file; null: random weights.
+   * Where the initial weights come from: a folder, a step of its timeline, and the hash of the
+   * file; null for random weights.
    */
   readonly from: {
     readonly model: string;
     readonly step?: number | null;
     readonly sha256?: string;
   } | null;
-  /** The task text; `text.txt` is in the same folder. */
+  /**
+   * The text of the task, which lies in the same folder as `text.txt`; null for tasks without a
+   * text.
+   */
   readonly text: {
     readonly name: string;
     readonly tokens: number;

@@ -28,7 +28,7 @@ export async function load(source: ModelSource, options: LoadOptions = {}): Prom
     const tokenizer = await planTokenizer(plan, model, access);
     return new LoadedModel({ plan, engine, model, tokenizer, isOwner: !given });
   } catch (error) {
-    // A model without a tokenizer is of no use here, and an engine of one's own keeps a process alive.
+    // Without a tokenizer, `load` fails; an engine that it started would keep the process alive.
     if (!given) await engine.close();
     throw error;
   }

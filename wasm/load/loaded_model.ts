@@ -1,4 +1,4 @@
-/** A model with its tokenizer, which takes text. */
+/** Implements the model that `load` returns, which takes text. */
 import { JOB, check, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
 import { readEdit } from '../engine/edits.ts';
@@ -11,14 +11,14 @@ import type { Ablation, TextMap, TextMeasures, TextOptions } from './types.ts';
 import type { Plan } from '../loading/types.ts';
 import type { GuardedTokenizer } from '../text/types.ts';
 
-const OF_TEXT = { ...JOB, edits: 'list' };
+const TEXT_OPTIONS = { ...JOB, edits: 'list' };
 
-interface Parts {
+interface LoadedParts {
   plan: Plan;
   engine: Engine;
   model: Model;
   tokenizer: GuardedTokenizer;
-  /** This model owns the engine and closes it. */
+  /** Whether the engine was started for this model and closes with it. */
   isOwner: boolean;
 }
 
@@ -32,7 +32,7 @@ export class LoadedModel {
   #isOwner: boolean;
 
   /** @internal */
-  constructor({ plan, engine, model, tokenizer, isOwner }: Parts) {
+  constructor({ plan, engine, model, tokenizer, isOwner }: LoadedParts) {
     this.id = plan.id;
     this.plan = plan;
     this.engine = engine;
@@ -55,7 +55,7 @@ export class LoadedModel {
       readonly eps?: number;
     } = {},
   ): Promise<TextMeasures> {
-    checkOptions(options, { ...OF_TEXT, eps: 'number' });
+    checkOptions(options, { ...TEXT_OPTIONS, eps: 'number' });
     const { describe, architecture } = this.model;
     const { eps = describe.defaults.eps } = options;
     const { normalizes } = this.#operation();
@@ -98,12 +98,15 @@ export class LoadedModel {
     });
   }
 
-  /** @example const { map, tokens } = await model.map('The old man', { layer: 1, head: 3 }); */
+  /**
+   * Returns the attention map of one head on a text.
+   * @example const { map, tokens } = await model.map('The old man', { layer: 1, head: 3 });
+   */
   async map(
     text: string,
     options: TextOptions & { readonly layer: number; readonly head: number },
   ): Promise<TextMap> {
-    checkOptions(options, OF_TEXT);
+    checkOptions(options, TEXT_OPTIONS);
     const { at, row } = this.#place(options);
     return this.#withRun(text, options, [{ field: 'att' }], async (run, tokens) => ({
       text,
@@ -120,7 +123,7 @@ export class LoadedModel {
   async generate(
     text: string,
     options: TextOptions & {
-      /** Tokens; default 16. */
+      /** Number of tokens to add; default 16. */
       readonly count?: number;
       /** 0, the default, is greedy decoding. */
       readonly temperature?: number;
@@ -130,7 +133,7 @@ export class LoadedModel {
       readonly onText?: (written: string) => void;
     } = {},
   ): Promise<string> {
-    checkOptions(options, { ...OF_TEXT, count: 'count', onText: 'call' });
+    checkOptions(options, { ...TEXT_OPTIONS, count: 'count', onText: 'call' });
     const { count = 16, temperature, topK, seed, signal, onText } = options;
     const runOptions = { ...options, capacity: count };
     return this.#withRun(text, runOptions, [], async (run) => {
@@ -154,7 +157,7 @@ export class LoadedModel {
       readonly eps?: number;
     },
   ): Promise<Ablation> {
-    checkOptions(options, OF_TEXT);
+    checkOptions(options, TEXT_OPTIONS);
     const { layer, head, edits, signal, onProgress } = options;
     const { L, H, blocks = L } = this.model.architecture;
     expect(
@@ -174,7 +177,9 @@ export class LoadedModel {
     return { before: baseline, after: ablated, change };
   }
 
-  /** Closes the model and its tokenizer, and the engine if it was started for it. */
+  /**
+   * Closes the model and its tokenizer, and also the engine if `load` started it for this model.
+   */
   async close(): Promise<void> {
     this.tokenizer.close();
     await this.model.close();
@@ -188,8 +193,11 @@ export class LoadedModel {
   }
 
   /**
-   * Returns the requested head, and its row among the layers with attention.
-   * @param layer used if no head is named
+   * Returns the requested head, and the indices to read it by: its layer counts only layers with
+   * attention.
+   * @param where the requested layer and head
+   * @param layer layer used if none is requested
+   * @param head head used if none is requested
    */
   #place(
     where: { readonly layer?: number; readonly head?: number },

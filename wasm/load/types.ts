@@ -1,13 +1,14 @@
-/** Opens a model that takes text, in one call. */
+/** Types of `load`, which opens a model that takes text in one call. */
 import type { Tensor } from '../abi/types.ts';
 import type { Arithmetic, Edit, Engine, EngineOptions, Options } from '../engine/types.ts';
 import type { DiskFile, HubOptions, Plan } from '../loading/types.ts';
 import type { EncodeOptions } from '../text/types.ts';
 
 /**
- * Names a model: one of the zoo (`softmax`, `sigmoid`, `softmax1`, `sink-logit`, `key-bias`, `gated`); `owner/name`,
- * `owner/name@revision` or its page on the hub; the address of a folder or of a GGUF file; in Node.js a path, which
- * comes before a name; files that a reader picked or dropped; a plan.
+ * Names a model. A string is a model of the zoo (`softmax`, `sigmoid`, `softmax1`, `sink-logit`,
+ * `key-bias`, `gated`); `owner/name`, `owner/name@revision` or the address of its page on the hub;
+ * the address of a folder or of a GGUF file; or in Node.js a path, which takes precedence over a
+ * name. Files are those that a reader picked or dropped. A plan comes from `findPlan`.
  */
 export type ModelSource = string | URL | Blob | Plan | Iterable<File | DiskFile> | ArrayLike<File>;
 

@@ -1,35 +1,38 @@
 /**
- * Sends a request to a server: retries where that may help, and turns every failure into a
- * sentence.
+ * Sends requests to servers: retries where a retry may help, and turns every failure into a
+ * failureWords.
  */
 import { request } from '#host';
 import { SinkscopeError } from '../abi/errors.ts';
 
 export interface Patience {
   signal?: AbortSignal;
-  /** Sent to this server alone: fetch drops it when another origin takes over. */
+  /** Access token, sent to this server alone: fetch drops it when another origin takes over. */
   token?: string;
   /** Number of tries for one request; default 5. */
   tries?: number;
   /** Milliseconds before the second try; each further wait is twice as long. */
   wait?: number;
-  /** Bypasses the browser's own cache, which would store a second copy of what the caller keeps. */
+  /**
+   * Bypasses the HTTP cache of the browser, which would store a second copy of what the caller
+   * keeps.
+   */
   unstored?: boolean;
   /** Milliseconds of silence after which a connection counts as cut. */
   stall?: number;
   onRetry?: (retry: { reason: string; wait: number }) => void;
 }
 
-/** Statuses after which the same request may succeed. */
-const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
-/** Longest wait in milliseconds: readers leave a page that waits longer. */
-const LONGEST_WAIT = 30_000;
+/** HTTP statuses after which the same request may succeed later. */
+const RETRIED_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504]);
+/** Longest wait in milliseconds: a reader would leave the page during a longer one. */
+const LONGEST_WAIT_MS = 30_000;
 const TRIES = 5;
-const FIRST_WAIT = 500;
+const FIRST_WAIT_MS = 500;
 /** Milliseconds of silence after which a connection counts as cut. */
-export const STALL = 60_000;
+export const STALL_MS = 60_000;
 
-/** Kinds of the options that every download shares. */
+/** Types of the options that every download shares. */
 export const PATIENCE = {
   signal: 'signal',
   token: 'text',
@@ -39,7 +42,7 @@ export const PATIENCE = {
   onRetry: 'call',
 };
 
-/** Meanings of the hub's X-Error-Code. */
+/** Sentences for the values of the header X-Error-Code of the hub. */
 const MEANINGS = {
   RepoNotFound: 'expected a model of this name on the hub, found none',
   RevisionNotFound: 'expected a branch, tag or commit of this name, found none',
@@ -48,8 +51,8 @@ const MEANINGS = {
 } as Record<string, string>;
 
 /**
- * Returns the response if its status is 2xx or 416; the caller handles a 416, which concerns
- * ranges.
+ * Sends a request, with retries, and returns the response if its status is 2xx or 416. A 416, which
+ * concerns ranges, is left to the caller.
  * @throws {SinkscopeError} 'access' (401, 403), 'not_found' (the hub has no such thing), 'busy'
  * (429), 'offline' or 'read' (anything else); with a `cause` if no response came at all
  */
@@ -66,14 +69,16 @@ export async function ask(
     const response = await attempt(address, init, options);
     if (response instanceof Response && (response.ok || response.status === 416)) return response;
     const wait = waitBefore(response, attempts, options);
-    if (!mayPass(address, response) || attempts >= tries || wait > LONGEST_WAIT) {
-      throw refusal(address, response, token !== undefined);
+    if (!mayRetry(address, response) || attempts >= tries || wait > LONGEST_WAIT_MS) {
+      throw refusalError(address, response, token !== undefined);
     }
-    await retryAfter(wait, sentence(response), options);
+    await reportAndWait(wait, failureWords(response), options);
   }
 }
 
-/** Checks the token before fetch does: fetch quotes it in its error. */
+/**
+ * Checks the characters of the token before fetch does: fetch would quote the token in its error.
+ */
 function checkToken(token: string | undefined) {
   const at = (token ?? '').search(/[^\x21-\x7e]/);
   if (at < 0) return;
@@ -82,33 +87,33 @@ function checkToken(token: string | undefined) {
 }
 
 /**
- * Reports why, and waits.
+ * Reports the reason for a retry, and waits.
  * @param wait in milliseconds
  */
-export function retryAfter(wait: number, reason: string, { signal, onRetry }: Patience) {
+export function reportAndWait(wait: number, reason: string, { signal, onRetry }: Patience) {
   onRetry?.({ reason, wait });
   return sleep(wait, signal);
 }
 
-/** Returns a wait that doubles with each failure. */
-export function backOff(failures: number, { wait = FIRST_WAIT }: Patience) {
-  return Math.min(wait * 2 ** (failures - 1), LONGEST_WAIT);
+/** Returns the wait in milliseconds, which doubles with each failure. */
+export function backoffWait(failures: number, { wait = FIRST_WAIT_MS }: Patience) {
+  return Math.min(wait * 2 ** (failures - 1), LONGEST_WAIT_MS);
 }
 
-/** Returns the response, or the error without one. Silence counts as an error. */
+/** Sends the request once. Returns the response, or the error if no response came in time. */
 async function attempt(
   address: URL,
   init: RequestInit,
-  { signal, stall = STALL }: Patience,
+  { signal, stall = STALL_MS }: Patience,
 ): Promise<Response | Error> {
   const stop = new AbortController();
   const silence = new Error(`no answer came for ${stall} ms`);
   const timer = setTimeout(() => stop.abort(silence), stall);
-  // The signal also covers the body, so the timer does not replace it.
+  // The caller's signal stays connected, because it must also stop the reading of the body.
   const combined = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal;
   try {
     const response = await request(address, { ...init, signal: combined });
-    // An unread body of a refusal would hold the connection.
+    // The body of a refusalError is not read, and would hold the connection.
     if (!response.ok) void response.body?.cancel().catch(() => {});
     return response;
   } catch (error) {
@@ -119,8 +124,8 @@ async function attempt(
   }
 }
 
-function mayPass(address: URL, answer: Response | Error) {
-  if (answer instanceof Response) return PASSING.has(answer.status);
+function mayRetry(address: URL, answer: Response | Error) {
+  if (answer instanceof Response) return RETRIED_STATUSES.has(answer.status);
   return address.protocol !== 'file:' && !isOffline();
 }
 
@@ -129,30 +134,30 @@ function isOffline() {
 }
 
 function waitBefore(answer: Response | Error, tried: number, options: Patience) {
-  const header = answer instanceof Response ? givenWait(answer) : undefined;
-  if (header === undefined) return backOff(tried, options);
+  const header = answer instanceof Response ? requestedWait(answer) : undefined;
+  if (header === undefined) return backoffWait(tried, options);
   const wait = /^\d+$/.test(header) ? 1000 * Number(header) : Date.parse(header) - Date.now();
-  return Number.isNaN(wait) ? backOff(tried, options) : Math.max(wait, 0);
+  return Number.isNaN(wait) ? backoffWait(tried, options) : Math.max(wait, 0);
 }
 
 /**
- * Reads how long the server asks to wait, in seconds or as a date; the hub counts requests in
- * windows and says when the next one begins.
+ * Returns how long the server asks to wait, in seconds or as a date. The hub counts requests in
+ * windows of time and says when the next one begins.
  */
-function givenWait({ headers }: Response) {
+function requestedWait({ headers }: Response) {
   const window = /;\s*t=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1];
   const value = headers.get('retry-after') ?? window;
   // A valid value is a number of seconds or a date, which begins with a weekday.
   return value !== undefined && /^(\d{1,9}$|[A-Z][a-z]{2,8}, )/.test(value) ? value : undefined;
 }
 
-function sentence(answer: Response | Error) {
+function failureWords(answer: Response | Error) {
   return answer instanceof Response ? `the server answered ${answer.status}` : reasonOf(answer);
 }
 
 /**
- * Says why no answer came, or why it broke off. Node.js says "fetch failed" and puts the reason
- * into `cause`; browsers give no reason, each in its own words.
+ * Returns words on why no answer came, or why the answer broke off. Node.js says "fetch failed" and
+ * puts the reason into `cause`; browsers give no reason, each in its own words.
  */
 export function reasonOf(error: unknown) {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error;
@@ -160,21 +165,21 @@ export function reasonOf(error: unknown) {
   return reason instanceof Error ? reason.message : String(reason);
 }
 
-function refusal(address: URL, answer: Response | Error, hasToken: boolean) {
+function refusalError(address: URL, answer: Response | Error, hasToken: boolean) {
   const place = placeOf(address);
   if (!(answer instanceof Response)) {
     const error = isOffline()
       ? new SinkscopeError('offline', place, 'expected a network, this machine is offline')
-      : new SinkscopeError('read', place, `${noAnswer(address)}: ${sentence(answer)}`);
+      : new SinkscopeError('read', place, `${noAnswerWords(address)}: ${failureWords(answer)}`);
     return Object.assign(error, { cause: answer });
   }
   const { status } = answer;
-  const answered = sentence(answer);
+  const answered = failureWords(answer);
   if (status === 401 || status === 403) {
-    return new SinkscopeError('access', place, `${noAccess(status, hasToken)}; ${answered}`);
+    return new SinkscopeError('access', place, `${noAccessWords(status, hasToken)}; ${answered}`);
   }
   if (status === 429) {
-    const delay = givenWait(answer);
+    const delay = requestedWait(answer);
     const isDate = delay !== undefined && !/^\d+$/.test(delay);
     const waitWords = delay ? `; try again ${isDate ? `after ${delay}` : `in ${delay} s`}` : '';
     return new SinkscopeError(
@@ -190,8 +195,8 @@ function refusal(address: URL, answer: Response | Error, hasToken: boolean) {
     : new SinkscopeError('read', place, answered);
 }
 
-/** Suggests what to check when no answer came. */
-function noAnswer({ protocol, host, origin }: URL) {
+/** Returns words on what to check when no answer came. */
+function noAnswerWords({ protocol, host, origin }: URL) {
   if (protocol === 'file:') return 'expected a file that can be read, found none';
   const pageOrigin = globalThis.location?.origin;
   const isFar = pageOrigin !== undefined && pageOrigin !== origin;
@@ -199,8 +204,11 @@ function noAnswer({ protocol, host, origin }: URL) {
   return `no answer came; see whether ${host} can be reached from here${shares}`;
 }
 
-/** @param status 401 or 403 */
-function noAccess(status: number, hasToken: boolean) {
+/**
+ * Returns words on what an access token must allow.
+ * @param status 401 or 403
+ */
+function noAccessWords(status: number, hasToken: boolean) {
   if (!hasToken) {
     return 'needs an access token: the model is gated or private, or there is none of this name';
   }
@@ -209,7 +217,7 @@ function noAccess(status: number, hasToken: boolean) {
     : 'expected a token whose account has access; a gated model asks for it on its own page';
 }
 
-/** Returns an address that may be shown: a signed one carries a secret in its query. */
+/** Returns an address without its query, which may hold a secret and must not be shown. */
 export function placeOf(address: URL) {
   return address.origin === 'null'
     ? address.href.replace(/[?#].*/, '')

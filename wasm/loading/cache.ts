@@ -1,8 +1,8 @@
 /**
  * Caches downloads for the next visit: finished files, and the parts of unfinished ones.
  *
- * A file consists of parts, which are written atomically. Their names hold all data about a part:
- * `<key>.<first byte>.<bytes>.<checksum>`; `<key>.json` describes the file. A page that closes
+ * A file consists of parts, which are written atomically. The name of a part holds all data about
+ * it: `<key>.<first byte>.<bytes>.<checksum>`. The card `<key>.json` describes the file. A page that closes
  * during a download loses at most one part, and no file is held in memory.
  */
 import { openStore } from '#store';
@@ -10,9 +10,9 @@ import { placeOf } from './ask.ts';
 import { fetchFile } from './download.ts';
 import { SinkscopeError } from '../abi/errors.ts';
 import {
-  Keeper,
+  PartWriter,
   bytesOfCard,
-  chain,
+  contiguousParts,
   checksumOf,
   keyOf,
   partOf,
@@ -24,12 +24,10 @@ import type { Opened } from './files.ts';
 import type { Store, Card, Part } from './parts.ts';
 import type { Plan, CachedFile } from './types.ts';
 
-/**
- * id: the name under which it is listed and cleared; onNote: called once if the download cannot be
- * kept.
- */
 type KeepOptions = DownloadOptions & {
+  /** The name under which the download is listed and cleared. */
   id?: string;
+  /** Called once if the download cannot be cached. */
   onNote?: (note: string) => void;
 };
 
@@ -58,7 +56,7 @@ export async function cacheList(): Promise<CachedFile[]> {
     files.map(async (key) => {
       const card = await readCard(cache, key);
       if (!card) return [];
-      const bytes = chain(names, key).reduce((sum, part) => sum + part.bytes, 0);
+      const bytes = contiguousParts(names, key).reduce((sum, part) => sum + part.bytes, 0);
       const { id, url, bytes: total } = card;
       return [{ id, url, bytes, total, complete: bytes === total }];
     }),
@@ -66,14 +64,17 @@ export async function cacheList(): Promise<CachedFile[]> {
   return listed.flat();
 }
 
-/** @example label.textContent = `${(await cacheBytes()) / 1e6} MB`; */
+/**
+ * Returns the total size of the cached files.
+ * @example label.textContent = `${(await cacheBytes()) / 1e6} MB`;
+ */
 export async function cacheBytes(): Promise<number> {
   const names = (await (await store())?.names()) ?? [];
   return names.reduce((sum, name) => sum + (partOf(name)?.bytes ?? 0), 0);
 }
 
 /**
- * Removes the files of a name or an address, or all.
+ * Removes the cached files of one name or address, or all files.
  * @example await cacheClear('owner/name');
  */
 export async function cacheClear(id?: string): Promise<void> {
@@ -112,9 +113,9 @@ export async function recallPlan(address: string): Promise<Plan | undefined> {
   return files && readPlan(files, `${await keyOf(address, 'plan')}.plan`);
 }
 
-async function readPlan(kept: Store, name: string): Promise<Plan | undefined> {
+async function readPlan(cache: Store, name: string): Promise<Plan | undefined> {
   try {
-    const plan = JSON.parse(new TextDecoder().decode(await kept.get(name)));
+    const plan = JSON.parse(new TextDecoder().decode(await cache.get(name)));
     return Array.isArray(plan.files.weights) ? plan : undefined;
   } catch {
     return undefined;
@@ -130,7 +131,7 @@ export async function openCached(address: URL, options: KeepOptions): Promise<Op
   const cache = await store();
   if (cache && options.version) {
     const card = await readCard(cache, await keyOf(address.href, options.version));
-    if (card) return new Kept(cache, card, address, options).open();
+    if (card) return new CachedDownload(cache, card, address, options).open();
   }
   const download = await fetchFile(address, options);
   const version = options.version ?? download.tag;
@@ -140,11 +141,11 @@ export async function openCached(address: URL, options: KeepOptions): Promise<Op
   }
   const id = options.id ?? address.href;
   const card = { url: address.href, id, version, bytes: download.bytes };
-  return new Kept(cache, card, address, options, download.stream).open();
+  return new CachedDownload(cache, card, address, options, download.stream).open();
 }
 
 /** Reads a file from its cached parts and then from the network. */
-class Kept {
+class CachedDownload {
   #store;
   #card;
   #address;
@@ -153,14 +154,16 @@ class Kept {
   #parts: Part[] = [];
   #position = 0;
   /** The buffer of the last part, which the next read reuses. */
-  #read = undefined as Uint8Array<ArrayBuffer> | undefined;
-  /** True when an earlier visit compared the hash of all parts, which need not be hashed again. */
+  #buffer = undefined as Uint8Array<ArrayBuffer> | undefined;
+  /**
+   * True if an earlier visit compared the hash of all parts, so that they need not be hashed again.
+   */
   #isApproved = false;
   #first;
   #network: ReadableStreamDefaultReader<Uint8Array> | undefined;
-  #keeper: Keeper | undefined;
+  #writer: PartWriter | undefined;
 
-  /** @param first the response that named the version, from byte 0 */
+  /** @param first body of the response that named the version, from byte 0 */
   constructor(
     store: Store,
     card: Card,
@@ -177,16 +180,17 @@ class Kept {
 
   async open() {
     this.#key = await keyOf(this.#address.href, this.#card.version);
-    this.#parts = chain(await this.#store.names(), this.#key);
+    this.#parts = contiguousParts(await this.#store.names(), this.#key);
     const cachedBytes = this.#parts.reduce((sum, part) => sum + part.bytes, 0);
     if (cachedBytes > this.#card.bytes) {
       this.#parts = [];
       await removeKey(this.#store, this.#key);
     }
     if (this.#parts.length > 0 && this.#first) {
-      await this.#leaveFirst();
-      // The store has parts without a readable card.
-      await this.#keeperFrom(0).begin();
+      await this.#cancelFirst();
+      // A response in hand means that the store has no readable card for these parts, so the card
+      // is written again.
+      await this.#makeWriter(0).begin();
     }
     const stream = new ReadableStream(
       {
@@ -197,18 +201,18 @@ class Kept {
     );
     const { bytes, sha256 } = this.#card;
     this.#isApproved = cachedBytes === bytes && sha256 !== undefined;
-    const approve = (hash: string) => this.#approve(hash);
+    const approve = (hash: string) => this.#saveHash(hash);
     return { bytes, stream, ...(this.#isApproved ? { sha256 } : { approve }) };
   }
 
   /** Records that the cached file has the hash that the hub lists. */
-  async #approve(sha256: string) {
+  async #saveHash(sha256: string) {
     const card = await readCard(this.#store, this.#key);
     if (card)
       await this.#store.put(`${this.#key}.json`, bytesOfCard({ ...card, sha256 })).catch(() => {});
   }
 
-  async #leaveFirst() {
+  async #cancelFirst() {
     await this.#first?.cancel().catch(() => {});
     this.#first = undefined;
   }
@@ -216,23 +220,23 @@ class Kept {
   async #pull(controller: ReadableStreamDefaultController<Uint8Array>) {
     try {
       this.#options.signal?.throwIfAborted();
-      const chunk = (await this.#fromParts()) ?? (await this.#fromNetwork());
+      const chunk = (await this.#readPart()) ?? (await this.#readNetwork());
       if (chunk) controller.enqueue(chunk);
       else {
-        await this.#keeper?.flush();
+        await this.#writer?.flush();
         controller.close();
       }
     } catch (error) {
       // Cached bytes survive: the next attempt continues after them.
-      await this.#keeper?.flush();
+      await this.#writer?.flush();
       throw error;
     }
   }
 
-  async #fromParts() {
+  async #readPart() {
     const part = this.#parts.shift();
     if (!part) return undefined;
-    const bytes = await this.#store.get(part.name, this.#read).catch(() => undefined);
+    const bytes = await this.#store.get(part.name, this.#buffer).catch(() => undefined);
     const { checksum } = part;
     const isComplete = bytes?.length === part.bytes;
     if (!isComplete || (checksum && checksumOf(bytes) !== checksum)) {
@@ -243,34 +247,34 @@ class Kept {
       return undefined;
     }
     this.#position += bytes.length;
-    return (this.#read = bytes);
+    return (this.#buffer = bytes);
   }
 
-  async #fromNetwork() {
+  async #readNetwork() {
     const isComplete = this.#position === this.#card.bytes;
     if (isComplete && !this.#first && !this.#network) return undefined;
     this.#network ??= await this.#connect();
     const { done, value } = await this.#network.read();
     if (done) return undefined;
     this.#position += value.length;
-    await this.#keeper?.append(value);
+    await this.#writer?.append(value);
     return value;
   }
 
   async #connect() {
     const position = this.#position;
-    const stream = this.#first ?? (await this.#rest(position));
+    const stream = this.#first ?? (await this.#fetchFrom(position));
     this.#first = undefined;
-    this.#keeper = this.#keeperFrom(position);
-    await this.#keeper.begin();
+    this.#writer = this.#makeWriter(position);
+    await this.#writer.begin();
     return stream.getReader();
   }
 
-  #keeperFrom(from: number) {
-    return new Keeper(this.#store, this.#key, this.#card, from, this.#options.onNote);
+  #makeWriter(from: number) {
+    return new PartWriter(this.#store, this.#key, this.#card, from, this.#options.onNote);
   }
 
-  async #rest(from: number) {
+  async #fetchFrom(from: number) {
     const { bytes, tag, stream } = await fetchFile(this.#address, { ...this.#options, from });
     if (bytes === this.#card.bytes && tag === this.#card.version) return stream;
     await stream.cancel();
@@ -287,8 +291,8 @@ class Kept {
   }
 
   async #end(reason: unknown) {
-    await this.#leaveFirst();
+    await this.#cancelFirst();
     await this.#network?.cancel(reason).catch(() => {});
-    await this.#keeper?.flush();
+    await this.#writer?.flush();
   }
 }

@@ -9,11 +9,11 @@ import type { DiskFile, Plan, PlanFile, DroppedItem } from './types.ts';
 const FILES_MAX = 10_000;
 const DEPTH_MAX = 8;
 
-/** A folder with a file of this name may hold a model. */
+/** Matches the name of a file whose folder may hold a model. */
 const WEIGHTS = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
 
-/** Explains the remedy: a training script's checkpoint does not describe its model. */
-const CHECKPOINT =
+/** Help in the error for a checkpoint of a training script, which does not describe its model. */
+const CHECKPOINT_HELP =
   'A checkpoint of a training script is opened once transformers has saved its model with ' +
   "save_pretrained; nanoGPT's ckpt.pt holds a GPT-2 (activation_function gelu) with the weights of c_attn, " +
   'c_proj and c_fc transposed, and without the biases where its model_args say so';
@@ -29,7 +29,7 @@ export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
     check(path, 'text', 'files.path');
     check(file, 'blob', 'files.file');
   }
-  const folders = byFolder(files);
+  const folders = groupByFolder(files);
   const plans = [];
   const failures = [];
   for (const [folder, inside] of folders) {
@@ -46,14 +46,14 @@ export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
   const actual = names.join(', ') || 'no files';
   const text = `expected model.safetensors with config.json, or a .gguf file; found ${actual}`;
   if (files.some(({ path }) => /\.(pt|pth|ckpt)$/i.test(path))) {
-    throw new SinkscopeError('read', 'files', `${text}. ${CHECKPOINT}`);
+    throw new SinkscopeError('read', 'files', `${text}. ${CHECKPOINT_HELP}`);
   }
   throw new SinkscopeError('read', 'files', text);
 }
 
 /**
  * Plans the model of a folder, and one more for each GGUF file in it.
- * @param below returns files among which an index may find its shards
+ * @param below returns the files of subfolders, among which an index may find its shards
  */
 async function plansOf(
   folder: string,
@@ -69,7 +69,7 @@ async function plansOf(
     const id = folder || 'files';
     plans.push(await makePlan(otherFiles, { id, readText, below }));
   }
-  for (const name of await ggufs(files.filter(isGguf))) {
+  for (const name of await firstGgufFiles(files.filter(isGguf))) {
     const id = folder ? `${folder}/${name}` : name;
     plans.push(await makePlan(files.filter(isGguf), { id, file: name, readText }));
   }
@@ -77,7 +77,7 @@ async function plansOf(
 }
 
 /** Returns the first file of each GGUF model. */
-async function ggufs(files: PlanFile[]) {
+async function firstGgufFiles(files: PlanFile[]) {
   if (files.length === 0) return [];
   const plan = await makePlan(files, { id: 'files', readText: async () => '' });
   return plan.choices.length > 0
@@ -85,8 +85,8 @@ async function ggufs(files: PlanFile[]) {
     : [plan.files.weights[0].name];
 }
 
-/** Groups files by folder, under their names within it. */
-function byFolder(files: readonly DiskFile[]) {
+/** Groups files by folder; each file gets its name within the folder. */
+function groupByFolder(files: readonly DiskFile[]) {
   const folders: Map<string, PlanFile[]> = new Map();
   for (const { path, file } of files) {
     const slash = path.lastIndexOf('/');
@@ -98,7 +98,7 @@ function byFolder(files: readonly DiskFile[]) {
   return folders;
 }
 
-/** Lists the files of all subfolders, under their paths relative to the folder. */
+/** Lists the files of all subfolders, with their paths relative to the folder. */
 function filesBelow(folder: string, folders: Map<string, PlanFile[]>) {
   const start = folder && `${folder}/`;
   const inner = [...folders].filter(([path]) => path !== folder && path.startsWith(start));
@@ -133,19 +133,22 @@ export async function filesOfDrop(transfer: {
 }): Promise<DiskFile[]> {
   check(transfer, 'object', 'transfer');
   checkList(transfer.items, 'object', 'transfer.items');
-  // The browser clears the items at the first pause, so the entries are taken before it.
+  // The browser clears the items at the first pause, so their entries are taken before it.
   const items = Array.from(transfer.items).filter(({ kind }) => kind === 'file');
   const entries = items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
   const dropped: DiskFile[] = [];
   for (const entry of entries) {
     if (entry instanceof File) dropped.push({ path: entry.name, file: entry });
-    else if (entry) await walk(entry as FileSystemEntry, dropped, 0);
+    else if (entry) await collectFiles(entry as FileSystemEntry, dropped, 0);
   }
   return dropped;
 }
 
-/** Names the file and a remedy, which a browser's own message lacks. */
-const missingError = (entry: FileSystemEntry) => (error: unknown) => {
+/**
+ * Returns a handler that throws an error with the name of the file and a remedy, which the message
+ * of a browser lacks.
+ */
+const throwMissing = (entry: FileSystemEntry) => (error: unknown) => {
   const text = `expected a file or folder that can be read, found none (${reasonOf(error)})`;
   throw new SinkscopeError('read', entry.fullPath, `${text}; drop it again`);
 };
@@ -154,26 +157,26 @@ function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
   return entry.isFile;
 }
 
-async function walk(entry: FileSystemEntry, dropped: DiskFile[], depth: number) {
+async function collectFiles(entry: FileSystemEntry, dropped: DiskFile[], depth: number) {
   if (dropped.length >= FILES_MAX) {
     const text = `expected at most ${FILES_MAX} files, found more`;
     throw new SinkscopeError('read', entry.fullPath, text);
   }
   if (isFile(entry)) {
     const reading: Promise<File> = new Promise((resolve, reject) => entry.file(resolve, reject));
-    const file = await reading.catch(missingError(entry));
+    const file = await reading.catch(throwMissing(entry));
     dropped.push({ path: entry.fullPath.replace(/^\//, ''), file });
     return;
   }
   if (depth >= DEPTH_MAX || entry.name.startsWith('.')) return;
   const reader = (entry as FileSystemDirectoryEntry).createReader();
   for (;;) {
-    // readEntries returns a hundred at a time, and none at the end.
+    // readEntries returns a hundred entries at a time, and none at the end.
     const reading: Promise<FileSystemEntry[]> = new Promise((resolve, reject) =>
       reader.readEntries(resolve, reject),
     );
-    const entries = await reading.catch(missingError(entry));
+    const entries = await reading.catch(throwMissing(entry));
     if (entries.length === 0) return;
-    for (const inside of entries) await walk(inside, dropped, depth + 1);
+    for (const inside of entries) await collectFiles(inside, dropped, depth + 1);
   }
 }

@@ -1,29 +1,29 @@
 /** Downloads a file completely, over as many connections as that takes. */
-import { STALL, ask, backOff, placeOf, reasonOf, retryAfter } from './ask.ts';
+import { STALL_MS, ask, backoffWait, placeOf, reasonOf, reportAndWait } from './ask.ts';
 import { SinkscopeError } from '../abi/errors.ts';
 import { piecesOf, wholePiecesOf } from './pieces.ts';
 import type { Patience } from './ask.ts';
 
-/**
- * from: position of the first byte; version: set if the content of the address never changes, for
- * example because it holds a commit; bytes: the size, if known; reuses: each chunk of the stream is
- * valid only until the next read.
- */
 export type DownloadOptions = Patience & {
+  /** Position of the first byte. */
   from?: number;
+  /** Set if the content of the address never changes, for example because it holds a commit. */
   version?: string;
+  /** The size, if known. */
   bytes?: number;
+  /** Whether chunks share a buffer, so that each is valid only until the next read. */
   reuses?: boolean;
 };
 
 const TRIES = 5;
-const NO_TAG = 'expected an ETag to go on from there, found none';
+const NO_TAG_WORDS = 'expected an ETag to go on from there, found none';
 
 /**
- * Browsers request compressed answers, whose bytes can neither be counted nor continued, and no
- * page can prevent that without a range. Small files come compressed; weights do not shrink.
+ * Whether this host can request an uncompressed answer. A browser requests compressed ones, whose
+ * bytes can be neither counted nor continued, unless the request has a range. Small files come
+ * compressed; weights do not shrink.
  */
-const MAY_ASK_PLAIN = new Request('http://localhost', {
+const CAN_REQUEST_PLAIN = new Request('http://localhost', {
   headers: { 'accept-encoding': 'identity' },
 }).headers.has('accept-encoding');
 
@@ -58,11 +58,15 @@ class Download {
   #mayRange = true;
   #answered = false;
   /** True if the announced size may be that of a compressed response. */
-  #isBlind = false;
-  /** Size of the whole file according to the current response; undefined if it does not say. */
+  #mayBeCompressed = false;
+  /**
+   * Size of the whole file according to the current response; undefined if the response does not
+   * state it.
+   */
   #announced = undefined as number | undefined;
   /**
-   * The first strong ETag; all later responses must have the same one, even for a commit's address.
+   * The first strong ETag; all later responses must have the same one, even if the address holds a
+   * commit.
    */
   #etag = undefined as string | undefined;
   #stop = new AbortController();
@@ -78,9 +82,9 @@ class Download {
     this.tag = version;
     this.total = bytes;
     if (signal?.aborted) this.#stop.abort(signal.reason);
-    const pass = () => this.#stop.abort(signal?.reason);
-    signal?.addEventListener('abort', pass);
-    this.#release = () => signal?.removeEventListener('abort', pass);
+    const passAbort = () => this.#stop.abort(signal?.reason);
+    signal?.addEventListener('abort', passAbort);
+    this.#release = () => signal?.removeEventListener('abort', passAbort);
   }
 
   #release;
@@ -89,7 +93,7 @@ class Download {
   async connect() {
     try {
       const response = await this.#ask();
-      const body = this.#accept(response);
+      const body = this.#checkResponse(response);
       this.#reader = this.#options.reuses ? piecesOf(body) : wholePiecesOf(body);
     } catch (error) {
       if (!this.#reader) this.#release();
@@ -97,7 +101,10 @@ class Download {
     }
   }
 
-  /** Some stores refuse range requests of other sites' pages: then the whole file is requested. */
+  /**
+   * Sends the request. Some servers refuse range requests from pages of other sites; then the whole
+   * file is requested.
+   */
   async #ask() {
     const headers = this.#headers();
     try {
@@ -111,21 +118,26 @@ class Download {
   }
 
   #headers() {
-    const headers: Record<string, string> = MAY_ASK_PLAIN ? { 'accept-encoding': 'identity' } : {};
+    const headers: Record<string, string> = CAN_REQUEST_PLAIN
+      ? { 'accept-encoding': 'identity' }
+      : {};
     if (this.#position > 0 && this.#mayRange) headers.range = `bytes=${this.#position}-`;
-    // if-range would need the other site's consent (CORS preflight); the response is checked
-    // instead.
-    const isNear = MAY_ASK_PLAIN || this.#address.origin === globalThis.location?.origin;
+    // A request with if-range to another site would need its consent (CORS preflight), so the
+    // response is checked instead.
+    const isSameSite = CAN_REQUEST_PLAIN || this.#address.origin === globalThis.location?.origin;
     const { version } = this.#options;
-    if (headers.range && this.tag && !version && isNear) headers['if-range'] = this.tag;
+    if (headers.range && this.tag && !version && isSameSite) headers['if-range'] = this.tag;
     return headers;
   }
 
-  /** Checks a response against earlier ones. */
-  #accept(answer: Response) {
-    const { start, total: announced } = extent(answer, this.#position);
+  /** Checks a response against earlier ones, and returns its body. */
+  #checkResponse(answer: Response) {
+    const { start, total: announced } = rangeOf(answer, this.#position);
     // A captive portal, or a site that answers everything with its own page, has no model file.
-    if (/^text\/html\b/i.test(answer.headers.get('content-type') ?? '') && !isPage(this.#address))
+    if (
+      /^text\/html\b/i.test(answer.headers.get('content-type') ?? '') &&
+      !isHtmlAddress(this.#address)
+    )
       throw this.#error('expected a file, found a web page (text/html)');
     const etag = strongTag(answer);
     if (this.#etag && etag && etag !== this.#etag)
@@ -134,21 +146,21 @@ class Download {
       );
     this.#etag ??= etag;
     this.#announced = announced;
-    this.#isBlind = isBlind(answer);
-    // A size that is known otherwise takes precedence over one that may be of a compressed
+    this.#mayBeCompressed = mayBeCompressed(answer);
+    // A size that is already known takes precedence over one that may be the size of a compressed
     // response.
-    const total = this.#isBlind ? (this.total ?? announced) : announced;
+    const total = this.#mayBeCompressed ? (this.total ?? announced) : announced;
     const tag = this.#options.version ?? tagOf(answer);
     // Without a tag a download may start over, but not continue.
     const mayBeAnother = tag !== this.tag || (tag === undefined && this.#position > 0);
     if (this.#answered && mayBeAnother) {
-      const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG;
+      const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG_WORDS;
       throw this.#error(`broke off after ${this.#position} bytes: ${text}`);
     }
     if (this.total !== undefined && total !== undefined && total !== this.total) {
       throw this.#error(`expected ${this.total} bytes as announced, found ${total}`);
     }
-    // `>` would pass NaN, which a refused range may leave in both numbers.
+    // `>` would passAbort NaN, which a refused range may leave in both numbers.
     if (!(start <= this.#position && this.#position <= (total ?? Infinity))) {
       throw this.#error(`expected byte ${this.#position}, found ${start} of ${total}`);
     }
@@ -188,23 +200,23 @@ class Download {
         if (!this.#reader) await this.connect();
         return await this.#read();
       } catch (error) {
-        this.#drop();
+        this.#disconnect();
         if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
         if (error instanceof SinkscopeError) throw error;
-        await this.#despair(error);
+        await this.#waitOrGiveUp(error);
       }
     }
   }
 
   /** Waits before the next connection, or gives up. */
-  async #despair(error: unknown) {
+  async #waitOrGiveUp(error: unknown) {
     this.#failures++;
     const { tries = TRIES } = this.#options;
     const reason = `broke off after ${this.#position} bytes: ${reasonOf(error)}`;
     const canContinue = this.#position === 0 || this.tag !== undefined;
-    if (!canContinue) throw this.#error(`${reason}; ${NO_TAG}`);
+    if (!canContinue) throw this.#error(`${reason}; ${NO_TAG_WORDS}`);
     if (this.#failures >= tries) throw this.#error(`${reason}; ${tries} tries brought nothing`);
-    await retryAfter(backOff(this.#failures, this.#options), reason, this.#options);
+    await reportAndWait(backoffWait(this.#failures, this.#options), reason, this.#options);
   }
 
   async #read() {
@@ -216,14 +228,17 @@ class Download {
       if (skipped === chunk.length) continue;
       this.#failures = 0;
       this.#position += chunk.length - skipped;
-      if (this.#position > (this.total ?? Infinity)) this.#exceed();
+      if (this.#position > (this.total ?? Infinity)) this.#acceptExcess();
       return chunk.subarray(skipped);
     }
   }
 
-  /** Handles more bytes than announced, which a compressed response may have. */
-  #exceed() {
-    if (!this.#isBlind || this.#options.bytes !== undefined) {
+  /**
+   * Accepts more bytes than announced if the announced size may be that of a compressed response;
+   * else throws.
+   */
+  #acceptExcess() {
+    if (!this.#mayBeCompressed || this.#options.bytes !== undefined) {
       throw this.#error(`${this.total} bytes were announced, more came`);
     }
     this.total = undefined;
@@ -232,7 +247,7 @@ class Download {
   /** Returns the connection's next chunk; a silent connection counts as cut. */
   async #chunk() {
     const reader = this.#reader as ReturnType<typeof piecesOf>;
-    const { stall = STALL } = this.#options;
+    const { stall = STALL_MS } = this.#options;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const silence: Promise<never> = new Promise((_, reject) => {
       timer = setTimeout(() => reject(new Error(`no byte came for ${stall} ms`)), stall);
@@ -252,7 +267,7 @@ class Download {
     throw new Error(`expected ${this.total} bytes, the connection ended`);
   }
 
-  #drop() {
+  #disconnect() {
     void this.#reader?.cancel().catch(() => {});
     this.#reader = undefined;
   }
@@ -266,7 +281,7 @@ class Download {
  * Returns the position in the file at which a response begins, and the file's length if stated.
  * @param wanted position of the first requested byte
  */
-function extent(answer: Response, wanted: number) {
+function rangeOf(answer: Response, wanted: number) {
   const { status, headers } = answer;
   if (status === 416) {
     const total = Number(/^bytes \*\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? NaN);
@@ -287,9 +302,11 @@ function lengthOf(headers: Headers) {
   return encoded || !Number.isSafeInteger(length) ? undefined : length;
 }
 
-/** Returns whether a browser hides if the response was compressed, as it does for other sites. */
-function isBlind({ type, status, headers }: Response) {
-  return type === 'cors' && status === 200 && !headers.has('content-encoding') && !MAY_ASK_PLAIN;
+/** Returns whether the response may be compressed: a browser hides this for other sites. */
+function mayBeCompressed({ type, status, headers }: Response) {
+  return (
+    type === 'cors' && status === 200 && !headers.has('content-encoding') && !CAN_REQUEST_PLAIN
+  );
 }
 
 function strongTag({ headers }: Response) {
@@ -297,9 +314,12 @@ function strongTag({ headers }: Response) {
   return etag && !etag.startsWith('W/') ? etag : undefined;
 }
 
-const isPage = (address: URL) => /\.html?$/i.test(address.pathname);
+const isHtmlAddress = (address: URL) => /\.html?$/i.test(address.pathname);
 
-/** Returns a tag that only identical bytes share; a weak ETag promises less. */
+/**
+ * Returns a tag that only identical bytes share: a strong ETag, or else the date of the last
+ * change. A weak ETag promises less.
+ */
 function tagOf(answer: Response) {
   const { headers } = answer;
   const etag = strongTag(answer);

@@ -13,19 +13,17 @@ export type { ReadFacts } from './types.ts';
 export type Streamed = { stream: ReadableStream<Uint8Array>; bytes: number; name: string };
 export type Source = import('./types.ts').Source | Streamed;
 type Report = (done: number, total: number, facts?: ReadFacts) => void;
-/**
- * sha256: hash of the whole file, if an earlier visit compared it; approve: takes the hash when
- * this visit has compared it.
- */
 export type Opened = {
   bytes: number | undefined;
   stream: ReadableStream<Uint8Array>;
+  /** Hash of the whole file, if an earlier visit compared it. */
   sha256?: string;
+  /** Stores the hash, once this visit has compared it. */
   approve?: (sha256: string) => Promise<void>;
 };
 type Hash = Awaited<ReturnType<typeof createSha256>>;
 
-/** A longer file cannot be a config.json or a tokenizer. */
+/** Limit on the bytes of a file that is read at once: a config.json or a tokenizer is shorter. */
 const TEXT_BYTES_MAX = 2 ** 26;
 
 export async function readConfig(config: string | Source, signal: AbortSignal) {
@@ -41,10 +39,10 @@ export async function readAll(
   if (source instanceof Uint8Array) return source;
   const { stream } = await openSource(source, signal, () => {});
   const name = nameOf(source);
-  const isLocal = isOfDisk(source);
+  const isLocal = isLocalFile(source);
   const parts = [];
   let bytes = 0;
-  for await (const chunk of chunks(stream, name, signal, { isLocal })) {
+  for await (const chunk of checkedPieces(stream, name, signal, { isLocal })) {
     bytes += chunk.length;
     if (bytes > TEXT_BYTES_MAX) {
       throw new SinkscopeError('read', name, `expected at most ${TEXT_BYTES_MAX} bytes, more came`);
@@ -62,7 +60,7 @@ export async function readAll(
 
 /**
  * Reserves a block and fills it with the weights; the caller releases it.
- * @param report takes bytes
+ * @param report receives the progress in bytes
  */
 export async function readWeights(
   module: Module,
@@ -80,20 +78,20 @@ export async function readWeights(
   const reporter = makeReporter(report);
   const opened = await openSource(weights, signal, reporter.note);
   const { bytes, stream } = opened;
-  const expected = isOfDisk(weights) ? undefined : remote(weights).sha256;
-  // Without an expected hash nothing is compared, even if an earlier visit compared the file.
+  const expected = isLocalFile(weights) ? undefined : toRemoteFile(weights).sha256;
+  // The hub may list no hash; then nothing is compared, even if an earlier visit compared the file.
   const mustHash = expected !== undefined && expected !== opened.sha256;
   const hash = mustHash ? await createSha256() : undefined;
-  const pieces = chunks(stream, name, signal, { isLocal: isOfDisk(weights), hash });
+  const pieces = checkedPieces(stream, name, signal, { isLocal: isLocalFile(weights), hash });
   reporter.progress(0, bytes ?? NaN);
   const block =
     bytes === undefined
-      ? await gather(module, pieces, name, reporter.progress)
-      : await fill(module, pieces, bytes, name, reporter.progress);
-  if (!hash || isOfDisk(weights)) return block;
+      ? await readUnknownLength(module, pieces, name, reporter.progress)
+      : await readKnownLength(module, pieces, bytes, name, reporter.progress);
+  if (!hash || isLocalFile(weights)) return block;
   try {
     const digest = hash.digest();
-    await compare(digest, remote(weights), name);
+    await checkDigest(digest, toRemoteFile(weights), name);
     await opened.approve?.(digest);
   } catch (error) {
     module.release(block.address);
@@ -102,8 +100,15 @@ export async function readWeights(
   return block;
 }
 
-/** Removes a download from the cache if it differs from what the hub lists. */
-async function compare(digest: string, { sha256: expected, id, cache }: RemoteFile, where: string) {
+/**
+ * Throws if the hash of a download differs from the one that the hub lists, after removing the
+ * download from the cache.
+ */
+async function checkDigest(
+  digest: string,
+  { sha256: expected, id, cache }: RemoteFile,
+  where: string,
+) {
   if (digest === expected) return;
   if (cache && id) await (await import('./cache.ts')).cacheClear(id);
   const removed = cache ? ', which is not kept: try again' : '';
@@ -114,7 +119,7 @@ async function compare(digest: string, { sha256: expected, id, cache }: RemoteFi
   );
 }
 
-/** Adds the rate, the remaining seconds and a note to each report. */
+/** Returns a reporter that adds the rate, the remaining seconds and a note to each report. */
 function makeReporter(report: Report) {
   const measure = createMeter();
   let last = { done: 0, total: NaN };
@@ -127,8 +132,8 @@ function makeReporter(report: Report) {
       add(notice);
     },
     /**
-     * Reports a note at once, since a pause should show its reason. The note stays on later reports
-     * unless it `passes` with the next byte.
+     * Reports a note at once, because a reader should see the reason of a pause. Later reports
+     * repeat the note, unless it `passes` with the next byte.
      */
     note(text: string, passes: boolean) {
       if (!passes) notice = text;
@@ -144,25 +149,25 @@ async function openSource(
 ): Promise<Opened> {
   if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
   if ('stream' in source) return source;
-  const { url, token, cache, version, id, bytes } = remote(source);
+  const { url, token, cache, version, id, bytes } = toRemoteFile(source);
   const onRetry = ({ reason }: { reason: string }) => note(reason, true);
   const onNote = (text: string) => note(text, false);
   const options = { signal, token, version, id, bytes, onRetry, onNote, reuses: true };
   const address = new URL(url);
   if (!cache) return fetchFile(address, options);
-  // Lazy import: cached downloads only.
+  // Lazy import: only cached downloads need this module.
   const { openCached } = await import('./cache.ts');
   return openCached(address, options);
 }
 
-function remote(source: URL | RemoteFile): RemoteFile {
+function toRemoteFile(source: URL | RemoteFile): RemoteFile {
   return source instanceof URL ? { url: source } : source;
 }
 
-const isOfDisk = (source: Source) => source instanceof Blob || 'stream' in source;
+const isLocalFile = (source: Source) => source instanceof Blob || 'stream' in source;
 
-/** @param error was raised by a file that existed when it was chosen */
-function readError(error: unknown) {
+/** Returns words on a file that existed when it was chosen and cannot be read now. */
+function unreadableWords(error: unknown) {
   const name = error instanceof Error ? error.name : String(error);
   const actual = 'one that was moved, changed or removed since it was chosen';
   return `expected a file that can be read to its end, found ${actual} (${name})`;
@@ -172,11 +177,14 @@ function nameOf(source: Source) {
   if (source instanceof Uint8Array) return 'file';
   if (source instanceof Blob) return 'name' in source ? String(source.name) : 'weights';
   if ('stream' in source) return source.name;
-  return placeOf(new URL(remote(source).url));
+  return placeOf(new URL(toRemoteFile(source).url));
 }
 
-/** Copies chunks into the block as they arrive, so that the page never holds the file twice. */
-async function fill(
+/**
+ * Reserves a block of known length and copies chunks into it as they arrive, so that the page never
+ * holds the file twice.
+ */
+async function readKnownLength(
   module: Module,
   pieces: AsyncIterable<Uint8Array>,
   length: number,
@@ -184,7 +192,7 @@ async function fill(
   report: Report,
 ) {
   const address = module.reserve(Math.max(length, 1));
-  const isDue = clock();
+  const isDue = createReportTimer();
   let count = 0;
   try {
     for await (const chunk of pieces) {
@@ -202,15 +210,18 @@ async function fill(
   }
 }
 
-/** Works like fill for an unknown length: it collects the chunks and copies them at the end. */
-async function gather(
+/**
+ * Works like readKnownLength if the length is unknown: it collects the chunks and copies them at
+ * the end.
+ */
+async function readUnknownLength(
   module: Module,
   pieces: AsyncIterable<Uint8Array>,
   where: string,
   report: Report,
 ) {
   const parts = [];
-  const isDue = clock();
+  const isDue = createReportTimer();
   let bytes = 0;
   for await (const chunk of pieces) {
     bytes += chunk.length;
@@ -232,8 +243,11 @@ async function gather(
   return { address, bytes };
 }
 
-/** Limits reports to thirty a second, since chunks come by the thousand. */
-function clock() {
+/**
+ * Returns a function that tells whether a report is due: at most thirty times a second, because
+ * chunks come by the thousand.
+ */
+function createReportTimer() {
   let last = performance.now();
   return () => {
     const due = performance.now() - last > 33;
@@ -244,10 +258,10 @@ function clock() {
 
 /**
  * Iterates over the pieces of a stream; each is valid until the next is requested.
- * @param options isLocal: whether the file is on this
- * machine; hash: updated with all bytes
+ * @param options `isLocal`: whether the file is on this machine; `hash`: a hash to update with all
+ * bytes
  */
-async function* chunks(
+async function* checkedPieces(
   stream: ReadableStream<Uint8Array>,
   where: string,
   signal: AbortSignal,
@@ -265,7 +279,7 @@ async function* chunks(
         throw new SinkscopeError(
           'read',
           where,
-          isLocal ? readError(error) : `broke off: ${reasonOf(error)}`,
+          isLocal ? unreadableWords(error) : `broke off: ${reasonOf(error)}`,
         );
       });
       signal.throwIfAborted();
@@ -284,5 +298,5 @@ export function sizeOf(source: Source) {
   if (source instanceof Uint8Array) return source.length;
   if (source instanceof Blob) return source.size;
   if ('stream' in source) return source.bytes;
-  return remote(source).bytes ?? NaN;
+  return toRemoteFile(source).bytes ?? NaN;
 }

@@ -1,4 +1,7 @@
-/** The plan of a model, from whatever names it: a path, files, an address, a name on the hub. */
+/**
+ * Finds the plan of a model from whatever names it: a path, files, an address, or a name on the
+ * hub.
+ */
 import { check, checkList, checkOptions, checkPlan, urlOf } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { diskFiles } from '#host';
@@ -28,13 +31,16 @@ export async function findPlan(source: ModelSource, options: FindOptions = {}): 
     checkPlan(source);
     return source;
   }
-  if ('stream' in source) return onlyPlan('source', [asDiskFile(source)]);
+  if ('stream' in source) return singlePlan('source', [asDiskFile(source)]);
   const list = Array.from(source);
   checkList(list, 'object', 'source');
-  return onlyPlan('source', list.map(asDiskFile));
+  return singlePlan('source', list.map(asDiskFile));
 }
 
-/** A path that exists is read from the disk; another name is one of the zoo or of the hub. */
+/**
+ * Plans the model of a name: a path that exists is read from the disk; another name belongs to the
+ * zoo or to the hub.
+ */
 async function planName(name: string, options: HubOptions, zoo?: URL) {
   const files = await diskFiles(name);
   if (files) return planPath(name, files);
@@ -46,7 +52,8 @@ async function planName(name: string, options: HubOptions, zoo?: URL) {
 }
 
 /**
- * A folder of a web server, or one GGUF file. A server lists no folder, so that the usual files are asked for by name.
+ * Plans the model at an address: a folder of a web server, or one GGUF file. Servers do not list
+ * folders, so the usual files are requested by name.
  */
 async function planAddress(address: URL, options: HubOptions): Promise<Plan> {
   if (address.protocol === 'file:') {
@@ -77,21 +84,21 @@ async function planAddress(address: URL, options: HubOptions): Promise<Plan> {
   });
 }
 
-/** A File with its folders where a reader picked a folder. */
+/** Returns a file with its path, which includes folders if the reader picked a folder. */
 function asDiskFile(one: Blob | DiskFile): DiskFile {
   if (!('stream' in one)) return one;
   const { webkitRelativePath, name } = one as Partial<File>;
   return { path: webkitRelativePath || name || 'model.gguf', file: one };
 }
 
-/** A model of the disk has the name of its folder or file. */
+/** Plans the model at a path of the disk, under the name of its folder or file. */
 async function planPath(path: string, files: readonly DiskFile[]) {
   const id = path.split(/[\\/]/).findLast((part) => part !== '' && part !== '.');
-  return { ...(await onlyPlan(path, files)), ...(id ? { id } : {}) };
+  return { ...(await singlePlan(path, files)), ...(id ? { id } : {}) };
 }
 
-/** The one model among files. */
-async function onlyPlan(where: string, files: readonly DiskFile[]) {
+/** Plans the model among files that must hold one model only. */
+async function singlePlan(where: string, files: readonly DiskFile[]) {
   const plans = await planFiles(files);
   const ids = plans.map(({ id }) => id).join(', ');
   expect(plans.length === 1, where, 'one model, or the name of its file', ids);

@@ -1,7 +1,13 @@
-/** Hashes with the host's crypto, or piece by piece, which the host's cannot do. */
+/**
+ * Computes SHA-256 hashes: with the host's crypto, or piece by piece, which the host's crypto
+ * cannot do.
+ */
 import { expect } from '../abi/errors.ts';
 
-/** SHA-256 in hexadecimal, of bytes or of a text's UTF-8; undefined in a page of plain http. */
+/**
+ * Returns the SHA-256 of bytes, or of the UTF-8 of a text, in hexadecimal; undefined in a page of
+ * plain http.
+ */
 export async function sha256(data: Uint8Array | string): Promise<string | undefined> {
   const isHashable = typeof data === 'string' || data instanceof Uint8Array;
   expect(isHashable, 'data', 'a string or a Uint8Array', data);
@@ -15,15 +21,14 @@ const hex = (bytes: Uint8Array) =>
   Array.from(bytes, (one) => one.toString(16).padStart(2, '0')).join('');
 
 /**
- * Makes a hash of pieces: the host's own would need a copy of all bytes, half a gigabyte for a
- * large model.
- * @returns digest: hexadecimal
+ * Creates a hash that takes pieces: the host's crypto would need a copy of all bytes, half a
+ * gigabyte for a large model. `digest` returns hexadecimal digits.
  */
 export async function createSha256(): Promise<{
   update(piece: Uint8Array): void;
   digest(): string;
 }> {
-  // Lazy import: models of a hub only.
+  // Lazy import: only models of a hub need this module.
   const { sha256 } = await import('@noble/hashes/sha2.js');
   const hash = sha256.create();
   return { update: (piece) => void hash.update(piece), digest: () => hex(hash.digest()) };

@@ -1,4 +1,4 @@
-/** Finds models of a hub by name: their files, sizes and addresses. */
+/** Finds models on a hub by name: their files, sizes and addresses. */
 import { PATIENCE, ask } from './ask.ts';
 import { recallPlan, rememberPlan } from './cache.ts';
 import { check, checkOptions } from '../abi/arguments.ts';
@@ -7,9 +7,9 @@ import { readAll } from './files.ts';
 import { makePlan } from './plan.ts';
 import type { HubOptions, PlanFile, Plan } from './types.ts';
 
-type Name = { repository: string; revision: string; file?: string };
+type HubName = { repository: string; revision: string; file?: string };
 /** The fields of a hub's answer that the code reads. */
-type Said = {
+type HubAnswer = {
   siblings?: readonly ({ rfilename?: unknown; size?: unknown } | null)[];
   sha?: unknown;
   gated?: unknown;
@@ -21,7 +21,7 @@ type Listing = { files: PlanFile[]; commit?: string; license?: string; gated: bo
 export const ENDPOINT = 'https://huggingface.co';
 
 /** Files that are requested by name if a hub gives no list. */
-const USUAL = [
+const USUAL_FILES = [
   'config.json',
   'model.safetensors',
   'model.safetensors.index.json',
@@ -51,20 +51,22 @@ export async function resolveHub(id: string, options: HubOptions = {}): Promise<
   const { repository, revision, file = '' } = name;
   const address = new URL(`${repository}@${revision}:${file}`, endpoint).href;
   try {
-    const plan = await look(endpoint, name, options);
-    // Without a commit, the addresses may hold other files tomorrow.
+    const plan = await planFromHub(endpoint, name, options);
+    // Without a commit in the addresses, they may hold other files tomorrow, so the plan is not
+    // cached.
     if (options.cache && plan.commit) await rememberPlan(address, plan);
     return plan;
   } catch (error) {
-    const isAway = error instanceof SinkscopeError && /^(offline|read|busy)$/.test(error.code);
-    const plan = options.cache && isAway ? await recallPlan(address) : undefined;
+    const isUnreachable =
+      error instanceof SinkscopeError && /^(offline|read|busy)$/.test(error.code);
+    const plan = options.cache && isUnreachable ? await recallPlan(address) : undefined;
     if (plan) return { ...plan, remembered: true };
     throw error;
   }
 }
 
-async function look(endpoint: URL, name: Name, options: HubOptions): Promise<Plan> {
-  const { files, commit, license, gated } = await list(endpoint, name, options);
+async function planFromHub(endpoint: URL, name: HubName, options: HubOptions): Promise<Plan> {
+  const { files, commit, license, gated } = await listFiles(endpoint, name, options);
   const { token, signal, cache } = options;
   const plan = await makePlan(files, {
     id: name.repository,
@@ -82,7 +84,7 @@ async function look(endpoint: URL, name: Name, options: HubOptions): Promise<Pla
  * Parses `owner/name[@revision]`, with a file after a colon, or after a slash if it is a .gguf; or
  * the address of a page of the hub.
  */
-export function parseHubId(id: string, endpoint: URL = baseOf(ENDPOINT)): Name {
+export function parseHubId(id: string, endpoint: URL = baseOf(ENDPOINT)): HubName {
   const text = String(id).trim();
   const form = 'owner/name, owner/name@revision or owner/name:file.gguf';
   const path = text.startsWith(endpoint.href) ? text.slice(endpoint.href.length) : undefined;
@@ -91,8 +93,8 @@ export function parseHubId(id: string, endpoint: URL = baseOf(ENDPOINT)): Name {
   const parts = repository.split('/');
   const isName = parts.length <= 2 && parts.every((part) => /^\w[\w.-]{0,95}$/.test(part));
   expect(isName, 'model', form, text);
-  expect(isPath(revision), 'revision', 'a branch, tag or commit', revision);
-  expect(file === undefined || isPath(file), 'file', 'a path inside the repository', file);
+  expect(isSafePath(revision), 'revision', 'a branch, tag or commit', revision);
+  expect(file === undefined || isSafePath(file), 'file', 'a path inside the repository', file);
   return { repository, revision, ...(file === undefined ? {} : { file }) };
 }
 
@@ -103,14 +105,17 @@ function parseName(text: string) {
   return { repository, revision, file };
 }
 
-/** @param path owner/name[/tree/revision | /blob/revision/file | /resolve/revision/file] */
+/**
+ * Parses the path of a page of the hub.
+ * @param path owner/name[/tree/revision | /blob/revision/file | /resolve/revision/file]
+ */
 function parsePage(path: string) {
-  const clean = decode(path.replace(/[?#].*$/, '').replace(/\/$/, ''));
+  const clean = decodeIfValid(path.replace(/[?#].*$/, '').replace(/\/$/, ''));
   const match = /^([^/]+\/[^/]+)(?:\/(?:tree|blob|resolve)\/([^/]+)(?:\/(.+))?)?$/.exec(clean);
   return match ? { repository: match[1], revision: match[2], file: match[3] } : undefined;
 }
 
-function decode(text: string) {
+function decodeIfValid(text: string) {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -118,13 +123,13 @@ function decode(text: string) {
   }
 }
 
-/** Rejects paths that lead out of the repository, or that an address would read differently. */
-function isPath(path: string) {
+/** Returns whether a path stays inside the repository and means the same in an address. */
+function isSafePath(path: string) {
   const steps = path.split('/').every((step) => step !== '' && step !== '.' && step !== '..');
   return steps && path.length <= 400 && !/[\p{Cc}\\]/u.test(path);
 }
 
-function nameOf({ repository, revision }: Name, file: string) {
+function nameOf({ repository, revision }: HubName, file: string) {
   return `${repository}${revision === 'main' ? '' : `@${revision}`}:${file}`;
 }
 
@@ -140,24 +145,24 @@ function baseOf(endpoint: string | URL) {
   return base;
 }
 
-async function list(endpoint: URL, name: Name, options: HubOptions): Promise<Listing> {
+async function listFiles(endpoint: URL, name: HubName, options: HubOptions): Promise<Listing> {
   try {
-    return await listing(endpoint, name, options);
+    return await fetchListing(endpoint, name, options);
   } catch (error) {
     // A mirror may have the files but no list of them; a refusal of the hub itself is final.
     if (!(error instanceof SinkscopeError) || error.code !== 'read') throw error;
-    const plan = await probe(endpoint, name, options);
+    const plan = await probeFiles(endpoint, name, options);
     if (plan.files.length > 0) return plan;
     throw error;
   }
 }
 
-async function listing(endpoint: URL, name: Name, options: HubOptions): Promise<Listing> {
+async function fetchListing(endpoint: URL, name: HubName, options: HubOptions): Promise<Listing> {
   const { repository, revision } = name;
   const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`;
   const address = new URL(path, endpoint);
   const response = await ask(address, { ...options, headers: { accept: 'application/json' } });
-  const json: Said | undefined = await response.json().catch(() => undefined);
+  const json: HubAnswer | undefined = await response.json().catch(() => undefined);
   if (!Array.isArray(json?.siblings)) {
     throw new SinkscopeError('read', address.href, 'expected a list of files, found none');
   }
@@ -165,7 +170,7 @@ async function listing(endpoint: URL, name: Name, options: HubOptions): Promise<
   const commit = /^[0-9a-f]{40}$/.test(sha) ? sha : undefined;
   const files = json.siblings.flatMap((one) => {
     const file = one?.rfilename;
-    if (typeof file !== 'string' || !isPath(file)) return [];
+    if (typeof file !== 'string' || !isSafePath(file)) return [];
     const size = Number(one?.size);
     const bytes = Number.isSafeInteger(one?.size) && size >= 0 ? size : undefined;
     return [fileOf(endpoint, name, file, bytes, commit, hashOf(one))];
@@ -174,7 +179,7 @@ async function listing(endpoint: URL, name: Name, options: HubOptions): Promise<
 }
 
 /** Lists the usual files of a mirror that has no list. */
-async function probe(endpoint: URL, name: Name, options: HubOptions): Promise<Listing> {
+async function probeFiles(endpoint: URL, name: HubName, options: HubOptions): Promise<Listing> {
   const present = await usualFiles((file) => fileOf(endpoint, name, file).url, options, name.file);
   const commit = present.map((one) => one.commit).find(Boolean);
   const files = present.map(({ file, bytes }) => fileOf(endpoint, name, file, bytes, commit));
@@ -191,7 +196,7 @@ export async function usualFiles(
   other?: string,
 ) {
   const present = await Promise.all(
-    (other ? [...USUAL, other] : USUAL).map(async (file) => {
+    (other ? [...USUAL_FILES, other] : USUAL_FILES).map(async (file) => {
       try {
         const head = { ...options, method: 'HEAD', tries: 2 };
         const { headers } = await ask(new URL(String(addressOf(file))), head);
@@ -209,13 +214,13 @@ export async function usualFiles(
 }
 
 /**
- * Makes a file's entry, with the commit in its address if known: such an address never changes its
- * content.
- * @param sha256 hash of its bytes, if the hub lists it
+ * Returns the plan's entry of a file. If the commit is known, the address contains it, so that the
+ * content of the address never changes.
+ * @param sha256 hash of the bytes of the file, if the hub lists it
  */
 function fileOf(
   endpoint: URL,
-  { repository, revision }: Name,
+  { repository, revision }: HubName,
   file: string,
   bytes?: number,
   commit?: string,
@@ -228,14 +233,17 @@ function fileOf(
   return { name: file, bytes, url: href, ...identity };
 }
 
-/** Returns the listed hash of a large file; undefined if it is malformed. */
+/**
+ * Returns the hash that the hub lists for a large file; undefined if there is none or it is
+ * malformed.
+ */
 function hashOf(listed: unknown) {
   const { lfs } = (listed ?? {}) as { lfs?: { sha256?: unknown } | null };
   const hash = String(lfs?.sha256 ?? '');
   return /^[0-9a-f]{64}$/.test(hash) ? hash : undefined;
 }
 
-function licenseOf({ cardData, tags }: Said) {
+function licenseOf({ cardData, tags }: HubAnswer) {
   const license = cardData?.license_name ?? cardData?.license;
   if (typeof license === 'string') return license;
   const tag = Array.isArray(tags) && tags.find((one) => String(one).startsWith('license:'));

@@ -13,9 +13,12 @@ export interface Store {
   remove: (name: string) => Promise<void>;
   names: () => Promise<string[]>;
 }
-/** `sha256` is that of the whole file, once compared with what the hub lists. */
+/**
+ * Describes a cached file. `sha256` is the hash of the whole file, once it was compared with the
+ * one that the hub lists.
+ */
 export type Card = { url: string; id: string; version: string; bytes: number; sha256?: string };
-/** `checksum` is that of the part's bytes; older versions wrote none, or a hash. */
+/** A part of a cached file. `checksum` is absent if an older version wrote the part. */
 export type Part = { name: string; key: string; start: number; bytes: number; checksum?: string };
 
 /**
@@ -25,13 +28,13 @@ export type Part = { name: string; key: string; start: number; bytes: number; ch
 const PART_BYTES = 2 ** 23;
 const PART_MS = 2000;
 /** Smallest buffer of a part: a server may announce fewer bytes than it sends. */
-const LEAST_BYTES = 2 ** 16;
+const BUFFER_BYTES_MIN = 2 ** 16;
 
 /** The prime of the hash FNV-1a. */
-const PRIME = 0x01000193;
+const FNV_PRIME = 0x01000193;
 
 /** Writes chunks as parts. `append` waits for the disk, so that no backlog builds up. */
-export class Keeper {
+export class PartWriter {
   #store;
   #key;
   #card;
@@ -64,7 +67,7 @@ export class Keeper {
 
   async append(chunk: Uint8Array) {
     if (!this.#part.length) {
-      const rest = Math.max(LEAST_BYTES, this.#card.bytes - this.#start);
+      const rest = Math.max(BUFFER_BYTES_MIN, this.#card.bytes - this.#start);
       this.#part = new Uint8Array(Math.min(PART_BYTES, rest));
     }
     for (let at = 0; at < chunk.length && !this.#failed;) {
@@ -112,22 +115,26 @@ export async function readCard(store: Store, key: string): Promise<Card | undefi
 
 export const bytesOfCard = (card: Card) => new TextEncoder().encode(JSON.stringify(card));
 
-/** Returns 128 bits of a hash; every host with a store also has crypto. */
+/**
+ * Returns the first 128 bits of the SHA-256, in hexadecimal. Every host with a store also has
+ * crypto.
+ */
 export const hashOf = async (data: Uint8Array | string) => (await sha256(data))?.slice(0, 32) ?? '';
 
 /**
- * FNV-1a over words in two chains detects damaged parts. SHA-256 takes three times as long as the
- * disk and protects no better, since an attacker who changes a part can rename it.
+ * Returns a checksum that detects damaged parts: FNV-1a over words, in two chains. SHA-256 takes
+ * three times as long as the disk and protects no better, since an attacker who changes a part can
+ * rename it.
  */
 export function checksumOf(bytes: Uint8Array) {
   const aligned = bytes.byteOffset % 4 ? bytes.slice() : bytes;
   const words = new Int32Array(aligned.buffer, aligned.byteOffset, (aligned.length >> 3) * 2);
   const rest = aligned.subarray(words.byteLength);
-  let checksum = rest.reduce((sum, byte) => Math.imul(sum ^ byte, PRIME), aligned.length);
+  let checksum = rest.reduce((sum, byte) => Math.imul(sum ^ byte, FNV_PRIME), aligned.length);
   let oddChecksum = ~checksum;
   for (let i = 0; i < words.length; i += 2) {
-    checksum = Math.imul(checksum ^ words[i], PRIME);
-    oddChecksum = Math.imul(oddChecksum ^ words[i + 1], PRIME);
+    checksum = Math.imul(checksum ^ words[i], FNV_PRIME);
+    oddChecksum = Math.imul(oddChecksum ^ words[i + 1], FNV_PRIME);
   }
   return [checksum, oddChecksum].map((one) => (one >>> 0).toString(16).padStart(8, '0')).join('');
 }
@@ -142,7 +149,7 @@ export function partOf(name: string): Part | undefined {
 }
 
 /** Returns a file's contiguous parts, from its first byte on. */
-export function chain(names: string[], key: string) {
+export function contiguousParts(names: string[], key: string) {
   const parts = names.flatMap((name) => partOf(name) ?? []).filter((part) => part.key === key);
   // Two pages may have fetched the same file: of parts with the same start, the longest wins.
   parts.sort((a, b) => a.bytes - b.bytes);

@@ -1,11 +1,11 @@
 /** Reads a stream piece by piece, into one buffer if the stream supports that. */
 
-const BYTES = 2 ** 22;
+const BUFFER_BYTES = 2 ** 22;
 
 /**
- * Pieces share one buffer and are valid until the next read: a browser lets hundreds of megabytes
- * of buffers pile up before it collects them.
- * @returns next: undefined at the end
+ * Returns a reader of the pieces of a stream. All pieces share one buffer, and each is valid until
+ * the next read: of separate buffers, a browser lets hundreds of megabytes pile up before it
+ * collects them. At the end, `next` resolves to undefined.
  */
 export function piecesOf(stream: ReadableStream<Uint8Array>): {
   next(): Promise<Uint8Array | undefined>;
@@ -13,7 +13,7 @@ export function piecesOf(stream: ReadableStream<Uint8Array>): {
 } {
   try {
     const reader = stream.getReader({ mode: 'byob' });
-    let buffer = new ArrayBuffer(BYTES);
+    let buffer = new ArrayBuffer(BUFFER_BYTES);
     const next = async () => {
       const { done, value } = await reader.read(new Uint8Array(buffer));
       if (done) return undefined;
@@ -22,7 +22,7 @@ export function piecesOf(stream: ReadableStream<Uint8Array>): {
     };
     return { next, cancel: (reason) => reader.cancel(reason) };
   } catch {
-    // This is not a byte stream.
+    // The stream is not a byte stream.
     return wholePiecesOf(stream);
   }
 }

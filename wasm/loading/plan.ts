@@ -10,16 +10,16 @@ import type { Plan, PlanFile, ModelFiles, Source } from './types.ts';
 
 type ReadText = (file: PlanFile) => Promise<string>;
 
-/** The margin covers the stack and gaps of the heap. */
+/** Bytes that a model may take; the rest of the memory is for the stack and gaps of the heap. */
 export const MEMORY_LIMIT = MEMORY_BYTES - 2 ** 28;
-/** The estimate is for a run of this many tokens. */
+/** Number of tokens of the run whose memory is estimated. */
 const T = 64;
 
-/** Options for fetching the files of a plan. */
-export const ACCESS = { token: 'text', cache: 'flag' };
+/** Options for fetching the files of a plan, with their types. */
+export const ACCESS_OPTIONS = { token: 'text', cache: 'flag' };
 
 /** Small files of a model: their names in the plan and on the disk. */
-const SMALL = {
+const SMALL_FILES = {
   config: 'config.json',
   tokenizer: 'tokenizer.json',
   tokenizer_config: 'tokenizer_config.json',
@@ -30,7 +30,7 @@ const SMALL = {
 };
 
 /** Formats of weights by preference: the safe format first. */
-const WEIGHTS = [
+const WEIGHT_FORMATS = [
   ['safetensors', 'model.safetensors'],
   ['pytorch', 'pytorch_model.bin'],
 ] as const;
@@ -40,10 +40,10 @@ const SHARDS_MAX = 1000;
 
 /**
  * Plans one model.
- * @param files of one folder and, for GGUF, of its subfolders
+ * @param files the files of one folder and, for GGUF, of its subfolders
  * @param options file: the weights to take among several GGUF files; below: returns the files of subfolders, among
  * which an index may find its shards
- * @returns has `choices` and no weights if the caller must choose
+ * @returns a plan, with `choices` and no weights if the caller must choose among them
  * @throws {SinkscopeError} 'read' if a file is missing
  */
 export async function makePlan(
@@ -56,7 +56,7 @@ export async function makePlan(
   }: { id: string; file?: string; readText: ReadText; below?: () => readonly PlanFile[] },
 ): Promise<Plan> {
   const selection = await findWeights(files, { id, file, readText, below });
-  const smallFiles = Object.entries(SMALL).flatMap(([role, name]) => {
+  const smallFiles = Object.entries(SMALL_FILES).flatMap(([role, name]) => {
     const file = files.find((one) => one.name === name);
     return file ? [[role, file]] : [];
   });
@@ -67,7 +67,7 @@ export async function makePlan(
   const config = parts.config && (await readJson(parts.config, readText));
   const bytes = sum(selection.weights);
   const memory = bytes + (selection.format === 'gguf' ? 0 : runBytes(config));
-  const refusal = refusalOf(memory);
+  const refusal = refusalWords(memory);
   const { format, choices } = selection;
   return { id, format, files: parts, bytes, memory, choices, ...(refusal ? { refusal } : {}) };
 }
@@ -82,12 +82,16 @@ async function findWeights(
   }: { id: string; file?: string; readText: ReadText; below: () => readonly PlanFile[] },
 ) {
   if (file !== undefined) return namedWeights(files, id, file);
-  for (const [format, name] of WEIGHTS) {
+  for (const [format, name] of WEIGHT_FORMATS) {
     const single = files.find((one) => one.name === name);
     if (single) return { format, weights: [single], choices: [] };
     const index = files.find((one) => one.name === `${name}.index.json`);
     if (!index) continue;
-    return { format, weights: await shards([...files, ...below()], index, readText), choices: [] };
+    return {
+      format,
+      weights: await shardsOf([...files, ...below()], index, readText),
+      choices: [],
+    };
   }
   const groups = ggufGroups(files);
   if (groups.length > 0) {
@@ -113,7 +117,7 @@ function namedWeights(files: readonly PlanFile[], id: string, file: string) {
 }
 
 /** Lists the shards that an index names, in the order of their first mention. */
-async function shards(files: readonly PlanFile[], index: PlanFile, readText: ReadText) {
+async function shardsOf(files: readonly PlanFile[], index: PlanFile, readText: ReadText) {
   const map = (await readJson(index, readText))?.weight_map;
   const names = new Set(typeof map === 'object' && map ? Object.values(map) : []);
   if (names.size === 0 || names.size > SHARDS_MAX) {
@@ -131,7 +135,7 @@ async function shards(files: readonly PlanFile[], index: PlanFile, readText: Rea
 function ggufGroups(files: readonly PlanFile[]) {
   const groups: Map<string, PlanFile[]> = new Map();
   for (const file of files.filter(({ name }) => /\.gguf$/i.test(name))) {
-    // This is the image encoder of a vision-language model.
+    // A file named mmproj is the image encoder of a vision-language model.
     if (/(^|\/)mmproj/i.test(file.name)) continue;
     const stem = file.name.replace(/-\d{5}-of-\d{5}\.gguf$/i, '.gguf');
     groups.set(stem, [...(groups.get(stem) ?? []), file]);
@@ -146,7 +150,7 @@ async function readJson(file: PlanFile, readText: ReadText): Promise<Record<stri
     const value = JSON.parse(text);
     if (typeof value === 'object' && value && !Array.isArray(value)) return value;
   } catch {
-    // The error below covers this.
+    // Text that is no JSON gets the error below.
   }
   throw new SinkscopeError('read', file.name, 'expected a JSON object, found something else');
 }
@@ -174,12 +178,12 @@ export function runBytes(config: Record<string, unknown> | undefined) {
   const trace = (L + 1) * D + L * (H + 2 * G) * K + L * H * T + 2 * L * D;
   const scratch = 3 * D + H * K + 2 * F + V;
   const bytes = 4 * T * (trace + scratch);
-  // Absurd sizes give no estimate; the core names the key when it reads the config.
+  // Absurd sizes give no estimate: when the core reads the config, its error names the key.
   return bytes <= MEMORY_LIMIT ? Math.max(Math.ceil(bytes), 0) : 0;
 }
 
-/** Says why a model of this size cannot be opened; undefined if it can. */
-function refusalOf(memory: number) {
+/** Returns words on why a model of this size cannot be opened; undefined if it can. */
+function refusalWords(memory: number) {
   if (memory <= MEMORY_LIMIT) return undefined;
   const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(2)} GiB`;
   return (
@@ -205,7 +209,7 @@ export function modelFiles(
   options: { readonly token?: string; readonly cache?: boolean } = {},
 ): ModelFiles {
   checkPlan(plan);
-  checkOptions(options, ACCESS);
+  checkOptions(options, ACCESS_OPTIONS);
   const { config, weights } = plan.files;
   if (plan.refusal) throw new SinkscopeError('too_large', plan.id, plan.refusal);
   expect(weights.length > 0, plan.id, 'one of the choices', 'none');
@@ -229,7 +233,7 @@ export async function planText(
   checkPlan(plan);
   checkOptions(file, { url: 'text', version: 'text', bytes: 'count', blob: 'blob' }, 'file');
   expect(file.blob !== undefined || URL.canParse(file.url ?? ''), 'file', 'a blob or a url', file);
-  checkOptions(options, { ...ACCESS, signal: 'signal' });
+  checkOptions(options, { ...ACCESS_OPTIONS, signal: 'signal' });
   const { signal } = options;
   return new TextDecoder().decode(await readAll(sourceOf(plan, file, options), signal));
 }

@@ -14,13 +14,14 @@ import type { Index, Packed } from './timeline_index.ts';
 import type { ModelFiles, Timeline as TimelineShape } from './types.ts';
 
 /** A download, and how many callers wait for it. */
-type Coming = { bytes: Promise<Uint8Array>; job: AbortController; waiting: number };
+type FileDownload = { bytes: Promise<Uint8Array>; job: AbortController; waiting: number };
 
+/** Milliseconds for which a download goes on after its last caller has given up. */
 const GRACE_MS = 300;
 
 /**
  * Reads the index of a timeline, but no weights.
- * @param address of its index.json
+ * @param address the address of index.json
  * @throws SinkscopeError 'bad_file' with the key that is malformed
  * @example const timeline = await openTimeline(new URL('softmax/timeline/index.json', zoo));
  */
@@ -44,8 +45,8 @@ const isDamaged = (error: unknown) =>
 class Timeline implements TimelineShape {
   #address;
   #index;
-  /** Unpacked files by their index. */
-  #files: Map<number, Coming> = new Map();
+  /** Unpacked files, or their downloads, by the index of the checkpoint. */
+  #files: Map<number, FileDownload> = new Map();
   /** The last decoded weights, from which the following checkpoints continue. */
   #last: { at: number; weights?: Float32Array } = { at: -1 };
   #config: Promise<string> | undefined;
@@ -56,7 +57,7 @@ class Timeline implements TimelineShape {
   readonly checkpoints;
   readonly log;
 
-  /** @param address of index.json */
+  /** @param address the address of index.json */
   constructor(address: URL, index: Index) {
     this.#address = address;
     this.#index = index;
@@ -70,14 +71,14 @@ class Timeline implements TimelineShape {
   async preload(step: number, options: Pick<Options, 'signal'> = {}): Promise<void> {
     checkOptions(options, JOB);
     const { signal } = options;
-    const at = this.#place(step);
+    const at = this.#indexOf(step);
     await Promise.all(Array.from({ length: at + 1 }, (_, i) => this.#file(i, signal)));
   }
 
   async open(step: number, options: Options = {}): Promise<ModelFiles> {
     checkOptions(options, JOB);
     const { signal, onProgress } = options;
-    const at = this.#place(step);
+    const at = this.#indexOf(step);
     const [config, weights] = await Promise.all([
       this.#readConfig(),
       this.#decode(at, signal, onProgress),
@@ -95,8 +96,8 @@ class Timeline implements TimelineShape {
   }
 
   /**
-   * Reads the config, which all checkpoints share; a caller's signal does not cancel it for the
-   * others.
+   * Reads the config, which all checkpoints share. The signal of one caller does not cancel this
+   * read for the others.
    */
   #readConfig() {
     const text = (this.#config ??= readAll(new URL(this.#index.config, this.#address)).then(
@@ -106,7 +107,7 @@ class Timeline implements TimelineShape {
     return text;
   }
 
-  #place(step: number) {
+  #indexOf(step: number) {
     const at = this.checkpoints.findIndex((one) => one.step === step);
     if (at >= 0) return at;
     const steps = this.checkpoints.map((one) => one.step).join(', ');
@@ -121,7 +122,7 @@ class Timeline implements TimelineShape {
   async #decode(at: number, signal?: AbortSignal, onProgress?: Options['onProgress']) {
     const { tensors, parameters, checkpoints } = this.#index;
     const base = this.#last.at <= at ? this.#last : { at: -1 };
-    const weights = roomFor(Float32Array, parameters, this.#where('index.json'));
+    const weights = makeArray(Float32Array, parameters, this.#where('index.json'));
     if (base.weights) weights.set(base.weights);
     const remaining = checkpoints.slice(base.at + 1, at + 1);
     const files = remaining.map((_, i) => this.#file(base.at + 1 + i, signal));
@@ -141,34 +142,34 @@ class Timeline implements TimelineShape {
   }
 
   /**
-   * Returns an unpacked file. Callers share one download, which stops when the last caller has
-   * given up and no other came within GRACE_MS: the next checkpoint needs most of the same files.
+   * Returns an unpacked file. Callers share one download. It stops when the last caller has given
+   * up and no other came within GRACE_MS, because the next checkpoint needs most of the same files.
    */
   #file(at: number, signal?: AbortSignal): Promise<Uint8Array> {
     signal?.throwIfAborted();
-    const fetching = this.#files.get(at) ?? this.#fetch(at);
-    fetching.waiting++;
+    const download = this.#files.get(at) ?? this.#fetch(at);
+    download.waiting++;
     return new Promise((resolve, reject) => {
       const leave = () => {
-        fetching.waiting--;
-        setTimeout(() => fetching.waiting === 0 && fetching.job.abort(abortError()), GRACE_MS);
+        download.waiting--;
+        setTimeout(() => download.waiting === 0 && download.job.abort(abortError()), GRACE_MS);
         reject(signal?.reason);
       };
       signal?.addEventListener('abort', leave);
       const stay = () => signal?.removeEventListener('abort', leave);
-      fetching.bytes.finally(stay).then(resolve, reject);
+      download.bytes.finally(stay).then(resolve, reject);
     });
   }
 
   #fetch(at: number) {
     const job = new AbortController();
-    const coming = { bytes: this.#read(at, job.signal), job, waiting: 0 };
-    this.#files.set(at, coming);
-    const isOurs = () => this.#files.get(at) === coming;
-    coming.bytes.catch(() => isOurs() && this.#files.delete(at));
+    const download = { bytes: this.#read(at, job.signal), job, waiting: 0 };
+    this.#files.set(at, download);
+    const isCurrent = () => this.#files.get(at) === download;
+    download.bytes.catch(() => isCurrent() && this.#files.delete(at));
     // An aborted download must not serve the next caller.
-    job.signal.addEventListener('abort', () => isOurs() && this.#files.delete(at));
-    return coming;
+    job.signal.addEventListener('abort', () => isCurrent() && this.#files.delete(at));
+    return download;
   }
 
   #read(at: number, signal: AbortSignal) {
@@ -181,7 +182,7 @@ class Timeline implements TimelineShape {
     const packed = this.#index.checkpoints[at];
     const place = this.#where(packed.file);
     const bytes = await readAll(address, signal);
-    // Some servers unpack .gz files themselves; then the weights' hash identifies the file.
+    // Some servers unpack .gz files themselves; then only the hash of the weights is checked.
     const isInflated = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
     if (isInflated) return bytes;
     if (bytes.length !== packed.bytes)
@@ -205,7 +206,7 @@ function damageError(where: string, text: string) {
 }
 
 /** Makes an array of the size that an index claims, which may exceed this machine's memory. */
-function roomFor<Numbers extends Float32Array | Uint8Array>(
+function makeArray<Numbers extends Float32Array | Uint8Array>(
   Kind: { new (length: number): Numbers; readonly BYTES_PER_ELEMENT: number },
   length: number,
   where: string,
@@ -219,11 +220,11 @@ function roomFor<Numbers extends Float32Array | Uint8Array>(
 }
 
 /**
- * Adds one checkpoint's steps to the previous weights, all in F32:
+ * Turns the weights of the previous checkpoint into those of the next one, all in F32:
  *
  *     w = (from_previous ? w : 0) + fround(step · scale)
  *
- * Tensors that are stored whole replace the previous checkpoint's.
+ * Tensors that are stored whole replace those of the previous checkpoint.
  * @param weights [parameters], updated in place
  * @param bytes int8 steps of each coded tensor, then F32 numbers of the others
  */
@@ -252,14 +253,20 @@ function addSteps(
   }
 }
 
-/** The hot loop: the product is rounded before the sum, as in two F32 operations. */
+/**
+ * Adds scaled steps to a matrix: the hot loop. The product is rounded before the sum, as in two F32
+ * operations.
+ */
 function addScaled(part: Float32Array, steps: Int8Array, scale: number) {
   for (let i = 0; i < part.length; i++) part[i] += Math.fround(steps[i] * scale);
 }
 
-/** @param length bytes of the unpacked file; unpacking stops if there are more */
+/**
+ * Unpacks a gzip file.
+ * @param length expected bytes of the unpacked file; more bytes are an error
+ */
 async function gunzip(bytes: Uint8Array, length: number, where: string) {
-  const out = roomFor(Uint8Array, length, where);
+  const out = makeArray(Uint8Array, length, where);
   let count = 0;
   const source = new Blob([bytes as BlobPart]).stream();
   const reader = source.pipeThrough(new DecompressionStream('gzip')).getReader();
@@ -280,9 +287,9 @@ async function gunzip(bytes: Uint8Array, length: number, where: string) {
 }
 
 /**
- * Checks a hash. Pages of plain http from another machine lack crypto.subtle; there gzip's own
- * checksum must do.
- * @param expected in hexadecimal digits
+ * Checks the hash of bytes. A page of plain http from another machine lacks crypto.subtle; there
+ * only the checksum of gzip protects them.
+ * @param expected the hash in hexadecimal digits
  */
 async function checkHash(bytes: Uint8Array, expected: string, where: string) {
   if (!globalThis.crypto?.subtle) return;
@@ -296,8 +303,8 @@ function bytesOf({ buffer, byteOffset, byteLength }: Float32Array) {
 }
 
 /**
- * Makes a safetensors file: eight bytes of length, a JSON header, the numbers.
- * @param weights one tensor after the other
+ * Makes a safetensors file: eight bytes with the length of the header, a JSON header, the numbers.
+ * @param weights the numbers of all tensors, one tensor after the other
  */
 export function toSafetensors(
   tensors: readonly {
@@ -316,7 +323,7 @@ export function toSafetensors(
   const json = new TextEncoder().encode(JSON.stringify(Object.fromEntries(entries)));
   // Spaces after the header align the numbers to eight bytes.
   const start = 8 + Math.ceil(json.length / 8) * 8;
-  const file = roomFor(Uint8Array, start + weights.byteLength, 'weights').fill(32, 8, start);
+  const file = makeArray(Uint8Array, start + weights.byteLength, 'weights').fill(32, 8, start);
   new DataView(file.buffer).setBigUint64(0, BigInt(start - 8), true);
   file.set(json, 8);
   file.set(bytesOf(weights), start);

@@ -25,13 +25,16 @@ export interface Index {
   bytes: number;
 }
 
-/** Models that were trained for a page have fewer numbers. */
+/** Limit on the number of weights: models that were trained for a page have fewer. */
 const PARAMETERS_MAX = 2 ** 28;
 const STEP_MAX = 1e9;
 
-/** @param where names the file in errors */
+/**
+ * Parses the text of an index.json.
+ * @param where name of the file, for errors
+ */
 export function parseIndex(text: string, where: string): Index {
-  const json = new Reader(where).parse(text);
+  const json = new ObjectReader(where).parse(text);
   const tensors = json.list('tensors', 'a tensor').map(readTensor);
   const names = new Set(tensors.map(({ name }) => name));
   json.expect(names.size === tensors.length, 'tensors', 'different names', 'a name twice');
@@ -43,9 +46,9 @@ export function parseIndex(text: string, where: string): Index {
   const checkpoints = json
     .list('checkpoints', 'a checkpoint')
     .map((one, i) => readCheckpoint(one, coded.length, i === 0));
-  json.rising('checkpoints', checkpoints);
+  json.expectRising('checkpoints', checkpoints);
   const log = json.list('log', 'a line').map((one) => ({ ...one.numbers(), step: one.step() }));
-  json.rising('log', log);
+  json.expectRising('log', log);
   return {
     recipe: json.text('recipe', /^[\w.-]{1,64}$/),
     seed: json.integer('seed', 0, 2 ** 32 - 1),
@@ -58,20 +61,21 @@ export function parseIndex(text: string, where: string): Index {
   };
 }
 
-function readTensor(tensor: Reader) {
+function readTensor(tensor: ObjectReader) {
   const name = tensor.text('name', /^[^\p{Cc}]{1,200}$/u);
   const shape = tensor.array('shape').map(Number);
   const isShape = shape.length > 0 && shape.every((n) => Number.isInteger(n) && n > 0);
-  tensor.expect(isShape, 'shape', 'whole numbers from 1 on', JSON.stringify(tensor.at('shape')));
+  tensor.expect(isShape, 'shape', 'whole numbers from 1 on', JSON.stringify(tensor.get('shape')));
   const size = shape.reduce((a, b) => a * b, 1);
   return { name, shape, size, coded: tensor.flag('coded') };
 }
 
 /**
+ * Reads the entry of a checkpoint.
  * @param matrices number of coded tensors
- * @param isFirst whether no checkpoint precedes it
+ * @param isFirst whether the checkpoint is the first
  */
-function readCheckpoint(one: Reader, matrices: number, isFirst: boolean): Packed {
+function readCheckpoint(one: ObjectReader, matrices: number, isFirst: boolean): Packed {
   const scale = one.array('scale').map((value) => one.finite('scale', value));
   const from_previous = one.array('from_previous').map((value) => value === true);
   for (const [name, entries] of Object.entries({ scale, from_previous }))
@@ -93,13 +97,13 @@ function readCheckpoint(one: Reader, matrices: number, isFirst: boolean): Packed
   };
 }
 
-/** Reads an object of the JSON and knows its place in the file. */
-class Reader {
+/** Reads an object of the JSON; its errors name the place of the object in the file. */
+class ObjectReader {
   #where;
   #key;
   #value: Record<string, unknown> = {};
 
-  /** @param key its place in the file */
+  /** @param key place of the object in the file */
   constructor(where: string, key: string = '', value: unknown = {}) {
     this.#where = where;
     this.#key = key;
@@ -110,7 +114,7 @@ class Reader {
 
   parse(text: string) {
     try {
-      return new Reader(this.#where, '', JSON.parse(text));
+      return new ObjectReader(this.#where, '', JSON.parse(text));
     } catch (error) {
       if (error instanceof SinkscopeError) throw error;
       throw new SinkscopeError('bad_file', this.#where, `expected JSON: ${String(error)}`);
@@ -124,48 +128,57 @@ class Reader {
     throw new SinkscopeError('bad_file', place, `expected ${expected}, found ${text}`);
   }
 
-  at(name: string) {
+  get(name: string) {
     return Object.hasOwn(this.#value, name) ? this.#value[name] : undefined;
   }
 
   child(name: string) {
-    return new Reader(this.#where, [this.#key, name].filter(Boolean).join('.'), this.at(name));
+    return new ObjectReader(
+      this.#where,
+      [this.#key, name].filter(Boolean).join('.'),
+      this.get(name),
+    );
   }
 
   array(name: string): unknown[] {
-    const value = this.at(name);
+    const value = this.get(name);
     this.expect(Array.isArray(value), name, 'a list', JSON.stringify(value));
     return value as unknown[];
   }
 
   /**
    * Returns a list of objects, at least one.
-   * @param what names an element in errors
+   * @param what name of an element, for errors
    */
   list(name: string, what: string) {
     const values = this.array(name);
     this.expect(values.length > 0, name, `${what} at least`, 'none');
-    return values.map((value, i) => new Reader(this.#where, `${name}[${i}]`, value));
+    return values.map((value, i) => new ObjectReader(this.#where, `${name}[${i}]`, value));
   }
 
   text(name: string, pattern: RegExp) {
-    const value = this.at(name);
+    const value = this.get(name);
     const fits = typeof value === 'string' && pattern.test(value);
     this.expect(fits, name, `a text like ${pattern.source}`, JSON.stringify(value));
     return value as string;
   }
 
   flag(name: string) {
-    const value = this.at(name);
+    const value = this.get(name);
     this.expect(typeof value === 'boolean', name, 'true or false', JSON.stringify(value));
     return value === true;
   }
 
   /** @param high inclusive */
   integer(name: string, low: number, high: number) {
-    const value = Number(this.at(name) ?? NaN);
+    const value = Number(this.get(name) ?? NaN);
     const fits = Number.isInteger(value) && value >= low && value <= high;
-    this.expect(fits, name, `a whole number from ${low} to ${high}`, JSON.stringify(this.at(name)));
+    this.expect(
+      fits,
+      name,
+      `a whole number from ${low} to ${high}`,
+      JSON.stringify(this.get(name)),
+    );
     return value;
   }
 
@@ -178,13 +191,13 @@ class Reader {
     return Number(value);
   }
 
-  /** Returns the fields that are numbers: undefined measurements are absent. */
+  /** Returns the fields that are numbers; undefined measurements are left out. */
   numbers() {
     const entries = Object.entries(this.#value).filter(([, value]) => Number.isFinite(value));
     return Object.fromEntries(entries) as Record<string, number>;
   }
 
-  rising(name: string, lines: readonly { step: number }[]) {
+  expectRising(name: string, lines: readonly { step: number }[]) {
     lines.forEach(({ step }, i) => {
       const previousStep = lines[i - 1]?.step ?? -1;
       this.expect(step > previousStep, `${name}[${i}]: step`, `more than ${previousStep}`, step);

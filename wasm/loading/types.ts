@@ -1,6 +1,6 @@
 /**
- * Where models come from (a hub, the disk, the checkpoints of a training), and the cache of
- * downloads.
+ * Types of where models come from (a hub, the disk, the checkpoints of a training) and of the cache
+ * of downloads.
  */
 import type { Options, Progress } from '../engine/types.ts';
 
@@ -10,13 +10,13 @@ export type Source = Uint8Array | Blob | URL | RemoteFile;
 /** An address and the options of its request. */
 export interface RemoteFile {
   readonly url: URL | string;
-  /** Bearer token, sent to that host only and never stored. */
+  /** Bearer token. It is sent to the host of this address only, and never stored. */
   readonly token?: string;
   /** Caches the download for the next visit. */
   readonly cache?: boolean;
   /**
-   * Version of the content, such as a commit in the address: the content of this address never
-   * changes.
+   * Version of the content, such as a commit in the address. If it is given, the content of this
+   * address never changes.
    */
   readonly version?: string;
   /** SHA-256 in hexadecimal; a download that differs is rejected and not cached. */
@@ -96,7 +96,7 @@ export interface Plan {
     readonly bytes: number;
     readonly id?: string;
   }[];
-  /** Says why the model cannot be opened here; the sentence follows the model's name. */
+  /** Words on why the model cannot be opened here. They follow the name of the model. */
   readonly refusal?: string;
   readonly revision?: string;
   /** The commit of the revision, which the addresses of the files contain. */
@@ -117,11 +117,11 @@ export interface Checkpoint {
   /** Size of its file; decoding also needs all earlier files. */
   readonly bytes: number;
   /**
-   * Measurements of the run's exact weights, by the names of the model card: sink_1 (in percent),
-   * loss, ...
+   * Measurements of the exact weights of the training, by the names of the model card: sink_1 (in
+   * percent), loss, ...
    */
   readonly measured: Readonly<Record<string, number>>;
-  /** The same measurements of the weights as stored here. */
+  /** The measurements of `measured`, on the weights as stored here. */
   readonly stored: Readonly<Record<string, number>>;
 }
 
@@ -189,7 +189,7 @@ export interface DiskFile {
   readonly file: Blob;
 }
 
-/** The part of DataTransferItem that is read; hosts without a DOM lack the type. */
+/** The members of DataTransferItem that are read; hosts without a DOM lack this type. */
 export interface DroppedItem {
   readonly kind: string;
   getAsFile(): File | null;

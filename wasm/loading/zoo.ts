@@ -1,18 +1,22 @@
-/** Models that have a name without an owner: those of the npm package `sinkscope-page`. */
-
-/** The twins, and one model of each other way to do without a sink on the first token. */
-export const ZOO = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
-
-/** The version of both packages, which are released together. A version never changes, so a name always means the same weights. */
-const VERSION = '1.0.0';
-
-/** A site that serves the files of npm's packages. */
-const PLACE = `https://cdn.jsdelivr.net/npm/sinkscope-page@${VERSION}/zoo/`;
+/** Finds models that have a name without an owner: those of the npm package `sinkscope-page`. */
 
 /**
- * The folder of a model; undefined where no model has that name.
- * @param place of a copy of the models
+ * The names of the models: the softmax and sigmoid twins, and one model for each other way to do
+ * without a sink on the first token.
  */
-export function folderInZoo(name: string, place: string | URL = PLACE): URL | undefined {
+export const ZOO = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
+
+/** The version of the packages `sinkscope` and `sinkscope-page`, which are released together. A published version never
+ * changes, so a name always means the same weights. */
+const VERSION = '1.0.0';
+
+/** The address of the models: a site that serves the files of npm packages. */
+const ZOO_ADDRESS = `https://cdn.jsdelivr.net/npm/sinkscope-page@${VERSION}/zoo/`;
+
+/**
+ * Returns the folder of a model; undefined if no model of the zoo has that name.
+ * @param place address of a copy of the models
+ */
+export function folderInZoo(name: string, place: string | URL = ZOO_ADDRESS): URL | undefined {
   return ZOO.includes(name) ? new URL(`${name}/`, place) : undefined;
 }

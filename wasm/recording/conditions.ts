@@ -6,7 +6,7 @@ import type { Conditions } from './types.ts';
 type Json = Record<string, unknown>;
 
 /** Version of the format that this build writes and reads. */
-export const VERSION = '1';
+export const FORMAT_VERSION = '1';
 
 function conditionError(key: string, expected: string) {
   return new SinkscopeError('bad_config', key, `recording: expected ${expected}`);
@@ -14,21 +14,24 @@ function conditionError(key: string, expected: string) {
 
 const isObject = (x: unknown) => typeof x === 'object' && x !== null && !Array.isArray(x);
 
-/** @returns empty if the key is absent */
-function object(json: Json, key: string): Json {
+/** Returns the object under a key, an empty one if the key is absent. */
+function objectOf(json: Json, key: string): Json {
   const value = json[key] ?? {};
   if (!isObject(value)) throw conditionError(key, 'an object');
   return value as Json;
 }
 
-function text(json: Json, key: string) {
+function textOf(json: Json, key: string) {
   const value = json[key] ?? null;
   if (value !== null && typeof value !== 'string') throw conditionError(key, 'a text');
   return value;
 }
 
-/** @param standard undefined: the key is required */
-function integer<Standard extends number | null = never>(
+/**
+ * Returns the whole number under a key.
+ * @param standard default value; without one, the key is required
+ */
+function integerOf<Standard extends number | null = never>(
   json: Json,
   key: string,
   standard?: Standard,
@@ -39,7 +42,7 @@ function integer<Standard extends number | null = never>(
   return value as number;
 }
 
-function list<T>(
+function listOf<T>(
   json: Json,
   key: string,
   fits: (value: unknown) => boolean,
@@ -61,10 +64,10 @@ export function readConditions(json: string): Conditions {
   } catch (error) {
     throw new SinkscopeError('bad_config', 'recording', `expected JSON: ${String(error)}`);
   }
-  const model = object(root, 'model');
-  const mask = object(model, 'mask');
-  const first = object(root, 'first');
-  const prompts = object(root, 'prompts');
+  const model = objectOf(root, 'model');
+  const mask = objectOf(model, 'mask');
+  const first = objectOf(root, 'first');
+  const prompts = objectOf(root, 'prompts');
   const isText = (x: unknown) => typeof x === 'string';
   const isWindow = (x: unknown) => x === null || Number.isInteger(x);
   const isTokens = (x: unknown) => Array.isArray(x) && x.every(isText);
@@ -72,59 +75,59 @@ export function readConditions(json: string): Conditions {
     const { kind, label } = isObject(x) ? (x as Json) : {};
     return isText(kind) && isText(label);
   };
-  const versions = Object.entries(object(root, 'versions'));
-  const size = (key: string) => integer(model, key);
-  const kind = (text(mask, 'kind') ?? 'causal') as Architecture['mask']['kind'];
-  const window = integer(mask, 'window', null);
-  const prefix = integer(mask, 'prefix', null);
+  const versions = Object.entries(objectOf(root, 'versions'));
+  const size = (key: string) => integerOf(model, key);
+  const kind = (textOf(mask, 'kind') ?? 'causal') as Architecture['mask']['kind'];
+  const window = integerOf(mask, 'window', null);
+  const prefix = integerOf(mask, 'prefix', null);
   const L = size('L');
-  const layers: number[] = list(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
-  const windows: (number | null)[] = list(model, 'windows', isWindow, 'numbers or null');
+  const layers: number[] = listOf(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
+  const windows: (number | null)[] = listOf(model, 'windows', isWindow, 'numbers or null');
   const everywhere = kind === 'window' ? window : null;
   return {
     model: {
-      id: text(model, 'id') ?? '',
-      revision: text(model, 'revision'),
-      sha256: text(model, 'sha256'),
-      family: text(model, 'family') ?? '',
+      id: textOf(model, 'id') ?? '',
+      revision: textOf(model, 'revision'),
+      sha256: textOf(model, 'sha256'),
+      family: textOf(model, 'family') ?? '',
       L,
-      blocks: integer(model, 'blocks', L),
+      blocks: integerOf(model, 'blocks', L),
       layers: layers.length ? layers : Array.from({ length: L }, (_, l) => l),
       H: size('H'),
       G: size('G'),
       K: size('K'),
-      U: integer(model, 'U', size('K')),
+      U: integerOf(model, 'U', size('K')),
       D: size('D'),
       V: size('V'),
-      F: integer(model, 'F', 0),
-      E: integer(model, 'E', 0),
-      dtype: text(model, 'dtype'),
-      attention: text(model, 'attention'),
-      operation: text(model, 'operation') ?? 'softmax',
+      F: integerOf(model, 'F', 0),
+      E: integerOf(model, 'E', 0),
+      dtype: textOf(model, 'dtype'),
+      attention: textOf(model, 'attention'),
+      operation: textOf(model, 'operation') ?? 'softmax',
       mask: { kind, ...(window ? { window } : {}), ...(prefix ? { prefix } : {}) },
       windows: windows.length
         ? windows.map((one) => one || null)
         : Array.from({ length: L }, () => everywhere || null),
     },
     first: {
-      token: text(first, 'token'),
-      id: integer(first, 'id', null),
-      position: integer(first, 'position', 0),
+      token: textOf(first, 'token'),
+      id: integerOf(first, 'id', null),
+      position: integerOf(first, 'position', 0),
     },
-    tokens: list(root, 'tokens', isTokens, 'lists of strings'),
+    tokens: listOf(root, 'tokens', isTokens, 'lists of strings'),
     prompts: {
-      source: text(prompts, 'source'),
-      sha256: text(prompts, 'sha256'),
-      count: integer(prompts, 'count'),
-      kept: integer(prompts, 'kept'),
-      T: integer(prompts, 'T'),
+      source: textOf(prompts, 'source'),
+      sha256: textOf(prompts, 'sha256'),
+      count: integerOf(prompts, 'count'),
+      kept: integerOf(prompts, 'kept'),
+      T: integerOf(prompts, 'T'),
     },
-    eps: list(root, 'eps', (x) => Number.isFinite(x), 'numbers'),
-    edits: list(root, 'edits', isEdit, 'objects with a kind and a label'),
-    class: text(root, 'class') ?? 'MEASURED',
-    // Recordings before 1.0 have the other spelling.
-    license: text(root, 'license') ?? text(root, 'licence'),
+    eps: listOf(root, 'eps', (x) => Number.isFinite(x), 'numbers'),
+    edits: listOf(root, 'edits', isEdit, 'objects with a kind and a label'),
+    class: textOf(root, 'class') ?? 'MEASURED',
+    // In recordings before 1.0 the key has the other spelling.
+    license: textOf(root, 'license') ?? textOf(root, 'licence'),
     versions: Object.fromEntries(versions.map(([name, value]) => [name, String(value)])),
-    command: text(root, 'command'),
+    command: textOf(root, 'command'),
   };
 }

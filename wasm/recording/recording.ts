@@ -1,4 +1,7 @@
-/** Represents an opened recording: a run of a recorded prompt, with means over all prompts. */
+/**
+ * Implements an opened recording, which is read like a run of one of its prompts and has means over
+ * all prompts.
+ */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger, find } from '../abi/errors.ts';
 import { QUIET } from '../engine/job.ts';
@@ -25,7 +28,7 @@ export class Recording implements RecordingShape {
   #ids: number[][] = [];
 
   readonly describe;
-  /** @param post makes the source postable */
+  /** @param post returns the source in a form that can be posted */
   constructor(
     link: Link,
     describe: Describe,
@@ -37,7 +40,7 @@ export class Recording implements RecordingShape {
   }
 
   async open(options: Options) {
-    const opened = await this.#link.job(options, (backend, job) => this.#at(backend, job));
+    const opened = await this.#link.job(options, (backend, job) => this.#openAt(backend, job));
     this.#tensors = new Map(opened.tensors);
     this.#ids = opened.ids;
     this.conditions = opened.conditions;
@@ -45,7 +48,7 @@ export class Recording implements RecordingShape {
     return this;
   }
 
-  // @ts-expect-error set by open, before anybody has this
+  // @ts-expect-error open sets this before anybody gets the recording
   conditions: Conditions;
   bytes = 0;
   edits: readonly Edit[] = [];
@@ -65,8 +68,8 @@ export class Recording implements RecordingShape {
     return this.#tensors;
   }
 
-  #at(backend: BackendApi, job: Job = QUIET) {
-    if (this.#closed) throw closed();
+  #openAt(backend: BackendApi, job: Job = QUIET) {
+    if (this.#closed) throw closedError();
     if (this.#opened && this.#backend === backend) return this.#opened;
     const opened = backend.openRecording(job, this.#post());
     this.#backend = backend;
@@ -80,7 +83,7 @@ export class Recording implements RecordingShape {
 
   /** Returns the id of the run through which a recorded prompt is read. */
   async #run(backend: BackendApi, prompt: number) {
-    const { recording } = await this.#at(backend);
+    const { recording } = await this.#openAt(backend);
     const run = this.#prompts.get(prompt) ?? backend.recordingPrompt(recording, prompt);
     this.#prompts.set(prompt, run);
     return run.catch((error) => {
@@ -94,12 +97,12 @@ export class Recording implements RecordingShape {
     checkOptions(where, { layer: 'number', head: 'number' });
     const { layer = -1, head = -1 } = where;
     const [tensor] = await this.#link.ask(async (backend) =>
-      backend.recordingTensor((await this.#at(backend)).recording, name, layer, head),
+      backend.recordingTensor((await this.#openAt(backend)).recording, name, layer, head),
     );
     return tensor;
   }
 
-  async #overAll(kind: string, name: string, args: { eps?: number }) {
+  async #readAggregate(kind: string, name: string, args: { eps?: number }) {
     const row = this.describe.metrics[find(this.describe.metrics, name, 'metric')];
     checkOptions(args, { eps: 'number' });
     const full = `${kind}.${name}`;
@@ -108,12 +111,12 @@ export class Recording implements RecordingShape {
     const shape = row.shape.map((letter) => this.#sizeOf(letter));
     if (!row.arguments.includes('eps')) return { shape, data };
     const n = shape.reduce((a, b) => a * b, 1);
-    const at = this.#threshold(args.eps);
+    const at = this.#thresholdIndex(args.eps);
     return { shape, data: data.slice(at * n, (at + 1) * n) };
   }
 
   /** Returns the index of a threshold among the measured ones. */
-  #threshold(eps?: number) {
+  #thresholdIndex(eps?: number) {
     const { eps: measuredEps } = this.conditions;
     const threshold = eps ?? this.describe.defaults.eps;
     const at = measuredEps.findIndex((one) => Math.fround(one) === Math.fround(threshold));
@@ -122,7 +125,10 @@ export class Recording implements RecordingShape {
     return Math.max(at, 0);
   }
 
-  /** @param sum sum of letters and numbers, such as "L+1" */
+  /**
+   * Returns the size of a dimension.
+   * @param sum a sum of letters and numbers, such as "L+1"
+   */
   #sizeOf(sum: string) {
     const { model, prompts } = this.conditions;
     const sizes = {
@@ -135,11 +141,11 @@ export class Recording implements RecordingShape {
   }
 
   async mean(name: string, args: { eps?: number } = {}) {
-    return this.#overAll('mean', name, args);
+    return this.#readAggregate('mean', name, args);
   }
 
   async deviation(name: string, args: { eps?: number } = {}) {
-    return this.#overAll('deviation', name, args);
+    return this.#readAggregate('deviation', name, args);
   }
 
   async metric(name: string, args: RecordedArguments = {}) {
@@ -200,13 +206,13 @@ export class Recording implements RecordingShape {
     const rows = options.metrics
       ? options.metrics.map((name) => describe.metrics[find(describe.metrics, name, 'metric')])
       : describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
-    const isMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
-    // A file's means take precedence; without any, they are computed over its prompts if it has all
-    // of them.
+    const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
+    // The means in the file take precedence. If the file has none but all of its prompts, they are
+    // computed over these.
     const read =
-      isMeans || kept < count
+      hasMeans || kept < count
         ? (name: string, eps: number) => this.#readMeans(name, eps)
-        : (name: string, eps: number) => this.#meansOfKept(name, eps);
+        : (name: string, eps: number) => this.#meansOfPrompts(name, eps);
     const isExplicit = options.metrics !== undefined;
     const byEps = [];
     for (const eps of thresholds) {
@@ -242,7 +248,7 @@ export class Recording implements RecordingShape {
     return { shape: mean.shape, mean: numbers(mean), deviation: numbers(deviation) };
   }
 
-  async #meansOfKept(name: string, eps: number) {
+  async #meansOfPrompts(name: string, eps: number) {
     const { kept } = this.conditions.prompts;
     lengthOf(this.conditions.tokens.map((strings) => ({ length: strings.length })));
     const sums: Sums = new Map();
@@ -252,7 +258,7 @@ export class Recording implements RecordingShape {
   }
 
   async close() {
-    if (this.#closed) throw closed();
+    if (this.#closed) throw closedError();
     this.#closed = true;
     const opened = this.#opened;
     if (!opened || !this.#link.isOpen) return;
@@ -266,6 +272,6 @@ function missingError(where: string, name: string) {
   return new SinkscopeError('bad_request', where, `expected ${name} in the recording, found none`);
 }
 
-function closed() {
+function closedError() {
   return new SinkscopeError('closed', 'recording', 'this recording has been closed');
 }

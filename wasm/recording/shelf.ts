@@ -1,27 +1,32 @@
-/** Stores recordings, numbered, in the module's memory. */
+/** Stores recordings by number in the memory of the module. */
 import { SinkscopeError } from '../abi/errors.ts';
 import { readConditions } from './conditions.ts';
 import type { Module } from '../abi/module.ts';
 
-/** `prompts` holds runs by their index. */
-type Open = {
+/**
+ * An open recording; `prompts` maps the index of a prompt to the number of the run that reads it.
+ */
+type OpenRecording = {
   address: number;
   prompts: Map<number, number>;
   lengths: number[];
   sizes: { L: number; H: number };
 };
-/** Entry of a tensor in the header. */
-type Entry = { dtype: string; shape: readonly number[] };
+/** TensorEntry of a tensor in the header. */
+type TensorEntry = { dtype: string; shape: readonly number[] };
 
 export class Shelf {
   #module;
-  #open: Map<number, Open> = new Map();
+  #open: Map<number, OpenRecording> = new Map();
 
   constructor(module: Module) {
     this.#module = module;
   }
 
-  /** @param block belongs to the recording from here on */
+  /**
+   * Opens a recording in memory and describes it.
+   * @param block the file, which belongs to the recording from here on
+   */
   add(id: number, block: { address: number; bytes: number }) {
     const module = this.#module;
     let address;
@@ -53,7 +58,11 @@ export class Shelf {
     throw new SinkscopeError('closed', 'recording', 'this recording has been closed');
   }
 
-  /** @param first index along the first dimension, which is dropped */
+  /**
+   * Reads a tensor by name.
+   * @param first index along the first dimension, which is then dropped; -1 keeps all
+   * @param second index along the second dimension, which is then dropped; -1 keeps all
+   */
   tensor(id: number, name: string, first: number = -1, second: number = -1) {
     return this.#read(this.at(id).address, name, first, second);
   }
@@ -82,7 +91,7 @@ function readHeader(module: Module, { address, bytes }: { address: number; bytes
   const file = module.bytes(address, bytes);
   const length = Number(new DataView(file.buffer, address, 8).getBigUint64(0, true));
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(file.slice(8, 8 + length));
-  let header: Record<string, Entry & Record<string, string>>;
+  let header: Record<string, TensorEntry & Record<string, string>>;
   try {
     header = JSON.parse(text);
   } catch (error) {
@@ -91,7 +100,7 @@ function readHeader(module: Module, { address, bytes }: { address: number; bytes
   const { __metadata__: metadata, ...entries } = header;
   const conditions = readConditions(String(metadata?.sinkscope));
   const tensors = Object.entries(entries).map(
-    ([name, { dtype, shape }]) => [name, { dtype, shape }] as [string, Entry],
+    ([name, { dtype, shape }]) => [name, { dtype, shape }] as [string, TensorEntry],
   );
   return { conditions, tensors };
 }

@@ -2,7 +2,15 @@
 import { JOB, check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger, find } from '../abi/errors.ts';
 import { fieldsFor, measure } from '../study/measure.ts';
-import { RECORD, conditionsOf, encode, keep, keptOf, part, putMeans } from './write.ts';
+import {
+  RECORD_OPTIONS,
+  conditionsOf,
+  encode,
+  keep,
+  selectFields,
+  part,
+  putMeans,
+} from './write.ts';
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';
 import type { Recordable, StudyOptions, Recording, Difference, Conditions } from './types.ts';
 import type { Parts } from './write.ts';
@@ -22,8 +30,11 @@ function averagedMetrics({ metrics, fields }: Describe) {
     .map(({ name }) => name);
 }
 
-/** Summarises one prompt: Sink_1 at each threshold, alpha_1 as a mean over heads, the mean loss. */
-function summaryOf(
+/**
+ * Summarizes one prompt: Sink_1 at each threshold, the mean of alpha_1 over heads, and the mean
+ * loss.
+ */
+function promptSummary(
   { alpha, loss_mean: loss }: Readonly<Record<string, Tensor>>,
   eps: readonly number[],
 ) {
@@ -52,7 +63,7 @@ export async function recordStudy(
 ): Promise<Bytes> {
   check(model, 'model', 'model');
   checkList(sequences, 'list', 'sequences');
-  checkOptions(options, { ...JOB, ...RECORD, metrics: 'list', edits: 'list' });
+  checkOptions(options, { ...JOB, ...RECORD_OPTIONS, metrics: 'list', edits: 'list' });
   const { describe } = model;
   const {
     edits = [],
@@ -64,7 +75,7 @@ export async function recordStudy(
   } = options;
   expectInteger(promptsKept, 0, sequences.length, 'keep');
   const metrics = [...new Set(['alpha', ...(options.metrics ?? averagedMetrics(describe))])];
-  const rows: ReturnType<typeof summaryOf>[] = [];
+  const rows: ReturnType<typeof promptSummary>[] = [];
   const {
     T,
     metrics: means,
@@ -75,13 +86,13 @@ export async function recordStudy(
     edits,
     signal,
     onProgress,
-    onSequence: (found) => void rows.push(summaryOf(found, eps)),
+    onSequence: (found) => void rows.push(promptSummary(found, eps)),
   });
   const parts: Parts = new Map();
   putMeans(parts, describe, [means, ...(byEps ?? []).slice(1).map((one) => one.metrics)]);
   // An edit changes which keys a query sees, so the visible keys are recorded too.
   const extraFields = edits.length > 0 ? ['seen'] : [];
-  const selection = keptOf(model, {
+  const selection = selectFields(model, {
     ...options,
     fields: [...(options.fields ?? ['att']), ...extraFields],
   });
@@ -126,7 +137,8 @@ export async function recordStudy(
 
 /**
  * Compares all tensors that both recordings have. A number above 1 may differ by `tolerance` times
- * its size; an undefined number equals only an undefined one. */
+ * its size; an undefined number equals only an undefined one.
+ */
 export async function compareRecordings(
   a: Recording,
   b: Recording,
@@ -143,7 +155,7 @@ export async function compareRecordings(
   const { tolerance = 0 } = options;
   expect(tolerance >= 0, 'tolerance', '0 or more', tolerance);
   const differences: Difference[] = [];
-  for (const [name, valueA, valueB] of sizesOf(a.conditions, b.conditions))
+  for (const [name, valueA, valueB] of comparedConditions(a.conditions, b.conditions))
     if (JSON.stringify(valueA) !== JSON.stringify(valueB))
       differences.push({ name, a: valueA, b: valueB });
   const [tensorsA, tensorsB] = [a.tensors, b.tensors];
@@ -152,7 +164,7 @@ export async function compareRecordings(
     const [x, y] = [await a.tensor(name), await b.tensor(name)];
     const [shapeA, shapeB] = [x.shape, y.shape].map((shape) => shape.filter((n) => n !== 1).join());
     if (shapeA !== shapeB) differences.push({ name, a: [...x.shape], b: [...y.shape] });
-    else differences.push(...largest(name, x, y, tolerance));
+    else differences.push(...largestDifference(name, x, y, tolerance));
   }
   const only = (these: ReadonlyMap<string, unknown>, those: ReadonlyMap<string, unknown>) =>
     [...these.keys()].filter((name) => !those.has(name)).sort();
@@ -164,8 +176,11 @@ export async function compareRecordings(
   };
 }
 
-/** Lists the conditions that must be equal for numbers to be comparable. */
-function sizesOf(a: Conditions, b: Conditions): [string, unknown, unknown][] {
+/**
+ * Lists the conditions that must be equal for numbers to be comparable, as [name, value of a, value
+ * of b].
+ */
+function comparedConditions(a: Conditions, b: Conditions): [string, unknown, unknown][] {
   const sizes = ['L', 'blocks', 'layers', 'H', 'G', 'operation'] as const;
   return [
     ...sizes.map((key) => [key, a.model[key], b.model[key]] as [string, unknown, unknown]),
@@ -180,10 +195,10 @@ function sizesOf(a: Conditions, b: Conditions): [string, unknown, unknown][] {
 const labelsOf = ({ edits }: Conditions) => edits.map(({ label }) => label);
 
 /**
- * Finds the largest difference beyond the tolerance and counts all of them; a finite number always
- * differs from an undefined or an infinite one.
+ * Finds the largest difference beyond the tolerance and counts all such differences. A finite
+ * number always differs from an undefined or an infinite one.
  */
-function largest(name: string, a: Tensor, b: Tensor, tolerance: number) {
+function largestDifference(name: string, a: Tensor, b: Tensor, tolerance: number) {
   let [worst, count] = [0, 0];
   let at: number | undefined;
   a.data.forEach((x, i) => {

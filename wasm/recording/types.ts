@@ -1,5 +1,6 @@
 /**
- * Recordings: what a model did on some prompts, in one safetensors file; reading and writing them.
+ * Types of recordings, which hold in one safetensors file what a model did on some prompts, and of
+ * reading and writing them.
  */
 import type { Architecture, Describe, Tensor } from '../abi/types.ts';
 import type {
@@ -34,7 +35,7 @@ export interface Conditions {
     readonly U: number;
     readonly D: number;
     readonly V: number;
-    /** 0 if unknown. */
+    /** Width of the feed-forward layers; 0 if unknown. */
     readonly F: number;
     readonly E: number;
     /** Type of the arithmetic: 'float32', 'bfloat16', ... */
@@ -83,8 +84,8 @@ export interface RecordedArguments extends Omit<MetricArguments, 'base'> {
 }
 
 /**
- * What a model did on some prompts, read from a file without weights. It can be read like a run of
- * its first recorded prompt, and has means over all prompts.
+ * What a model did on some prompts, read from a file without weights. A recording can be read like
+ * a run of its first recorded prompt, and has means over all prompts.
  */
 export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   readonly describe: Describe;
@@ -134,14 +135,14 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   /** Reads many fields and metrics of one recorded prompt, in order. */
   read(reads: readonly RunRead[], options?: { readonly prompt?: number }): Promise<Tensor[]>;
   /**
-   * Returns the maps of a long text, pooled to cells [.., P, P]: each is the mean of its block's
-   * visible weights.
+   * Returns the maps of a long text, pooled to cells [.., P, P]: each cell is the mean of the visible
+   * weights of its block.
    */
   pooled(where?: Where & { readonly prompt?: number }): Promise<Tensor>;
   /**
-   * Returns a Measurement like that of a model. The means are the file's; if it has none but
-   * records all of its prompts, they are computed over these. Other metrics are left out, unless
-   * the options name them.
+   * Returns a Measurement like that of a model. The means are those of the file; if it has none but
+   * records all of its prompts, they are computed over these prompts. Metrics that cannot be
+   * computed are left out, unless the options name them.
    */
   measure(options?: Pick<MeasureOptions, 'eps' | 'metrics'>): Promise<Measurement>;
   close(): Promise<void>;
@@ -206,14 +207,16 @@ export type MapsTensor = {
 export interface MapsOptions extends About {
   readonly id?: string;
   readonly family?: string;
-  /** Number of key/value heads; default: that of query heads. */
+  /** Number of key/value heads; default: the number of query heads. */
   readonly G?: number;
   /** Name from describe.operations; default 'softmax'. */
   readonly operation?: string;
   readonly mask?: Architecture['mask'];
 }
 
-/** A difference between two recordings: of a size, a shape, or the largest one within a tensor. */
+/**
+ * A difference between two recordings: in a size, in a shape, or the largest one within a tensor.
+ */
 export interface Difference {
   readonly name: string;
   readonly a: unknown;

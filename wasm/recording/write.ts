@@ -1,11 +1,11 @@
 /**
- * Writes recordings: safetensors files with the conditions in their metadata, from the numbers of
- * runs.
+ * Writes recordings from the numbers of runs: safetensors files with the conditions in their
+ * metadata.
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, find } from '../abi/errors.ts';
 import { editLabel } from '../engine/edits.ts';
-import { VERSION } from './conditions.ts';
+import { FORMAT_VERSION } from './conditions.ts';
 import type { Tensor, Describe, Architecture, Bytes } from '../abi/types.ts';
 import type { Run, Edit } from '../engine/types.ts';
 import type { Recordable, RecordOptions, Maps, MapsOptions } from './types.ts';
@@ -17,34 +17,43 @@ type Part = {
   shape: readonly number[];
   data: Float32Array | Int32Array | Uint8Array | Uint16Array;
 };
-/** Tensors by name. */
+/** The tensors of the file by name. */
 export type Parts = Map<string, Part>;
 
 /**
- * Metrics of one prompt that accompany maps and vectors, or replace those that are not recorded.
+ * Metrics of each prompt that are recorded besides maps and vectors, or instead of those that are
+ * too large.
  */
-const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
-/** An additional one for operations whose rows need not sum to 1. */
-const RAW = 'alpha_raw';
+const EXACT_METRICS = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
+/** Further metric of each prompt, for operations whose rows need not sum to 1. */
+const RAW_METRIC = 'alpha_raw';
 /** Small fields that are recorded for every prompt if the model has them. */
-const SMALL = ['loss', 'att_bias', 'gate'];
+const SMALL_FIELDS = ['loss', 'att_bias', 'gate'];
 
-const STUDY = { fields: 'list', half: 'flag', eps: 'list', strings: 'call', model: 'object' };
-const ABOUT = {
+const STUDY_OPTIONS = {
+  fields: 'list',
+  half: 'flag',
+  eps: 'list',
+  strings: 'call',
+  model: 'object',
+};
+const ABOUT_OPTIONS = {
   first: 'object',
   source: 'text',
   sourceSha256: 'text',
   license: 'text',
   command: 'text',
 };
-/** Options of all functions that record. */
-export const RECORD = { ...STUDY, ...ABOUT };
+/** Options of all functions that record, with their types. */
+export const RECORD_OPTIONS = { ...STUDY_OPTIONS, ...ABOUT_OPTIONS };
 
 /* ---- safetensors -------------------------------------------------------------------------- */
 
-/** Encodes the file. Tensors are aligned to 8 bytes, so that readers can use them in place. */
+/**
+ * Encodes the file. Tensors are aligned to 8 bytes, so that readers can use them without copying.
+ */
 export function encode(parts: Parts, conditions: unknown) {
-  const metadata = { 'sinkscope.recording': VERSION, sinkscope: JSON.stringify(conditions) };
+  const metadata = { 'sinkscope.recording': FORMAT_VERSION, sinkscope: JSON.stringify(conditions) };
   const header: Record<string, unknown> = { __metadata__: metadata };
   // Wide numbers come first, which aligns every tensor without gaps, as the format requires.
   const widthOf = ([, { data }]: [string, Part]) => data.BYTES_PER_ELEMENT;
@@ -67,7 +76,7 @@ export function encode(parts: Parts, conditions: unknown) {
 }
 
 /** Rounds numbers to half precision and returns the bits; ties go to even. */
-export function halves(numbers: ArrayLike<number>) {
+export function toHalfBits(numbers: ArrayLike<number>) {
   const float = new Float32Array(1);
   const bits = new Uint32Array(float.buffer);
   return Uint16Array.from(numbers, (number) => {
@@ -90,7 +99,7 @@ export function part(
   isHalf: boolean = false,
 ): Part {
   if (data instanceof Int32Array) return { dtype: 'I32', shape, data };
-  if (isHalf) return { dtype: 'F16', shape, data: halves(data) };
+  if (isHalf) return { dtype: 'F16', shape, data: toHalfBits(data) };
   return {
     dtype: 'F32',
     shape,
@@ -100,25 +109,28 @@ export function part(
 
 /* ---- recorded fields ---------------------------------------------------------------------- */
 
-/** Lists the metrics that replace fields which are too large to record. */
-function exactOf({ operations }: Describe, { attention }: Pick<Architecture, 'attention'>) {
+/** Lists the exact metrics that a recording holds, by the operation of the model. */
+function exactMetricsOf({ operations }: Describe, { attention }: Pick<Architecture, 'attention'>) {
   const { proxy } = operations[find(operations, attention.operation, 'operation')];
-  return proxy === 'weights' ? EXACT : [...EXACT, RAW];
+  return proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC];
 }
 
-/** Lists the fields that a recording reads from a run, and those that a run may lack. */
-export function keptOf(
+/**
+ * Selects what a recording reads from each run: the requested fields, the small fields that the
+ * model has, and the exact metrics.
+ */
+export function selectFields(
   { describe, architecture }: Recordable,
   { fields = ['att'] }: RecordOptions,
 ) {
   const names = fields.map((name) => describe.fields[find(describe.fields, name, 'field')].name);
   const smallFields = describe.fields.filter(
-    ({ name, needs }) => SMALL.includes(name) && hasPart(architecture, needs),
+    ({ name, needs }) => SMALL_FIELDS.includes(name) && hasPart(architecture, needs),
   );
   return {
     fields: [...new Set(names)].filter((name) => name !== 'tokens'),
     small: smallFields.map(({ name }) => name).filter((name) => !names.includes(name)),
-    exact: exactOf(describe, architecture),
+    exact: exactMetricsOf(describe, architecture),
   };
 }
 
@@ -131,13 +143,15 @@ export async function keep(
   parts: Parts,
   prompt: number,
   run: Pick<Run, 'tokens' | 'read'>,
-  { fields, small, exact }: ReturnType<typeof keptOf>,
+  { fields, small, exact }: ReturnType<typeof selectFields>,
   isHalf: boolean,
 ) {
   const addPart = (name: string, one: Part) => parts.set(`${prompt}.${name}`, one);
   addPart('tokens', part({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
   const tensors = await run.read(fields.map((field) => ({ field })));
-  fields.forEach((name, i) => addPart(name, part(tensors[i], isHalf && !SMALL.includes(name))));
+  fields.forEach((name, i) =>
+    addPart(name, part(tensors[i], isHalf && !SMALL_FIELDS.includes(name))),
+  );
   const otherTensors = [
     ...small.map((field) => ({ field })),
     ...exact.map((metric) => ({ metric })),
@@ -145,7 +159,7 @@ export async function keep(
   for (const read of otherTensors) {
     const [tensor] = await run.read([read]).catch((error) => {
       if (error.code !== 'bad_request') throw error;
-      return []; // the run did not record it
+      return []; // the run did not record this
     });
     if (!tensor) continue;
     const name = 'field' in read ? read.field : read.metric;
@@ -159,8 +173,9 @@ export async function keep(
 }
 
 /**
- * Adds means and deviations over all prompts to the parts; thresholds are the first dimension.
- * @param byEps by threshold; metrics without one are in the first
+ * Adds the means and deviations over all prompts to the parts. For metrics with a threshold, the
+ * thresholds are the first dimension.
+ * @param byEps metrics by threshold; metrics without one are in the first entry
  */
 export function putMeans(
   parts: Parts,
@@ -181,7 +196,10 @@ export function putMeans(
 
 /* ---- conditions --------------------------------------------------------------------------- */
 
-/** @param measured ids: those of recorded prompts */
+/**
+ * Builds the conditions of a recording, as its metadata stores them.
+ * @param measured what was measured; `ids` are those of the recorded prompts
+ */
 export function conditionsOf(
   { architecture, describe, arithmetic }: Recordable,
   options: RecordOptions,
@@ -247,8 +265,8 @@ export function conditionsOf(
 /* ---- maps of other programs ------------------------------------------------------------------- */
 
 /**
- * Makes a recording of another program's maps, so that `measure` and every metric of maps can read
- * them.
+ * Makes a recording from the attention maps of another program, so that `measure` and every metric
+ * of maps can read them.
  * @example
  * const { attentions } = await model(inputs); // transformers.js, output_attentions
  * const recording = await engine.openRecording(recordMaps([{ tokens, att: attentions }]));
@@ -256,7 +274,7 @@ export function conditionsOf(
  */
 export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}): Bytes {
   checkList(prompts, 'object', 'prompts');
-  checkOptions(options, ABOUT);
+  checkOptions(options, ABOUT_OPTIONS);
   const {
     id = 'maps',
     family = 'unknown',
@@ -299,8 +317,8 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
 }
 
 /**
- * Joins maps to one tensor [L, H, T, T] from such a tensor, or from one per layer, which may be [1,
- * H, T, T] with `dims`, as in transformers.js and onnxruntime.
+ * Returns maps as one tensor [L, H, T, T]: from such a tensor, or from one tensor per layer, which
+ * may be [1, H, T, T] with `dims`, as in transformers.js and onnxruntime.
  */
 function mapsOf(att: unknown, where: string): { shape: number[]; data: Float32Array } {
   check(att, 'object', where);

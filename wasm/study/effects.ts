@@ -29,13 +29,13 @@ export async function headEffects(
   const total = sequences.length * L * H;
   let count = 0;
   const sums: Sums = new Map();
-  // With few sequences, workers share the heads of each, evenly over the layers: low layers cost
-  // most.
+  // With few sequences, several workers take some heads each of the same sequence. Every worker
+  // gets low and high layers, because low layers cost most.
   const share = Math.ceil((model.replicas ?? [model]).length / sequences.length);
   const items = sequences.flatMap((ids) =>
     Array.from({ length: share }, (_, offset) => ({ ids, offset })),
   );
-  const look: (
+  const measureHeads: (
     replica: Replica,
     item: (typeof items)[number],
   ) => Promise<{ shape: number[]; data: Float32Array }> = async (replica, { ids, offset }) => {
@@ -62,14 +62,15 @@ export async function headEffects(
     }
     return { shape: [L, H], data };
   };
-  // Another worker's heads are 0 in this tensor and add nothing.
-  for await (const effect of spread(model, items, look, { signal })) addUp(sums, 'effect', effect);
+  // In the tensor of one worker, the heads of the other workers are 0 and add nothing.
+  for await (const effect of spread(model, items, measureHeads, { signal }))
+    addUp(sums, 'effect', effect);
   return meansOf(sums, sequences.length).effect;
 }
 
 /**
- * Returns the fields of a run that others begin from: `hidden`, and what the edits themselves
- * record.
+ * Returns the fields that a base run must record: `hidden`, the loss, and the fields that the edits
+ * need.
  */
 function baseFields({ describe }: { describe: Describe }, edits: readonly Edit[]) {
   const rows = describe.edits.filter(({ name }) => edits.some(({ kind }) => kind === name));

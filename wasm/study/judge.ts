@@ -13,7 +13,7 @@ import { expect } from '../abi/errors.ts';
 import type { SinkMeasures, Judgment, KnownHead, HeadLabel } from './types.ts';
 
 /** A head is dormant on a text if silencing it changes the loss by less than this, in nats. */
-const DORMANT = 0.01;
+const DORMANT_EFFECT_MAX = 0.01;
 
 /**
  * Returns the smallest T at which uniform causal attention gives the first token at most eps;
@@ -30,8 +30,9 @@ export function leastTokens(eps: number): number {
 }
 
 /**
- * Returns whether Sink_1 can be interpreted; it is defined at any length.
- * @example judge({ eps: 0.3, even: 0.46, normalizes: true, sink: 1, sinkRaw: 1 }).conclusive; // false: 5 tokens
+ * Returns whether Sink_1 can be interpreted at this length, and its value.
+ * @example judge({ eps: 0.3, even: 0.46, normalizes: true, sink: 1, sinkRaw: 1 }).conclusive; //
+ * false: 5 tokens
  */
 export function judge(known: SinkMeasures): Judgment {
   check(known, 'object', 'known');
@@ -61,6 +62,7 @@ export function labelHead(known: KnownHead): HeadLabel {
   const kind = contribution >= 0.5 ? 'broadcast' : 'no-op';
   return {
     label: attendsFirst ? kind : 'active',
-    dormant: effect === undefined ? undefined : attendsFirst && Math.abs(effect) < DORMANT,
+    dormant:
+      effect === undefined ? undefined : attendsFirst && Math.abs(effect) < DORMANT_EFFECT_MAX,
   };
 }

@@ -1,4 +1,4 @@
-/** Groups texts by label: a domain, a language, a class. */
+/** Groups texts by label; a label is a domain, a language or a class. */
 import { checkList } from '../abi/arguments.ts';
 import type { LabeledTexts } from './types.ts';
 

@@ -8,11 +8,11 @@ import type { Recording } from '../recording/types.ts';
 import type { MeasureOptions, CutOptions, StudyModel, SweepOptions, Measurement } from './types.ts';
 import type { AnyTokenizer, Token } from '../text/types.ts';
 
-/** A plain run pays off when more cases than this begin from it. */
-const SHARED_BY = 2;
+/** An extra run without edits pays off when more cases than this begin from it. */
+const UNSHARED_CASES_MAX = 2;
 
-/** The fields whose sums a measuring run keeps. */
-const SUMMED = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
+/** The fields of which a measuring run keeps only sums. */
+const SUMMED_FIELDS = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
 
 /**
  * Returns the fields that a run must record for these reads.
@@ -34,7 +34,7 @@ export function fieldsFor(describe: Describe, reads: readonly RunRead[]): string
 
 /**
  * Cuts a text into sequences of equal length and drops the rest. Each text of an array yields one
- * sequence, its beginning. Each sequence includes the special tokens that the tokenizer adds to
+ * sequence, which is the beginning of the text. Each sequence includes the special tokens that the tokenizer adds to
  * a text.
  * @throws SinkscopeError 'argument' if no text is long enough
  * @example const sequences = await cutText(tokenizer, text, { tokens: 64, sequences: 100 });
@@ -95,8 +95,9 @@ function linesOf(text: string) {
 type Sequences = readonly (readonly number[])[];
 
 /**
+ * Measures a model over sequences.
  * @param sequences one or more, all of one length
- * @throws SinkscopeError 'argument' for none, or of another length
+ * @throws SinkscopeError 'argument' for no sequence, or for one of another length
  * @example const { metrics } = await measure(model, sequences); // metrics.sink_ratio.mean[0]
  */
 export function measure(
@@ -106,7 +107,7 @@ export function measure(
 ): Promise<Measurement>;
 
 /**
- * Returns the means of a recording, or those over all its prompts if it stores none.
+ * Returns the means that a recording stores, or else the means over all its prompts.
  * @example const { metrics } = await measure(await engine.openRecording(file));
  */
 export function measure(
@@ -119,7 +120,7 @@ export async function measure(
   options: MeasureOptions = {},
 ) {
   check(model, 'object', 'model');
-  // A recording stores its measurements.
+  // A recording already stores its measurements.
   if ('conditions' in model)
     return model.measure(Array.isArray(sequences) ? options : (sequences as MeasureOptions));
   checkOptions(options, { edits: 'list' });
@@ -149,17 +150,19 @@ export async function sweep(
   const { describe } = model;
   const { streaming, signal, onProgress, onSequence } = options;
   const { eps, thresholds } = thresholdsOf(options.eps ?? describe.defaults.eps);
-  const names = options.metrics ?? (streaming ? ofStreams(describe) : summaryOf(describe, cases));
+  const names =
+    options.metrics ?? (streaming ? streamedMetrics(describe) : summaryMetrics(describe, cases));
   // Metrics with a threshold are read again for each further threshold.
   const withThreshold = names.filter((name) => argumentsOf(describe, name).includes('eps'));
   const furtherReads = thresholds
     .slice(1)
     .flatMap((at) => withThreshold.map((metric) => ({ metric, eps: at })));
   const reads = [...names.map((metric) => ({ metric, eps })), ...furtherReads];
-  const comparisons = reads.filter(({ metric }) => compares(describe, metric));
+  const comparisons = reads.filter(({ metric }) => needsBase(describe, metric));
   const fields = fieldsFor(describe, reads);
   const T = lengthOf(sequences);
-  // Edited runs reuse the first tokens or lower layers of the plain run where these are equal.
+  // Where an edited run equals the plain run, in the first tokens or the lower layers, it begins
+  // from the plain run.
   const delayed = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
   const isAbove = (edit: Edit) => typeof edit?.layer === 'number' && edit.layer > 0;
   const derived =
@@ -171,12 +174,12 @@ export async function sweep(
             (edits.every((edit) => delayed.has(edit?.kind)) || edits.every(isAbove)),
         );
   // One extra plain run pays off when several runs begin from it.
-  const isShared = derived.length > (comparisons.length ? 0 : SHARED_BY);
+  const isShared = derived.length > (comparisons.length ? 0 : UNSHARED_CASES_MAX);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
-  // Maps and vectors are read again only when a run begins from another, or by some metrics.
+  // Maps and vectors need be kept only for runs that begin from this one, and for some metrics.
   const maps = isShared ? undefined : 0;
   const measuring =
-    !isShared && !streaming && names.every((name) => isSummed(describe, name)) && names;
+    !isShared && !streaming && names.every((name) => needsNoRows(describe, name)) && names;
   const plainFields = [...new Set([...fieldsFor(describe, comparisons), ...baseFields])];
   const total = sequences.length * cases.length;
   const startTime = performance.now();
@@ -237,7 +240,7 @@ export async function sweep(
   });
 }
 
-/** Returns the first threshold and all of them; each may occur once. */
+/** Checks the thresholds, of which each may occur once, and returns the first one and the list. */
 function thresholdsOf(eps: number | readonly number[]) {
   const isList = Array.isArray(eps);
   if (!isList) check(eps, 'number', 'eps');
@@ -253,30 +256,33 @@ export type Sums = Map<
   { shape: readonly number[]; sum: Float64Array; squares: Float64Array }
 >;
 
-/** Returns the metrics of a summary; comparisons of two runs need an edited case. */
-function summaryOf(describe: Describe, cases: readonly (readonly unknown[])[]) {
+/**
+ * Returns the metrics of a summary. Metrics that compare two runs are among them if some case has
+ * edits.
+ */
+function summaryMetrics(describe: Describe, cases: readonly (readonly unknown[])[]) {
   const isEdited = cases.some((edits) => edits.length > 0);
   const names = describe.metrics.filter((row) => row.summary).map(({ name }) => name);
-  return names.filter((name) => isEdited || !compares(describe, name));
+  return names.filter((name) => isEdited || !needsBase(describe, name));
 }
 
 /** Returns the metrics that need only fields of a streaming run. */
-function ofStreams(describe: Describe) {
+function streamedMetrics(describe: Describe) {
   const { metrics, fields } = describe;
   const streamed = fields.filter(({ streamed }) => streamed).map(({ name }) => name);
   const names = metrics
     .filter((row) => row.fields.length > 0 && row.fields.every((name) => streamed.includes(name)))
     .map(({ name }) => name);
-  return names.filter((name) => !compares(describe, name));
+  return names.filter((name) => !needsBase(describe, name));
 }
 
-/** Whether a run that keeps no rows of maps and vectors has it. */
-function isSummed({ metrics }: Describe, name: string) {
+/** Returns whether a metric can be computed by a run that keeps no rows of maps and vectors. */
+function needsNoRows({ metrics }: Describe, name: string) {
   const { accumulated, fields } = metrics[find(metrics, name, 'metric')];
-  return accumulated || !fields.some((field) => SUMMED.includes(field));
+  return accumulated || !fields.some((field) => SUMMED_FIELDS.includes(field));
 }
 
-function compares(describe: Describe, name: string) {
+function needsBase(describe: Describe, name: string) {
   return argumentsOf(describe, name).includes('base');
 }
 

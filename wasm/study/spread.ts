@@ -4,11 +4,14 @@ import type { Replica, Options } from '../engine/types.ts';
 import type { StudyModel } from './types.ts';
 
 /**
- * Each replica has two items: it computes one while the messages of the other travel.
+ * Number of items that each replica has at a time: it computes one while the messages of the other
+ * travel.
  */
-const DEPTH = 2;
-/** Number of results per running item that may wait for an earlier one. */
-const AHEAD = 2;
+const ITEMS_PER_REPLICA = 2;
+/**
+ * Number of finished results, per running item, that may wait for the result of an earlier item.
+ */
+const RESULTS_AHEAD = 2;
 
 /**
  * Applies `work` to each item, on all replicas of the model at once, and yields the results in the
@@ -32,21 +35,21 @@ export async function* spread<Item, Result>(
   checkOptions(options, { signal: 'signal' });
   const { signal } = options;
   const replicas = model.replicas ?? [model];
-  const idle = Array.from({ length: DEPTH }, () => replicas).flat();
-  const ahead = AHEAD * idle.length;
+  const idle = Array.from({ length: ITEMS_PER_REPLICA }, () => replicas).flat();
+  const ahead = RESULTS_AHEAD * idle.length;
   let started = 0;
   let yielded = 0;
   const start = async (replica: (typeof replicas)[number], i: number) => work(replica, items[i], i);
   /** Results of started items that were not yielded yet, in order. */
   const pending: ReturnType<typeof start>[] = [];
-  const begin = () => {
+  const startIdle = () => {
     for (; started < Math.min(items.length, yielded + ahead); started++) {
       const replica = idle.shift();
       if (!replica) return;
       const result = start(replica, started);
       const release = () => {
         idle.push(replica);
-        begin();
+        startIdle();
       };
       pending.push(result);
       result.then(release, release);
@@ -55,7 +58,7 @@ export async function* spread<Item, Result>(
   const abortion = untilAborted(signal);
   try {
     for (; yielded < items.length; yielded++) {
-      begin();
+      startIdle();
       const result = pending.shift() as (typeof pending)[number];
       yield await Promise.race([result, abortion.promise]);
     }

@@ -15,30 +15,36 @@ import type {
   SuffixResult,
 } from './types.ts';
 
-type Goal = { read: { field: string }; of: (values: Float32Array, at: Place) => number };
+type Goal = { read: { field: string }; scoreOf: (values: Float32Array, at: Place) => number };
 /** Positions of the parts of a sequence: the suffix begins at `from`, the continuation at `then`. */
 type Place = { from: number; then: number; T: number; L: number; H: number };
 
 const COUNT_MAX = 2 ** 20;
-/** Sample sizes: 100 suffixes give the 5% and 95% quantiles, and ten orders a mean. */
-const RANDOM = 100;
-const ORDERS = 10;
+/**
+ * Numbers of random suffixes and of random orders: 100 suffixes give the 5% and 95% quantiles, and
+ * ten orders a mean.
+ */
+const RANDOM_SUFFIXES = 100;
+const RANDOM_ORDERS = 10;
 
-/** Objectives, computed from `loss` [T] or `att` [L, H, T, T]. */
+/**
+ * For each goal, the field that is read and the score computed from it: `loss` [T] or `att` [L, H,
+ * T, T].
+ */
 const GOALS: Record<SuffixGoal, Goal> = {
   loss: {
     read: { field: 'loss' },
-    of: (loss, { then }) => mean(loss.subarray(then)),
+    scoreOf: (loss, { then }) => mean(loss.subarray(then)),
   },
   away: {
     read: { field: 'att' },
-    of: (att, at) => -received(att, at, 0),
+    scoreOf: (att, at) => -attentionReceived(att, at, 0),
   },
   steal: {
     read: { field: 'att' },
-    of: (att, at) => {
+    scoreOf: (att, at) => {
       const keys = Array.from({ length: at.then - at.from }, (_, i) => at.from + i);
-      return Math.max(...keys.map((key) => received(att, at, key)));
+      return Math.max(...keys.map((key) => attentionReceived(att, at, key)));
     },
   },
 };
@@ -77,7 +83,7 @@ export async function searchSuffix(
   ) => Promise<number[]> = async (items) => {
     const results = [];
     const work = (replica: Replica, item: (typeof items)[number]) =>
-      score(replica, item.pair, item.suffix, GOALS[goal], { edits, signal });
+      scoreRun(replica, item.pair, item.suffix, GOALS[goal], { edits, signal });
     for await (const one of spread(model, items, work, { signal })) results.push(one);
     return results;
   };
@@ -101,13 +107,13 @@ export async function searchSuffix(
     onStep?.({ suffix, score: best }, step);
   }
 
-  const randomSuffixes = Array.from({ length: Math.max(RANDOM, steps * width + 1) }, draw);
+  const randomSuffixes = Array.from({ length: Math.max(RANDOM_SUFFIXES, steps * width + 1) }, draw);
   const randomScores = await scoreAll(randomSuffixes);
-  const ranked = randomScores.slice(0, RANDOM).sort((a, b) => a - b);
+  const ranked = randomScores.slice(0, RANDOM_SUFFIXES).sort((a, b) => a - b);
   const bestRandom = argmax(randomScores.slice(0, steps * width + 1));
-  // Attention to the suffix is undefined without one.
+  // Without a suffix, its attention is undefined.
   const none = goal === 'steal' ? null : (await scoreAll([[]]))[0];
-  const orders = Array.from({ length: ORDERS }, () => shuffle(suffix, pick));
+  const orders = Array.from({ length: RANDOM_ORDERS }, () => shuffle(suffix, pick));
   const orderScores = await scoreAll(orders);
   const onOthers = async (one: readonly number[]) =>
     scores(others.map((pair) => ({ pair, suffix: one })));
@@ -120,8 +126,8 @@ export async function searchSuffix(
     none,
     random: {
       mean: mean(ranked),
-      low: ranked[Math.floor(0.05 * (RANDOM - 1))],
-      high: ranked[Math.ceil(0.95 * (RANDOM - 1))],
+      low: ranked[Math.floor(0.05 * (RANDOM_SUFFIXES - 1))],
+      high: ranked[Math.ceil(0.95 * (RANDOM_SUFFIXES - 1))],
       best: randomScores[bestRandom],
     },
     shuffled: mean(orderScores),
@@ -142,7 +148,10 @@ function allowedOf(never: readonly number[], V: number) {
   return Array.from({ length: V }, (_, id) => id).filter((id) => !excluded.has(id));
 }
 
-/** @param room number of tokens for both parts */
+/**
+ * Checks a prompt and its continuation.
+ * @param room largest number of tokens of both
+ */
 function checkPair(pair: Pair, where: string, V: number, room: number) {
   check(pair, 'object', where);
   for (const part of ['prompt', 'continuation'] as const) {
@@ -154,12 +163,12 @@ function checkPair(pair: Pair, where: string, V: number, room: number) {
   expect(tokens <= room, where, `at most ${room} tokens beside the suffix`, tokens);
 }
 
-/** Scores one run of prompt, suffix and continuation. */
-async function score(
+/** Runs the prompt, the suffix and the continuation, and scores the run. */
+async function scoreRun(
   replica: Replica,
   { prompt, continuation }: Pair,
   suffix: readonly number[],
-  { read, of }: Goal,
+  { read, scoreOf }: Goal,
   options: Pick<RunOptions, 'edits' | 'signal'>,
 ) {
   const ids = [...prompt, ...suffix, ...continuation];
@@ -168,14 +177,14 @@ async function score(
   const promptEnd = prompt.length;
   const [L, H] = shape;
   const place = { from: promptEnd, then: promptEnd + suffix.length, T: ids.length, L, H };
-  return of(data as Float32Array, place);
+  return scoreOf(data as Float32Array, place);
 }
 
 /**
  * Returns the mean weight of a key over the continuation's queries and all heads.
  * @param att [L, H, T, T]
  */
-function received(att: Float32Array, { then, T, L, H }: Place, key: number) {
+function attentionReceived(att: Float32Array, { then, T, L, H }: Place, key: number) {
   let sum = 0;
   for (let map = 0; map < L * H; map++)
     for (let query = then; query < T; query++) sum += att[(map * T + query) * T + key];

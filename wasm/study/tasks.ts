@@ -1,7 +1,7 @@
 /**
- * Measures the first key's role in tasks: the accuracy with every key, with the first key or
- * another one evicted after the prompt, and with the first key hidden from the start, on prompts of
- * which the last tokens are predicted.
+ * Measures the role of the first key in tasks. The last tokens of prompts are predicted with every
+ * key, with the first key or another one evicted after the prompt, and with the first key hidden
+ * from the start.
  */
 import { expect, expectInteger } from '../abi/errors.ts';
 import { check, checkList, checkOptions, JOB } from '../abi/arguments.ts';
@@ -22,7 +22,7 @@ const NAMES = [
   ...['Henry', 'Lucy', 'David', 'Emma', 'George', 'Sarah', 'Frank', 'Bella'],
 ];
 /** A recall task has at most this many names, each with its own first token. */
-const CHOICES = 8;
+const CHOICES_MAX = 8;
 /** Sentences that contain no name. */
 const FILLERS = [
   'It was a cold day, and the snow lay deep on the road.',
@@ -111,22 +111,23 @@ export async function recallTask(
     const question = [statement, ...fillers, CUE].join(' ');
     const end = statement.length - 1;
     const tokens = await encode(`${question} ${name}`);
-    // The answer's first token is the first that extends beyond the question.
+    // The first token of the answer is the first one that extends beyond the question.
     const answerStart = tokens.findIndex((token) => token.end > question.length);
     const ids = tokens.slice(0, answerStart + 1).map(({ id }) => id);
     const needs = [...tokens.keys()].filter((i) => {
       const { start, end: stop } = tokens[i];
       return start < end && stop > end - name.length;
     });
-    // A key is evicted once the model has read the name.
+    // Keys are evicted once the model has read the name.
     const evictedAt = Math.min(answerStart - 1, Math.max(...needs) + 1);
     return { ids, from: answerStart, needs, lost: evictedAt };
   };
-  /** Names by their first token; later names with the same one are dropped. */
+  /** Names by their first token; a later name with the same first token is dropped. */
   const nameByToken: Map<number, string> = new Map();
   for (const name of names) {
     const { ids, from } = await makePrompt(name, 0);
-    if (nameByToken.size < CHOICES && !nameByToken.has(ids[from])) nameByToken.set(ids[from], name);
+    if (nameByToken.size < CHOICES_MAX && !nameByToken.has(ids[from]))
+      nameByToken.set(ids[from], name);
   }
   if (nameByToken.size < 2) return undefined;
   const choices = [...nameByToken.keys()];
@@ -163,12 +164,12 @@ export async function measureTask(
   task.prompts.forEach((prompt, i) => checkPrompt(prompt, `task.prompts[${i}]`, V, context));
   const random = randomBits(seed);
   const items = task.prompts.map((prompt) => {
-    const keys = ordinaryOf(prompt);
+    const keys = controlKeys(prompt);
     const control = keys[pick(keys.length, random)];
     const cases = [
       [],
-      evictionOf(0, prompt),
-      evictionOf(control, prompt),
+      evictionEdits(0, prompt),
+      evictionEdits(control, prompt),
       [{ kind: 'hide_key', key: 0 }],
     ];
     return { prompt, cases };
@@ -217,14 +218,17 @@ export async function measureTask(
   };
 }
 
-/** Hides a key from the queries after the prompt. */
-function evictionOf(key: number, { ids, from, lost = from - 1 }: TaskPrompt): Edit[] {
+/** Returns the edits that hide a key from the queries after the prompt. */
+function evictionEdits(key: number, { ids, from, lost = from - 1 }: TaskPrompt): Edit[] {
   const queries = Array.from({ length: ids.length - 1 - lost }, (_, i) => lost + i);
   return queries.map((query) => ({ kind: 'hide_key', key, query }));
 }
 
-/** Lists the keys that the control may evict: neither the first nor one that holds the answer. */
-function ordinaryOf({
+/**
+ * Lists the keys that the control condition may evict: not the first key, and no key that holds the
+ * answer.
+ */
+function controlKeys({
   from,
   lost = from - 1,
   needs = [],
@@ -270,7 +274,7 @@ function checkPrompt(
   expectInteger(from, 3, ids.length - 1, `${where}.from`);
   expectInteger(lost, 2, from - 1, `${where}.lost`);
   checkList(needs, 'count', `${where}.needs`);
-  const isFree = ordinaryOf({ from, lost, needs }).length > 0;
+  const isFree = controlKeys({ from, lost, needs }).length > 0;
   expect(isFree, `${where}.needs`, 'not every key that can be evicted', needs);
   if (!choices) return;
   checkList(choices, 'count', `${where}.choices`);

@@ -1,4 +1,4 @@
-/** Measures models over many sequences, on tasks and under unmasking. */
+/** Types of the studies: measuring models over many sequences, on tasks and under unmasking. */
 import type { Tensor } from '../abi/types.ts';
 import type { Edit, Replica, Model, Options } from '../engine/types.ts';
 
@@ -23,17 +23,17 @@ export interface CutOptions {
 
 /** Counts what the texts yielded. Reading ends with the last sequence. */
 export interface Cut {
-  /** Sequences asked for. */
+  /** Number of sequences asked for. */
   readonly asked: number;
-  /** Sequences found. */
+  /** Number of sequences found. */
   readonly sequences: number;
-  /** Tokens of text in a sequence, without special tokens. */
+  /** Number of tokens of text in a sequence, without special tokens. */
   readonly room: number;
-  /** Tokens in all texts that were read. */
+  /** Number of tokens in all texts that were read. */
   readonly read: number;
-  /** Texts that were too short for one sequence. */
+  /** Number of texts that were too short for one sequence. */
   readonly short: number;
-  /** Tokens in the longest text that was read. */
+  /** Number of tokens in the longest text that was read. */
   readonly longest: number;
 }
 
@@ -43,7 +43,7 @@ export interface LabeledTexts {
   readonly texts: readonly string[];
 }
 
-/** The parts of a model that a study needs; it uses all `replicas` if there are any. */
+/** The members of a model that a study needs. The study uses all `replicas` if there are any. */
 export type StudyModel = Replica & Partial<Pick<Model, 'replicas'>>;
 
 /** A metric over sequences: `mean` and standard `deviation` (n - 1), row-major in `shape`. */
@@ -55,13 +55,13 @@ export interface MetricMean {
 
 /** Means and deviations, with the conditions for repeating them. */
 export interface Measurement {
-  /** The threshold; the first one of a list. */
+  /** The threshold of Sink_k; of a list, the first one. */
   readonly eps: number;
   readonly T: number;
   readonly sequences: number;
   /** Metrics by their names in describe.metrics. */
   readonly metrics: Readonly<Record<string, MetricMean>>;
-  /** If `eps` is a list: the metrics that depend on the threshold, for each one. */
+  /** If `eps` is a list: for each threshold, the metrics that depend on it. */
   readonly byEps?: readonly {
     readonly eps: number;
     readonly metrics: Readonly<Record<string, MetricMean>>;
@@ -80,8 +80,8 @@ export interface MeasureOptions extends Options {
    */
   readonly metrics?: readonly string[];
   /**
-   * Streams the runs, so that texts may be long; see `run`. The default metrics are then those of
-   * the loss.
+   * Streams the runs, as `streaming` of `run` does, so that texts may be long. The default metrics
+   * are then those of the loss.
    */
   readonly streaming?: boolean;
   /** Edits for every sequence's run. */
@@ -118,7 +118,10 @@ export interface FilledToken {
 export interface UnmaskStep {
   /** The tokens after this step. */
   readonly tokens: readonly number[];
-  /** In order of confidence. These positions were masked when `alpha` was measured. */
+  /**
+   * The positions unmasked by this step, in order of confidence. They were masked when `alpha` was
+   * measured.
+   */
   readonly filled: readonly FilledToken[];
   /** [T]: the metric `alpha`, as the mean over layers and heads. */
   readonly alpha: Tensor;
@@ -136,13 +139,14 @@ export interface UnmaskOptions extends Pick<Options, 'signal'> {
    * token of kind mask.
    */
   readonly mask?: number;
-  /** Ids that are never chosen, besides the mask token: those that do not occur in texts. */
+  /** Ids that are never chosen, besides the mask token: ids that do not occur in texts. */
   readonly never?: readonly number[];
   /** Edits for the run of every step. */
   readonly edits?: readonly Edit[];
   /**
-   * The key that each step hides: the one with the most attention in a run with every key, or as a
-   * control a random other key. A second run chooses and fills the positions. arXiv 2510.15731.
+   * The key that each step hides: the one with the most attention in a run with every key or, as a
+   * control, a random other key. A second run without this key chooses and fills the positions. The
+   * method is that of arXiv 2510.15731.
    */
   readonly without?: 'strongest' | 'random';
   /** Seed of the random keys. Default: 0. */
@@ -184,7 +188,7 @@ export interface UnmaskResult extends UnmaskConditions {
   readonly steps: number;
   /** Share of steps after the first in which the strongest key changes. */
   readonly moves: TaskMean;
-  /** Next-token losses of the causal model at the same positions; null without one. */
+  /** Next-token scores of the causal model at the same positions; null without a causal model. */
   readonly causal: UnmaskConditions | null;
 }
 
@@ -215,7 +219,7 @@ export type SuffixGoal = 'loss' | 'away' | 'steal';
 
 export interface SuffixOptions extends Pick<Options, 'signal'> {
   readonly goal: SuffixGoal;
-  /** Tokens of the suffix. */
+  /** Number of tokens in the suffix. */
   readonly length: number;
   /**
    * Each step tries `width` suffixes that differ by one token, and keeps the best if it improves
@@ -225,7 +229,7 @@ export interface SuffixOptions extends Pick<Options, 'signal'> {
   readonly width: number;
   /** Default 0. */
   readonly seed?: number;
-  /** Ids that are never inserted: those that do not occur in texts. */
+  /** Ids that are never inserted: ids that do not occur in texts. */
   readonly never?: readonly number[];
   /** Edits for every run. */
   readonly edits?: readonly Edit[];
@@ -234,7 +238,7 @@ export interface SuffixOptions extends Pick<Options, 'signal'> {
   readonly onStep?: (step: { suffix: readonly number[]; score: number }, index: number) => void;
 }
 
-/** All numbers are scores of the goal; larger is better for the search. */
+/** The result of a search. All numbers are scores of the goal; larger is better for the search. */
 export interface SuffixResult {
   readonly suffix: readonly number[];
   readonly score: number;
@@ -267,11 +271,11 @@ export interface SuffixResult {
 
 /* Tasks: how the first key affects accuracy. */
 
-/** Tokens of a prompt; those from position `from` on are predicted. */
+/** A prompt of a task; the tokens from position `from` on are predicted. */
 export interface TaskPrompt {
   /** [T], with T at least 4. */
   readonly ids: readonly number[];
-  /** At least 3. */
+  /** Position of the first predicted token; at least 3. */
   readonly from: number;
   /** First query without the evicted key; default `from - 1`, the query of the first prediction. */
   readonly lost?: number;
@@ -304,7 +308,7 @@ export interface TaskScore extends TaskMean {
 export interface TaskScores {
   /** Share of predicted tokens that are the model's first choice. */
   readonly accuracy: TaskScore;
-  /** Nats. */
+  /** Mean loss of the predicted tokens, in nats. */
   readonly loss: TaskScore;
   /**
    * Share of prompts where the answer ranks first among the choices; null if a prompt has no
@@ -318,8 +322,8 @@ export interface TaskResult extends Omit<Task, 'prompts'> {
   /** Number of predicted tokens in all prompts. */
   readonly predicted: number;
   /**
-   * True if `choice`, or else `accuracy`, of the baseline exceeds chance by more than two standard
-   * errors.
+   * True if the model can do the task: `choice`, or else `accuracy`, of the baseline exceeds chance
+   * by more than two standard errors.
    */
   readonly can: boolean;
   readonly baseline: TaskScores;
@@ -329,7 +333,8 @@ export interface TaskResult extends Omit<Task, 'prompts'> {
    */
   readonly first: TaskScores;
   /**
-   * Scores with another key hidden so: a random one per prompt, before `lost` and not in `needs`.
+   * Scores with another key hidden from query `lost` on: a random key of each prompt, before `lost`
+   * and not in `needs`.
    */
   readonly other: TaskScores;
   /** Scores with the first key hidden from every query: another token may become the sink. */
@@ -343,10 +348,11 @@ export interface SinkMeasures {
   readonly eps: number;
   /** alpha_1 under uniform attention: `alpha_uniform[0]`. */
   readonly even: number;
-  /** Whether rows sum to 1, from describe.operations. */
+  /** Whether the rows of the attention map sum to 1, from describe.operations. */
   readonly normalizes: boolean;
-  /** `sink_ratio[0]` and `sink_ratio_raw[0]`. */
+  /** `sink_ratio[0]`. */
   readonly sink: number;
+  /** `sink_ratio_raw[0]`. */
   readonly sinkRaw: number;
 }
 
@@ -369,9 +375,9 @@ export interface Judgment {
 /** Measurements of one head on a text. */
 export interface KnownHead {
   readonly eps: number;
-  /** `first_share`. */
+  /** The metric `first_share` of the head. */
   readonly share: number;
-  /** `contribution`. */
+  /** The metric `contribution` of the head. */
   readonly contribution: number;
   /** Value from `headEffects`, if measured. */
   readonly effect?: number;
@@ -379,15 +385,16 @@ export interface KnownHead {
 
 export interface HeadLabel {
   /**
-   * active: at most eps of its attention goes to the first token. Otherwise broadcast, if the first
-   * token's value is half or more of the head's output, so that every query gets nearly the same
-   * vector, or no-op, if it is less (2606.08105 distinguishes the two by the value's norm and the
-   * output's rank).
+   * active: at most eps of its attention goes to the first token. broadcast: more than eps goes
+   * there, and the value of the first token is half or more of the output, so that every query gets
+   * nearly the same vector. no-op: more than eps goes there, and that value is less than half of the
+   * output. (arXiv 2606.08105 distinguishes these two by the norm of the value and the rank of the
+   * output.)
    */
   readonly label: 'active' | 'broadcast' | 'no-op';
   /**
    * Dormant on this text: the head attends mostly to the first token, and silencing it changes the
-   * loss by less than 0.01 nat (Guo et al. 2024). Undefined without an effect. On another text the
+   * loss by less than 0.01 nat (Guo et al. 2024). Undefined if no effect was measured. On another text the
    * head may be active.
    */
   readonly dormant: boolean | undefined;

@@ -10,13 +10,13 @@ import type { Tensor } from '../abi/types.ts';
 import type { Model, RunOptions } from '../engine/types.ts';
 import type { FilledToken, UnmaskOptions, UnmaskStep } from './types.ts';
 
-const MOST_STEPS = 2 ** 16;
-export const WITHOUT = ['strongest', 'random'] as const;
+const STEPS_MAX = 2 ** 16;
+export const HIDDEN_KEYS = ['strongest', 'random'] as const;
 
 /**
  * Fills the masked positions step by step. Each step runs the model, finds the most likely token of
  * every masked position, and keeps the most confident ones; the result is deterministic.
- * @param tokens with the mask token at the hidden places
+ * @param tokens the text, with the mask token at the hidden places
  * @throws SinkscopeError 'argument' if the model has no mask token or no position is masked;
  * 'unsupported' for an encoder without an LM head
  * @example
@@ -39,25 +39,25 @@ export async function unmask(
   const { steps, edits = [], signal, onStep, without, seed = 0, answers } = options;
   const { V, context } = model.architecture;
   const mask = maskOf(model, options.mask);
-  expectInteger(steps, 1, MOST_STEPS, 'steps');
+  expectInteger(steps, 1, STEPS_MAX, 'steps');
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
-  if (without !== undefined && !WITHOUT.includes(without))
-    throw unlike('without', WITHOUT.join(' or '), without);
+  if (without !== undefined && !HIDDEN_KEYS.includes(without))
+    throw unlike('without', HIDDEN_KEYS.join(' or '), without);
   const excluded = new Set([mask, ...idsOf(options.never ?? [], V)]);
-  const current = hiddenIn(tokens, mask, context);
+  const current = copyWithMasks(tokens, mask, context);
   if (without !== undefined) expectInteger(current.length, 2, context, 'tokens.length');
   if (answers) checkAnswers(answers, current, excluded, V);
   const random = randomBits(seed);
   const results = [];
   for (let remaining = steps; current.includes(mask); remaining--) {
-    const fullRun = await look(model, current, { edits, signal });
+    const fullRun = await runModel(model, current, { edits, signal });
     const { alpha } = fullRun;
-    const sink = strongest(alpha.data);
+    const sink = strongestKey(alpha.data);
     const key = hiddenKey(without, sink.place, current.length, random);
-    const { logits } = await withoutKey(model, current, key, fullRun, { edits, signal });
-    const guesses = placesOf(current, mask).map((place) => likeliest(logits, place, excluded));
-    const filled = surest(guesses, Math.ceil(guesses.length / remaining)).map((one) =>
-      answers ? withAnswer(one, answers[one.place], logits, excluded) : one,
+    const { logits } = await runWithoutKey(model, current, key, fullRun, { edits, signal });
+    const guesses = maskedPlaces(current, mask).map((place) => mostLikely(logits, place, excluded));
+    const filled = mostConfident(guesses, Math.ceil(guesses.length / remaining)).map((one) =>
+      answers ? fillAnswer(one, answers[one.place], logits, excluded) : one,
     );
     for (const { place, token } of filled) current[place] = token;
     const step = { tokens: [...current], filled, alpha, sink, without: key ?? null };
@@ -68,9 +68,9 @@ export async function unmask(
 }
 
 /**
- * Predicts tokens with a causal model from those before them, with every key or without one;
- * returns the loss of each position, and the key with the most attention over all queries.
- * @param places from 1 on
+ * Predicts tokens with a causal model from the tokens before them, with every key or without one.
+ * Returns the loss of each position, and the key with the most attention over all queries.
+ * @param places the positions to predict, from 1 on
  */
 export async function predict(
   model: Pick<Model, 'run' | 'describe'>,
@@ -87,43 +87,45 @@ export async function predict(
   >,
 ): Promise<Pick<UnmaskStep, 'filled' | 'sink'>> {
   const excluded = new Set(never);
-  const fullRun = await look(model, tokens, options);
+  const fullRun = await runModel(model, tokens, options);
   const T = tokens.length;
-  const sink = strongest(fullRun.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
+  const sink = strongestKey(fullRun.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
   const key = hiddenKey(without, sink.place, T, randomBits(seed));
-  const { logits } = await withoutKey(model, tokens, key, fullRun, options);
+  const { logits } = await runWithoutKey(model, tokens, key, fullRun, options);
   const filled = places.map((place) => ({
-    ...withAnswer(likeliest(logits, place - 1, excluded), tokens[place], logits, excluded),
+    ...fillAnswer(mostLikely(logits, place - 1, excluded), tokens[place], logits, excluded),
     place,
   }));
   return { filled, sink };
 }
 
-/** Returns the key that a run hides. */
+/** Chooses the key that a run hides; undefined for none. */
 function hiddenKey(
   without: 'strongest' | 'random' | undefined,
   sink: number,
   T: number,
   random: () => number,
 ) {
-  return without && (without === 'random' ? otherThan(sink, T, random) : sink);
+  return without && (without === 'random' ? drawOther(sink, T, random) : sink);
 }
 
-/** Runs without a key; without one to hide it returns the full run. */
-async function withoutKey(
-  model: Parameters<typeof look>[0],
+/**
+ * Runs the model without a key; if no key is to be hidden, returns the given run with every key.
+ */
+async function runWithoutKey(
+  model: Parameters<typeof runModel>[0],
   tokens: readonly number[],
   key: number | undefined,
-  whole: Awaited<ReturnType<typeof look>>,
-  { edits = [], signal }: Parameters<typeof look>[2],
+  whole: Awaited<ReturnType<typeof runModel>>,
+  { edits = [], signal }: Parameters<typeof runModel>[2],
 ) {
   if (key === undefined) return whole;
-  return look(model, tokens, { edits: [...edits, { kind: 'hide_key', key }], signal });
+  return runModel(model, tokens, { edits: [...edits, { kind: 'hide_key', key }], signal });
 }
 
 /**
  * Returns the id of the mask token.
- * @param given from the tokenizer, if the model's description has none
+ * @param given id from the tokenizer, if the description of the model has none
  */
 export function maskOf(
   { architecture: { mask, mask_token: modelMask, V } }: Pick<Model, 'architecture'>,
@@ -137,7 +139,7 @@ export function maskOf(
   throw new SinkscopeError('argument', 'model', `expected ${expected}, got ${actual}`);
 }
 
-function hiddenIn(tokens: ArrayLike<number>, mask: number, context: number) {
+function copyWithMasks(tokens: ArrayLike<number>, mask: number, context: number) {
   expectInteger(tokens?.length, 1, context, 'tokens.length');
   const copy = Array.from(tokens);
   if (copy.includes(mask)) return copy;
@@ -154,27 +156,32 @@ function idsOf(never: readonly number[], V: number) {
 function checkAnswers(
   answers: ArrayLike<number>,
   tokens: readonly number[],
-  out: ReadonlySet<number>,
+  excluded: ReadonlySet<number>,
   V: number,
 ) {
   expectInteger(answers.length, tokens.length, tokens.length, 'answers.length');
   Array.from(answers, (id, i) => {
     expectInteger(id, 0, V - 1, `answers[${i}]`);
-    expect(!out.has(id) || tokens[i] === id, `answers[${i}]`, 'a token that may be put in', id);
+    expect(
+      !excluded.has(id) || tokens[i] === id,
+      `answers[${i}]`,
+      'a token that may be put in',
+      id,
+    );
   });
 }
 
-/** Draws another position, uniformly. */
-function otherThan(place: number, T: number, random: () => number) {
+/** Draws a position other than the given one, uniformly. */
+function drawOther(place: number, T: number, random: () => number) {
   const sample = Math.floor((random() * (T - 1)) / 2 ** 32);
   return sample < place ? sample : sample + 1;
 }
 
 /**
- * Runs the model: alpha [T], the mean over layers and heads, and logits [T, V].
+ * Runs the model and returns alpha [T], the mean over layers and heads, and the logits [T, V].
  * @throws SinkscopeError 'unsupported' for a model that predicts no token
  */
-async function look(
+async function runModel(
   model: Pick<Model, 'run' | 'describe'>,
   tokens: readonly number[],
   options: Pick<RunOptions, 'edits' | 'signal'>,
@@ -193,14 +200,14 @@ async function look(
   return { alpha: meanOfHeads(alpha), logits };
 }
 
-/** @param alpha [L, H, T] */
+/** Returns the mean over layers and heads of alpha [L, H, T]. */
 function meanOfHeads({ shape: [L, H, T], data }: Tensor) {
   const sums = new Float64Array(T);
   data.forEach((value, i) => (sums[i % T] += value));
   return { shape: [T], data: Float32Array.from(sums, (sum) => sum / (L * H)) };
 }
 
-function placesOf(tokens: readonly number[], mask: number) {
+function maskedPlaces(tokens: readonly number[], mask: number) {
   return tokens.flatMap((token, place) => (token === mask ? [place] : []));
 }
 
@@ -208,47 +215,51 @@ function placesOf(tokens: readonly number[], mask: number) {
  * Returns the most likely token of a position; ties go to the lowest id. Its probability is
  * relative to the tokens that the model may choose.
  * @param logits [T, V]
- * @param out ids that it may not choose
+ * @param excluded ids that the model may not choose
  */
-function likeliest(
+function mostLikely(
   { shape: [, V], data }: Tensor,
   place: number,
-  out: ReadonlySet<number>,
+  excluded: ReadonlySet<number>,
 ): FilledToken {
   const row = data.subarray(place * V, (place + 1) * V);
   let token = -1;
   row.forEach((x, id) => {
-    if (!out.has(id) && (token < 0 || x > row[token])) token = id;
+    if (!excluded.has(id) && (token < 0 || x > row[token])) token = id;
   });
   let sum = 0;
-  row.forEach((x, id) => (sum += out.has(id) ? 0 : Math.exp(x - row[token])));
+  row.forEach((x, id) => (sum += excluded.has(id) ? 0 : Math.exp(x - row[token])));
   return { place, token, probability: 1 / sum };
 }
 
 /**
- * Returns the text's token at a position, with the model's own choice.
+ * Returns the token of the text as the filled token of a position, with the token that the model
+ * would have chosen and the loss.
  * @param logits [T, V]
  */
-function withAnswer(
+function fillAnswer(
   { place, token: guess, probability }: FilledToken,
   token: number,
   { shape: [, V], data }: Tensor,
-  out: ReadonlySet<number>,
+  excluded: ReadonlySet<number>,
 ): FilledToken {
   const row = data.subarray(place * V, (place + 1) * V);
   let sum = 0;
-  row.forEach((x, id) => (sum += out.has(id) ? 0 : Math.exp(x - row[guess])));
+  row.forEach((x, id) => (sum += excluded.has(id) ? 0 : Math.exp(x - row[guess])));
   return { place, token, probability, guess, loss: Math.log(sum) + row[guess] - row[token] };
 }
 
 /** Returns the `count` most confident guesses; ties go from left to right. */
-function surest(guesses: readonly FilledToken[], count: number) {
+function mostConfident(guesses: readonly FilledToken[], count: number) {
   const sorted = [...guesses].sort((a, b) => b.probability - a.probability || a.place - b.place);
   return sorted.slice(0, count);
 }
 
-/** @param data [T] */
-function strongest(data: ArrayLike<number> & { forEach: Float32Array['forEach'] }) {
+/**
+ * Returns the position of the largest alpha.
+ * @param data alpha of each key, [T]
+ */
+function strongestKey(data: ArrayLike<number> & { forEach: Float32Array['forEach'] }) {
   let place = 0;
   data.forEach((value, i) => {
     if (value > data[place]) place = i;

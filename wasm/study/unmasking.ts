@@ -1,18 +1,18 @@
 /**
- * Measures how a masked-diffusion model's loss changes if each step of unmasking hides its
- * strongest key, and how a causal model's loss changes at the same positions without its own
- * strongest key.
+ * Measures how the loss of a masked-diffusion model changes if each step of unmasking hides the key
+ * with the most attention, and how the loss of a causal model changes at the same positions without
+ * its own strongest key.
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
 import { drawSome, meanOf } from './tasks.ts';
-import { maskOf, predict, unmask, WITHOUT } from './unmask.ts';
+import { maskOf, predict, unmask, HIDDEN_KEYS } from './unmask.ts';
 import type { Model, Replica } from '../engine/types.ts';
 import type { StudyModel, UnmaskStudyOptions, UnmaskResult, UnmaskStep } from './types.ts';
 
-const CONDITIONS = [undefined, ...WITHOUT];
+const CONDITIONS = [undefined, ...HIDDEN_KEYS];
 
 export async function measureUnmasking(
   model: StudyModel & Pick<Model, 'architecture' | 'describe'>,
@@ -48,7 +48,7 @@ export async function measureUnmasking(
   const total = (causal ? 2 : 1) * CONDITIONS.length * items.length;
   let finished = 0;
   /** Measures every condition of every prompt. */
-  const measured = async (
+  const scoreConditions = async (
     one: typeof model,
     steps: (
       replica: Pick<Model, 'run' | 'architecture' | 'describe'>,
@@ -72,12 +72,12 @@ export async function measureUnmasking(
     return all;
   };
   const shared = { never, edits, signal };
-  const maskedScores = await measured(model, (one, { answers, tokens, seed }, without) =>
+  const maskedScores = await scoreConditions(model, (one, { answers, tokens, seed }, without) =>
     unmask(one, tokens, { ...shared, steps, mask, answers, seed, ...(without ? { without } : {}) }),
   );
   const causalScores =
     causal &&
-    (await measured(causal, async (one, { answers, places, seed }, without) => [
+    (await scoreConditions(causal, async (one, { answers, places, seed }, without) => [
       await predict(one, answers, places, { ...shared, seed, without }),
     ]));
   return {
@@ -90,7 +90,10 @@ export async function measureUnmasking(
   };
 }
 
-/** @param all by prompt, then by condition */
+/**
+ * Returns the means of the scores over prompts, by condition.
+ * @param all scores by prompt, then by condition
+ */
 function conditionsOf(all: ReturnType<typeof scoresOf>[][]) {
   const [baseline, strongest, random] = CONDITIONS.map((_, at) => {
     const scoreOf = (quantity: 'loss' | 'accuracy') => ({

@@ -1,4 +1,4 @@
-/** The `added_tokens` of a tokenizer.json: the tokenizer finds them before it splits the text. */
+/** Finds the `added_tokens` of a tokenizer.json in a text, before the text is split. */
 import { Aligned, widthAt } from './aligned.ts';
 import { spacesAtEnd } from './normalizers.ts';
 import { isWord } from './pre_tokenizers.ts';
@@ -7,14 +7,14 @@ import type { Model } from './models.ts';
 import type { Normalizer } from './normalizers.ts';
 import type { Added } from './shapes.ts';
 
-/** An added token and its search text. */
-type Wanted = { token: Added; text: string };
-/** A part of a text, and its added token if it is one. */
+/** An added token and the text that is searched for. */
+type SearchedToken = { token: Added; text: string };
+/** A part of a text; `token` is the added token that it consists of, or null. */
 type Section = { text: Aligned; token: Added | null };
 
 /**
- * Gives each token the id that the tokenizers library gives it: that of the vocabulary, else the
- * next free one. The file's own ids are those at the time of writing.
+ * Reads the added tokens of a file. As in the tokenizers library, each gets its id in the vocabulary,
+ * or else the next free id; the ids in the file are not used.
  */
 export function readAdded(
   added: readonly Added[] | undefined = [],
@@ -36,7 +36,7 @@ export function readAdded(
 }
 
 /** Returns the search text of each token: a normalized token is searched for in normalized text. */
-export function writeAdded(added: readonly Added[], normalize: Normalizer): Wanted[] {
+export function searchTextsOf(added: readonly Added[], normalize: Normalizer): SearchedToken[] {
   return added.map((token) => {
     const text = isNormalized(token) ? normalize(Aligned.of(token.content)).text : token.content;
     if (text === '') refuse('added_tokens', `"${token.content}" is empty once normalized`);
@@ -48,9 +48,9 @@ function isNormalized({ normalized, special }: Added) {
   return normalized ?? !special;
 }
 
-/** @returns the sections of a text, normalized */
+/** Returns a function that splits a text into added tokens and normalized sections between them. */
 export function createFinder(
-  wanted: readonly Wanted[],
+  wanted: readonly SearchedToken[],
   normalize: Normalizer,
 ): (text: Aligned) => Section[] {
   const first = createSplitter(wanted.filter(({ token }) => !isNormalized(token)));
@@ -59,9 +59,9 @@ export function createFinder(
     first(text).flatMap((section) => (section.token ? [section] : second(normalize(section.text))));
 }
 
-function createSplitter(wanted: readonly Wanted[]): (text: Aligned) => Section[] {
-  /** Tokens by their first unit, the longest first. */
-  const byFirst: Map<string, Wanted[]> = new Map();
+function createSplitter(wanted: readonly SearchedToken[]): (text: Aligned) => Section[] {
+  /** Tokens by the first unit of their text, the longest text first. */
+  const byFirst: Map<string, SearchedToken[]> = new Map();
   for (const one of [...wanted].sort((a, b) => b.text.length - a.text.length)) {
     byFirst.set(one.text[0], [...(byFirst.get(one.text[0]) ?? []), one]);
   }
@@ -94,7 +94,7 @@ function createSplitter(wanted: readonly Wanted[]): (text: Aligned) => Section[]
   };
 }
 
-/** Returns whether no word character precedes or follows. */
+/** Returns whether no word character precedes or follows the span. */
 function standsAlone(text: string, start: number, end: number) {
   const before = Math.max(start - widthAt(text, start - 2), 0);
   const sides = [text.slice(before, start), text.slice(end, end + widthAt(text, end))];

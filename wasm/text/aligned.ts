@@ -4,11 +4,11 @@
  * tokenizers library, so that spans of tokens equal its offsets.
  */
 
-/** Pieces of a text in order, as [start, end, isMatch]. */
+/** A piece of a text, as [start, end, isMatch]. */
 export type Piece = [number, number, boolean];
 /** Splits a text into matches and the text between them. */
 export type Pattern = (text: string) => Piece[];
-/** A character and its change count: see `transform`. */
+/** A character and its change count, which `transform` explains. */
 export type Change = [string, number];
 
 export class Aligned {
@@ -28,6 +28,7 @@ export class Aligned {
     this.start = start;
   }
 
+  /** Returns a text aligned with itself. */
   static of(text: string) {
     const from = new Uint32Array(text.length);
     const to = new Uint32Array(text.length);
@@ -48,8 +49,8 @@ export class Aligned {
 
   /**
    * Replaces all characters. The change count of a character says what it replaces: with 0 it replaces
-   * the next character, with -n it also removes the n after that one, and with 1 it is inserted and
-   * gets the span of the character before it.
+   * the next character; with -n it also removes the n characters after that one; with 1 it is
+   * inserted and gets the span of the character before it.
    * @param removed number of leading characters to remove
    */
   transform(changes: readonly Change[], removed: number = 0) {
@@ -72,7 +73,10 @@ export class Aligned {
     return new Aligned(text, from, to, this.start);
   }
 
-  /** @param change maps each character to several, one or none */
+  /**
+   * Replaces each character.
+   * @param change returns the characters for a character: several, one or none
+   */
   map(change: (character: string) => string) {
     const changes: Change[] = [];
     let [removed, first] = [0, 0];
@@ -94,7 +98,10 @@ export class Aligned {
     return this.transform(changes, first);
   }
 
-  /** @param text gets the span of the first character */
+  /**
+   * Prepends a text.
+   * @param text the text, which gets the span of the first character
+   */
   prepend(text: string) {
     if (this.text === '') return this;
     const length = text.length + this.text.length;
@@ -106,7 +113,10 @@ export class Aligned {
     return new Aligned(text + this.text, from, to, this.start);
   }
 
-  /** @param content gets the span of the last character that it replaces */
+  /**
+   * Replaces all matches of a pattern.
+   * @param content the replacement, which gets the span of the last character of the match
+   */
   replace(pattern: Pattern, content: string) {
     const pieces = pattern(this.text);
     if (!pieces.some(([, , isMatch]) => isMatch)) return this;
@@ -130,7 +140,10 @@ export class Aligned {
     return new Aligned(text, from, to, this.start);
   }
 
-  /** @param behavior a key of BEHAVIORS */
+  /**
+   * Splits the text at the matches of a pattern.
+   * @param behavior a key of BEHAVIORS
+   */
   split(pattern: Pattern, behavior: string) {
     const pieces = BEHAVIORS[behavior](pattern(this.text));
     return pieces
@@ -144,7 +157,10 @@ export function widthAt(text: string, at: number) {
   return Number(text.codePointAt(at)) > 0xffff ? 2 : 1;
 }
 
-/** Defines how matches and the text between them become pieces. */
+/**
+ * For each behavior of a splitter, a function that makes pieces from matches and the text between
+ * them.
+ */
 export const BEHAVIORS: Record<string, (pieces: Piece[]) => Piece[]> = {
   Isolated: (pieces) => pieces,
   Removed: (pieces) => pieces.filter(([, , isMatch]) => !isMatch),
@@ -155,8 +171,9 @@ export const BEHAVIORS: Record<string, (pieces: Piece[]) => Piece[]> = {
 };
 
 /**
- * @param pieces in either direction
- * @param isJoined joins a piece to the previous one
+ * Joins adjacent pieces.
+ * @param pieces in the order of the text or in reverse
+ * @param isJoined returns whether a piece is joined to the previous one
  */
 function join(
   pieces: readonly Piece[],

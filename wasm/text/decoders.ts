@@ -7,8 +7,8 @@ import type { Stage } from './shapes.ts';
 type Decoder = (tokens: string[]) => string[];
 
 const encoder = new TextEncoder();
-const lossy = new TextDecoder('utf-8', { ignoreBOM: true });
-const strict = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true });
+const lossyDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
+const strictDecoder = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true });
 
 export function createDecoder(stage: Stage | null | undefined, where: string = 'decoder'): Decoder {
   if (stage === null || stage === undefined) return (tokens) => [tokens.join(' ')];
@@ -20,8 +20,8 @@ const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
     const stages = eachOf(decoders, `${where}.decoders`, createDecoder);
     return (tokens) => stages.reduce((read, decode) => decode(read), tokens);
   },
-  ByteLevel: () => (tokens) => [lossy.decode(Uint8Array.from(tokens.flatMap(bytesOf)))],
-  ByteFallback: () => readBytes,
+  ByteLevel: () => (tokens) => [lossyDecoder.decode(Uint8Array.from(tokens.flatMap(bytesOf)))],
+  ByteFallback: () => decodeByteTokens,
   Fuse: () => (tokens) => [tokens.join('')],
   Replace({ pattern, content }, where) {
     const match = compile(pattern, where);
@@ -39,8 +39,8 @@ const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
       tokens.map((token) => {
         const characters = [...token];
         const isOther = (character: string) => character !== content;
-        const first = lead(characters.slice(0, Number(start)), isOther);
-        const last = lead([...characters].reverse().slice(0, Number(stop)), isOther);
+        const first = countUntil(characters.slice(0, Number(start)), isOther);
+        const last = countUntil([...characters].reverse().slice(0, Number(stop)), isOther);
         return characters.slice(first, characters.length - last).join('');
       }),
   Metaspace: ({ replacement = '\u2581', prepend_scheme, add_prefix_space }) => {
@@ -58,7 +58,7 @@ const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
       tokens.map((token, i) => {
         const isFollowing = i > 0 && token.startsWith(prefix);
         const text = isFollowing ? token.slice(prefix.length) : i > 0 ? ` ${token}` : token;
-        return cleanup ? tidy(text) : text;
+        return cleanup ? cleanUp(text) : text;
       }),
   CTC:
     ({ pad_token = '<pad>', word_delimiter_token = '|', cleanup }) =>
@@ -67,25 +67,31 @@ const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
         .filter((token, i) => token !== tokens[i - 1])
         .map((token) => {
           const text = token.replaceAll(pad_token, '');
-          return cleanup ? tidy(text).replaceAll(word_delimiter_token, ' ') : text;
+          return cleanup ? cleanUp(text).replaceAll(word_delimiter_token, ' ') : text;
         })
         .filter((token) => token !== ''),
 };
 
-/** Counts leading characters for which `isSo` is false. */
-function lead(characters: readonly string[], isSo: (character: string) => boolean) {
+/** Counts the characters before the first one for which `isSo` is true. */
+function countUntil(characters: readonly string[], isSo: (character: string) => boolean) {
   const first = characters.findIndex(isSo);
   return first < 0 ? characters.length : first;
 }
 
-/** @param token is read as byte letters if it consists of them, else as UTF-8 */
+/**
+ * Returns the bytes of a token: those that its letters stand for if it consists of byte letters,
+ * else its UTF-8.
+ */
 function bytesOf(token: string) {
   const bytes = Array.from(token, (letter) => letters.get(letter));
   return bytes.every((byte) => byte !== undefined) ? bytes : [...encoder.encode(token)];
 }
 
-/** Reads bytes as UTF-8; invalid bytes become U+FFFD each. */
-function readBytes(tokens: readonly string[]) {
+/**
+ * Replaces each run of byte tokens by the UTF-8 text of its bytes. In a run that is not valid
+ * UTF-8, each byte becomes U+FFFD.
+ */
+function decodeByteTokens(tokens: readonly string[]) {
   const texts: string[] = [];
   let bytes: number[] = [];
   const close = () => {
@@ -106,14 +112,17 @@ function readBytes(tokens: readonly string[]) {
 
 function decodeBytes(bytes: Uint8Array) {
   try {
-    return [strict.decode(bytes)];
+    return [strictDecoder.decode(bytes)];
   } catch {
     return Array.from(bytes, () => '\ufffd');
   }
 }
 
-/** BERT's decoder removes spaces before punctuation like this. */
-const JOINED: readonly (readonly [string, string])[] = [
+/**
+ * Replacements of the cleanup, which removes spaces before punctuation and endings, as in the
+ * decoder of BERT.
+ */
+const CLEANUP_REPLACEMENTS: readonly (readonly [string, string])[] = [
   [' .', '.'],
   [' ?', '?'],
   [' !', '!'],
@@ -127,6 +136,9 @@ const JOINED: readonly (readonly [string, string])[] = [
   [" 're", "'re"],
 ];
 
-function tidy(text: string) {
-  return JOINED.reduce((tidied, [spaced, joined]) => tidied.replaceAll(spaced, joined), text);
+function cleanUp(text: string) {
+  return CLEANUP_REPLACEMENTS.reduce(
+    (tidied, [spaced, joined]) => tidied.replaceAll(spaced, joined),
+    text,
+  );
 }

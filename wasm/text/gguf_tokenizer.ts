@@ -19,34 +19,35 @@ const CONTROL = 3;
 const USER_DEFINED = 4;
 const BYTE = 6;
 
-/** SentencePiece writes spaces as this block sign. */
-const BLOCK = '\u2581';
+/** The block sign that SentencePiece writes for a space. */
+const SPACE_BLOCK = '\u2581';
 
 /**
- * Splitting a token costs its length squared, so longer ones are refused; SentencePiece's own end
- * at 16.
+ * Limit on the length of a token: the cost of splitting one grows with its length squared. The
+ * tokens of SentencePiece end at 16 characters.
  */
 const PIECE_LENGTH_MAX = 256;
 
-/** English endings, in capital letters too. */
+/** English endings, also in capital letters. */
 const ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
+/** The last alternatives of most patterns: line ends and other white space. */
 const LINE_ENDS = '|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 
 /**
- * A newer pattern that separates line ends and attaches a sign to the following word.
+ * Returns a newer pattern, which separates line ends and attaches a sign to the following word.
  * @param numbers pattern of the digits that form a piece
  * @param letters characters of a word
  * @param lines pattern of the line ends that a run of signs takes with it
  */
-const laterWords = (numbers: string, letters = '\\p{L}', lines = '[\\r\\n]*') =>
+const newerWords = (numbers: string, letters = '\\p{L}', lines = '[\\r\\n]*') =>
   `${ENDINGS}|[^\\r\\n\\p{L}\\p{N}]?[${letters}]+|${numbers}` +
   `| ?[^\\s${letters}\\p{N}]+${lines}${LINE_ENDS}`;
 
 /**
- * A pattern that begins a word at a capital letter.
+ * Returns a pattern that begins a word at a capital letter.
  * @param ending pattern of what a word takes with it
  */
-function casedWords(numbers: string, ending: string) {
+function capitalizedWords(numbers: string, ending: string) {
   const otherLetters = '\\p{Lm}\\p{Lo}\\p{M}';
   const [upper, lower] = [`[\\p{Lu}\\p{Lt}${otherLetters}]`, `[\\p{Ll}${otherLetters}]`];
   const sign = '[^\\r\\n\\p{L}\\p{N}]?';
@@ -61,17 +62,18 @@ const SIGNED_WORDS =
   '[!"#$%&\'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+' +
   `| ?[\\p{P}\\p{S}]+[\\r\\n]*${LINE_ENDS}`;
 
-/**
- * Splitting rules of byte-level vocabularies by tokenizer.ggml.pre, as llama.cpp names them. The
- * normal forms come from the models' own tokenizer.json, because a GGUF file does not hold them.
- */
-type Pre = {
+/** A splitting rule of a byte-level vocabulary. */
+type SplittingRule = {
   split: object[];
   later?: object[];
   form?: string;
   ignoreMerges?: boolean;
   bos?: boolean;
 };
+/**
+ * Splitting rules of byte-level vocabularies by tokenizer.ggml.pre, as llama.cpp names them. The
+ * normal forms come from the tokenizer.json of the models, because a GGUF file does not hold them.
+ */
 const PRE_TOKENIZERS = [
   { names: ['gpt-2', 'default', 'phi-2', 'exaone4'], pre: { split: [isolate(WORDS)] } },
   {
@@ -85,29 +87,29 @@ const PRE_TOKENIZERS = [
   { names: ['gpt-neox', 'olmo', 'mpt'], pre: { split: [isolate(WORDS)], form: 'NFC' } },
   {
     names: ['qwen2', 'deepseek-r1-qwen'],
-    pre: { split: [isolate(laterWords('\\p{N}'))], form: 'NFC' },
+    pre: { split: [isolate(newerWords('\\p{N}'))], form: 'NFC' },
   },
   {
     names: ['qwen35'],
-    pre: { split: [isolate(laterWords('\\p{N}', '\\p{L}\\p{M}'))], form: 'NFC' },
+    pre: { split: [isolate(newerWords('\\p{N}', '\\p{L}\\p{M}'))], form: 'NFC' },
   },
-  { names: ['stablelm2', 'hunyuan'], pre: { split: [isolate(laterWords('\\p{N}'))] } },
-  { names: ['seed-coder'], pre: { split: [isolate(laterWords('\\p{N}', '\\p{L}', ''))] } },
+  { names: ['stablelm2', 'hunyuan'], pre: { split: [isolate(newerWords('\\p{N}'))] } },
+  { names: ['seed-coder'], pre: { split: [isolate(newerWords('\\p{N}', '\\p{L}', ''))] } },
   {
     names: ['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'falcon-h1', 'lfm2'],
-    pre: { split: [isolate(laterWords('\\p{N}{1,3}'))], ignoreMerges: true, bos: true },
+    pre: { split: [isolate(newerWords('\\p{N}{1,3}'))], ignoreMerges: true, bos: true },
   },
   {
     names: ['dbrx', 'smaug-bpe', 'glm4', 'chatglm-bpe'],
-    pre: { split: [isolate(laterWords('\\p{N}{1,3}'))] },
+    pre: { split: [isolate(newerWords('\\p{N}{1,3}'))] },
   },
   {
     names: ['gpt-4o', 'llama4'],
-    pre: { split: [isolate(casedWords('\\p{N}{1,3}', `${ENDINGS}?`))] },
+    pre: { split: [isolate(capitalizedWords('\\p{N}{1,3}', `${ENDINGS}?`))] },
   },
   {
     names: ['tekken'],
-    pre: { split: [isolate(casedWords('\\p{N}', ''))], ignoreMerges: true, bos: true },
+    pre: { split: [isolate(capitalizedWords('\\p{N}', ''))], ignoreMerges: true, bos: true },
   },
   {
     names: ['deepseek-v3', 'hunyuan-dense'],
@@ -133,8 +135,8 @@ const PRE_TOKENIZERS = [
 export function tokenizerOfGguf(read: GgufReader): TokenizerFiles {
   check(read, 'call', 'read');
   const model = read('tokenizer.ggml.model');
-  if (model === 'gpt2') return byteLevel(read);
-  if (model === 'llama') return sentencePiece(read);
+  if (model === 'gpt2') return byteLevelOfGguf(read);
+  if (model === 'llama') return sentencePieceOfGguf(read);
   throw new SinkscopeError(
     'unsupported',
     'tokenizer.ggml.model',
@@ -142,19 +144,19 @@ export function tokenizerOfGguf(read: GgufReader): TokenizerFiles {
   );
 }
 
-function byteLevel(read: GgufReader): TokenizerFiles {
-  const { split, later, form, ignoreMerges, bos } = findPre(
+function byteLevelOfGguf(read: GgufReader): TokenizerFiles {
+  const { split, later, form, ignoreMerges, bos } = findRule(
     read('tokenizer.ggml.pre') ?? 'default',
   );
   const { tokens, types } = readTokens(read);
   const spelled = tokens.map((token, i) => (isAdded(types[i]) ? token : spell(token)));
-  const vocab = table(spelled);
+  const vocab = idsByToken(spelled);
   const merges = readMerges(read, vocab);
   const roles = readRoles(read, tokens, bos ?? false);
   const json = byteLevelFile({
     vocab: Object.fromEntries(vocab),
     merges,
-    added: addedTokens(tokens, types),
+    added: listAddedTokens(tokens, types),
     normalizer: form ? { type: form } : null,
     split,
     later,
@@ -164,7 +166,7 @@ function byteLevel(read: GgufReader): TokenizerFiles {
   return { json, config: roles.config };
 }
 
-function findPre(name: unknown): Pre {
+function findRule(name: unknown): SplittingRule {
   const row = PRE_TOKENIZERS.find(({ names }) => names.includes(String(name)));
   if (row) return row.pre;
   const names = PRE_TOKENIZERS.flatMap(({ names }) => names).join(', ');
@@ -175,13 +177,14 @@ function findPre(name: unknown): Pre {
   );
 }
 
-function sentencePiece(read: GgufReader): TokenizerFiles {
+function sentencePieceOfGguf(read: GgufReader): TokenizerFiles {
   const isGemma = String(read('general.architecture')).startsWith('gemma');
   const { tokens: written, types } = readTokens(read);
-  // Of Gemma's symbols the converter writes the block signs as spaces, runs of 2 to 31 of them.
+  // The converter of GGUF files writes the block signs of Gemma's symbols as spaces, in runs of 2
+  // to 31.
   const isRun = (i: number) => isGemma && types[i] === USER_DEFINED && written[i].includes(' ');
-  const tokens = written.map((token, i) => (isRun(i) ? token.replaceAll(' ', BLOCK) : token));
-  const vocab = table(tokens);
+  const tokens = written.map((token, i) => (isRun(i) ? token.replaceAll(' ', SPACE_BLOCK) : token));
+  const vocab = idsByToken(tokens);
   const roles = readRoles(read, tokens, true);
   const storedMerges = read('tokenizer.ggml.merges');
   // Gemma's scores do not follow the order in which its merges were learned, but its ids do.
@@ -194,8 +197,8 @@ function sentencePiece(read: GgufReader): TokenizerFiles {
   const isPrefixed = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
   const json = {
     version: '1.0',
-    // The text already has block signs when the tokenizer searches for such a symbol.
-    added_tokens: addedTokens(tokens, types).map((token) => ({
+    // When the tokenizer searches for such a run, the spaces of the text are block signs already.
+    added_tokens: listAddedTokens(tokens, types).map((token) => ({
       ...token,
       normalized: isRun(token.id),
     })),
@@ -213,12 +216,15 @@ function sentencePiece(read: GgufReader): TokenizerFiles {
   return { json, config: { ...roles.config, unk_token: unknown } };
 }
 
-/** @param isPrefixed whether the normalizer prepends a space, which the decoder removes */
+/**
+ * Returns the stages of a SentencePiece tokenizer.
+ * @param isPrefixed whether the normalizer prepends a space, which the decoder removes
+ */
 function sentencePieceStages(isPrefixed: boolean) {
-  const block = { type: 'Replace', pattern: { String: ' ' }, content: BLOCK };
-  const prefix = isPrefixed ? [{ type: 'Prepend', prepend: BLOCK }] : [];
+  const block = { type: 'Replace', pattern: { String: ' ' }, content: SPACE_BLOCK };
+  const prefix = isPrefixed ? [{ type: 'Prepend', prepend: SPACE_BLOCK }] : [];
   const strip = isPrefixed ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : [];
-  const space = { type: 'Replace', pattern: { String: BLOCK }, content: ' ' };
+  const space = { type: 'Replace', pattern: { String: SPACE_BLOCK }, content: ' ' };
   return {
     normalizer: { type: 'Sequence', normalizers: [...prefix, block] },
     pre_tokenizer: null,
@@ -230,8 +236,8 @@ function sentencePieceStages(isPrefixed: boolean) {
 }
 
 /**
- * Lists every way to join a piece from two others: the best piece first and, for one piece, the
- * longest left part first.
+ * Lists every way to join a token from two others: the token with the best score first, and for one
+ * token the longest left part first.
  */
 function mergesOfScores(
   tokens: readonly string[],
@@ -320,7 +326,7 @@ function readFlag(read: GgufReader, key: string): boolean | undefined {
   return refuse(key, `expected true or false, got ${JSON.stringify(value)?.slice(0, 80)}`);
 }
 
-function table(tokens: readonly string[]) {
+function idsByToken(tokens: readonly string[]) {
   const ids: Map<string, number> = new Map();
   tokens.forEach((token, id) => {
     const first = ids.get(token);
@@ -337,7 +343,7 @@ function isAdded(type: number) {
   return type === UNKNOWN || type === CONTROL || type === USER_DEFINED;
 }
 
-function addedTokens(tokens: readonly string[], types: readonly number[]) {
+function listAddedTokens(tokens: readonly string[], types: readonly number[]) {
   const entries = tokens.map((content, id) => ({
     id,
     content,
@@ -349,7 +355,7 @@ function addedTokens(tokens: readonly string[], types: readonly number[]) {
 
 /**
  * Finds the tokens that begin and end a text.
- * @param addsBos if the file does not say
+ * @param addsBos whether the start token is added if the file does not say
  */
 function readRoles(read: GgufReader, tokens: readonly string[], addsBos: boolean) {
   const name = (role: string) => {

@@ -1,8 +1,8 @@
 /**
  * Runs an untrusted tokenizer, whose patterns may never end and whose tables may take all memory,
  * in a worker (worker.ts). A worker that does not answer is ended, and the next question starts
- * another. The time limit grows with the size of the input and with the slowness of this machine,
- * so that a busy machine refuses no honest tokenizer.
+ * another worker. The time limit grows with the size of the input and with the slowness of this machine,
+ * so that no honest tokenizer is refused on a busy machine.
  */
 import { startWorker } from '#text';
 import { checkOptions } from '../abi/arguments.ts';
@@ -23,20 +23,21 @@ interface Worker {
 }
 
 /** Milliseconds that a small step may take on an idle machine. */
-const LIMIT = 5000;
+const LIMIT_MS = 5000;
 
-/** Units of a text, or of files, that extend the limit once more. */
-const LONG_TEXT = 2 ** 20;
-const LONG_FILES = 2 ** 22;
+/** Units of a text for which the time limit is granted once more. */
+const TEXT_UNITS_PER_LIMIT = 2 ** 20;
+/** Units of files for which the time limit is granted once more. */
+const FILE_UNITS_PER_LIMIT = 2 ** 22;
 
-/** A list entry counts as this many units. */
-const ENTRY = 16;
+/** Units that an entry of a list counts as. */
+const ENTRY_UNITS = 16;
 
 /** Milliseconds that the benchmark of worker.ts takes on an idle machine. */
 const BENCHMARK_MS = 30;
 
-/** Kinds of the parts of a source. */
-const KINDS = {
+/** The parts of a source, with their types. */
+const SOURCE_OPTIONS = {
   tokenizer: 'text',
   config: 'text',
   words: 'text',
@@ -59,22 +60,23 @@ const KINDS = {
  */
 export const guardTokenizer = guardBy(startWorker);
 
+/** Returns `guardTokenizer` for a way to start the worker, which tests replace. */
 export function guardBy(start: () => Worker) {
   return async (
     source: Source,
     options: { readonly limit?: number; readonly signal?: AbortSignal } = {},
   ): Promise<GuardedTokenizer> => {
-    checkOptions(source, KINDS, 'source');
+    checkOptions(source, SOURCE_OPTIONS, 'source');
     checkOptions(options, { signal: 'signal', limit: 'count' });
-    const { signal, limit = LIMIT } = options;
+    const { signal, limit = LIMIT_MS } = options;
     signal?.throwIfAborted();
-    const line = new Line(source, limit, start);
-    const stop = () => line.close(signal?.reason);
+    const workerQueue = new WorkerQueue(source, limit, start);
+    const stop = () => workerQueue.close(signal?.reason);
     signal?.addEventListener('abort', stop);
     try {
-      return new Guarded(line, await line.open());
+      return new WorkerTokenizer(workerQueue, await workerQueue.open());
     } catch (error) {
-      line.close(closed());
+      workerQueue.close(closedError());
       throw error;
     } finally {
       signal?.removeEventListener('abort', stop);
@@ -87,16 +89,16 @@ function sizeOf(source: Source) {
   const parts = 'gguf' in source ? [...source.gguf.values()] : Object.values(source);
   const sizes = parts.map((part) => {
     if (typeof part === 'string') return part.length;
-    return ENTRY * (Object(part).length || 0);
+    return ENTRY_UNITS * (Object(part).length || 0);
   });
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-function closed() {
+function closedError() {
   return new SinkscopeError('closed', 'tokenizer', 'this tokenizer has been closed');
 }
 
-function tooSlow(where: string, limit: number, slowness: number) {
+function tooSlowError(where: string, limit: number, slowness: number) {
   const expected = `expected an answer within ${(limit / 1000).toFixed(1)} s, none came, and the worker was ended`;
   const pace = slowness > 1 ? ` (it works at 1/${slowness.toFixed(1)} of its usual speed)` : '';
   const causes = `This machine may be busy${pace}, or the tokenizer may never end`;
@@ -104,13 +106,13 @@ function tooSlow(where: string, limit: number, slowness: number) {
   return new SinkscopeError('too_slow', where, `${expected}. ${causes}: wait longer${advice}`);
 }
 
-function failed(where: string, reason: string | undefined) {
+function failedError(where: string, reason: string | undefined) {
   const text = `expected a worker that answers, it ended: ${reason ?? 'it could not be started'}`;
   return new SinkscopeError('bad_tokenizer', where, text);
 }
 
-/** Sends one question at a time, so that each has its own time limit. */
-class Line {
+/** Queues questions to the worker and sends one at a time, so that each has its own time limit. */
+class WorkerQueue {
   #source;
   #size;
   #limit;
@@ -167,15 +169,18 @@ class Line {
 
   #begin() {
     this.#worker = this.#start();
-    // The limit starts when the worker reports that it has loaded: a slow network is not the
-    // tokenizer's fault.
+    // The time limit starts when the worker reports that it has loaded, because a slow network is
+    // not the fault of the tokenizer.
     return this.#send({ method: 'open', source: this.#source }, false);
   }
 
   #send(question: Question, isLoaded: boolean): Promise<unknown> {
     const worker = this.#worker as Worker;
     const place = question.method === 'open' ? 'tokenizer' : 'text';
-    const share = 'text' in question ? question.text.length / LONG_TEXT : this.#size / LONG_FILES;
+    const share =
+      'text' in question
+        ? question.text.length / TEXT_UNITS_PER_LIMIT
+        : this.#size / FILE_UNITS_PER_LIMIT;
     return new Promise((resolve, reject) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
       const wait = () => {
@@ -184,7 +189,7 @@ class Line {
         timer = setTimeout(() => {
           // A caller that retries is willing to wait longer.
           this.#limit *= 2;
-          this.#fail(tooSlow(place, limit, this.#slowness));
+          this.#fail(tooSlowError(place, limit, this.#slowness));
         }, limit);
       };
       this.#fail = (reason) => {
@@ -199,7 +204,7 @@ class Line {
         if (error) reject(unpackError(error));
         else resolve(value);
       };
-      worker.onerror = ({ message }) => this.#fail(failed(place, message));
+      worker.onerror = ({ message }) => this.#fail(failedError(place, message));
       if (isLoaded) wait();
       worker.postMessage(question);
     });
@@ -211,8 +216,8 @@ class Line {
   }
 }
 
-class Guarded implements GuardedTokenizer {
-  #line;
+class WorkerTokenizer implements GuardedTokenizer {
+  #workerQueue;
   #text;
   #ends;
 
@@ -220,8 +225,8 @@ class Guarded implements GuardedTokenizer {
   readonly bos;
   readonly specials;
   readonly special;
-  constructor(line: Line, { size, bos, specials, text, ends }: Opened) {
-    this.#line = line;
+  constructor(workerQueue: WorkerQueue, { size, bos, specials, text, ends }: Opened) {
+    this.#workerQueue = workerQueue;
     this.#text = text;
     this.#ends = ends;
     this.size = size;
@@ -232,7 +237,11 @@ class Guarded implements GuardedTokenizer {
 
   async encode(text: string, options?: Options) {
     expect(typeof text === 'string', 'text', 'a string', text);
-    const { ids, spans, special } = await this.#line.encode({ method: 'encode', text, options });
+    const { ids, spans, special } = await this.#workerQueue.encode({
+      method: 'encode',
+      text,
+      options,
+    });
     return Array.from(ids, (id, i) => ({
       id,
       text: this.piece(id),
@@ -243,7 +252,7 @@ class Guarded implements GuardedTokenizer {
   }
 
   decode(ids: ArrayLike<number>) {
-    return this.#line.decode({ method: 'decode', ids: Array.from(ids) });
+    return this.#workerQueue.decode({ method: 'decode', ids: Array.from(ids) });
   }
 
   piece(id: number) {
@@ -252,6 +261,6 @@ class Guarded implements GuardedTokenizer {
   }
 
   close() {
-    this.#line.close(closed());
+    this.#workerQueue.close(closedError());
   }
 }

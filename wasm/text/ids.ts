@@ -2,27 +2,33 @@
 import { expect } from '../abi/errors.ts';
 import type { Token, GuardedTokenizer } from './types.ts';
 
-/** Matches an id and its separator: a comma, white space, or only its own number sign. */
-const ID = /(\s*,\s*|\s*)#?(\d{1,9})(?!\d)/y;
+/**
+ * Matches an id with the separator before it: a comma, white space, or only the number sign of the
+ * id.
+ */
+const ID_PATTERN = /(\s*,\s*|\s*)#?(\d{1,9})(?!\d)/y;
 
-const piece = (id: number) => `#${id}`;
+const idText = (id: number) => `#${id}`;
 
 /** Parses ids from `1, 2, 3`, `1 2 3` or `#1#2#3`. */
 export function readIds(text: string, where: string): Token[] {
   const tokens: Token[] = [];
   const list = text.trimEnd();
-  for (let at = 0; at < list.length; at = ID.lastIndex) {
-    ID.lastIndex = at;
-    const [match, between, digits] = ID.exec(list) ?? ['', '', ''];
+  for (let at = 0; at < list.length; at = ID_PATTERN.lastIndex) {
+    ID_PATTERN.lastIndex = at;
+    const [match, between, digits] = ID_PATTERN.exec(list) ?? ['', '', ''];
     const isSeparated = at === 0 ? !between.includes(',') : match !== digits;
     expect(digits !== '' && isSeparated, where, 'token ids such as 1, 2, 3', text.slice(0, 80));
-    const [id, end] = [Number(digits), ID.lastIndex];
-    tokens.push({ id, text: piece(id), start: at + between.length, end, special: false });
+    const [id, end] = [Number(digits), ID_PATTERN.lastIndex];
+    tokens.push({ id, text: idText(id), start: at + between.length, end, special: false });
   }
   return tokens;
 }
 
-/** Replaces the tokenizer of a model that has none; it can read what it writes. */
+/**
+ * Makes the stand-in for the tokenizer of a model that has none: texts are lists of ids, and the
+ * texts that it decodes can be encoded again.
+ */
 export const idTokenizer = (): GuardedTokenizer => ({
   size: Infinity,
   bos: null,
@@ -34,7 +40,7 @@ export const idTokenizer = (): GuardedTokenizer => ({
     expect(bos !== true, 'bos', 'false, for the model has no tokenizer', bos);
     return readIds(text, 'text of a model without a tokenizer');
   },
-  decode: async (ids) => Array.from(ids, piece).join(''),
-  piece,
+  decode: async (ids) => Array.from(ids, idText).join(''),
+  piece: idText,
   close() {},
 });

@@ -5,11 +5,14 @@
  */
 import type { Piece } from './shapes.ts';
 
-/** An odd number near 2^32 divided by the golden ratio spreads consecutive ids over the table. */
-const SPREAD = 0x9e3779b1;
+/**
+ * Factor of the hash: an odd number near 2^32 divided by the golden ratio spreads consecutive ids
+ * over the table.
+ */
+const HASH_FACTOR = 0x9e3779b1;
 
 /** The rank in a slot that holds no pair. */
-const EMPTY = -1;
+const EMPTY_RANK = -1;
 
 /**
  * Returns the table size: at most half of the slots are used, so that a search soon meets an empty
@@ -21,54 +24,56 @@ export function slotsOf(count: number) {
 }
 
 export class Ranks {
-  #last;
-  /** Left id, right id and rank of each slot. */
+  #lastSlot;
+  /** Left id of the pair in each slot. */
   #lefts;
+  /** Right id of the pair in each slot. */
   #rights;
+  /** Rank of the pair in each slot. */
   #ranks;
   /** Id of the merged token, by rank. */
-  #joined;
+  #mergedId;
 
   /** @param count number of merges */
   constructor(count: number) {
     const slots = slotsOf(count);
-    this.#last = slots - 1;
+    this.#lastSlot = slots - 1;
     this.#lefts = new Int32Array(slots);
     this.#rights = new Int32Array(slots);
-    this.#ranks = new Int32Array(slots).fill(EMPTY);
-    this.#joined = new Int32Array(count);
+    this.#ranks = new Int32Array(slots).fill(EMPTY_RANK);
+    this.#mergedId = new Int32Array(count);
   }
 
-  /** Finds the slot of a pair: the one that holds it, else the empty one where it belongs. */
+  /** Finds the slot that holds a pair, or else the empty slot where the pair belongs. */
   #slot(left: number, right: number) {
-    const hash = Math.imul(Math.imul(left, SPREAD) ^ right, SPREAD);
-    // The upper bits of the product are mixed best.
-    let slot = hash >>> Math.clz32(this.#last);
+    const hash = Math.imul(Math.imul(left, HASH_FACTOR) ^ right, HASH_FACTOR);
+    // The slot comes from the upper bits of the product, which are mixed best.
+    let slot = hash >>> Math.clz32(this.#lastSlot);
     while (
-      this.#ranks[slot] !== EMPTY &&
+      this.#ranks[slot] !== EMPTY_RANK &&
       (this.#lefts[slot] !== left || this.#rights[slot] !== right)
     ) {
-      slot = slot === 0 ? this.#last : slot - 1;
+      slot = slot === 0 ? this.#lastSlot : slot - 1;
     }
     return slot;
   }
 
   /** Adds a pair; a repeated pair keeps its last rank, as in the tokenizers library. */
-  add(left: number, right: number, rank: number, joined: number) {
+  add(left: number, right: number, rank: number, mergedId: number) {
     const slot = this.#slot(left, right);
     this.#lefts[slot] = left;
     this.#rights[slot] = right;
     this.#ranks[slot] = rank;
-    this.#joined[rank] = joined;
+    this.#mergedId[rank] = mergedId;
   }
 
   get(left: number, right: number): number | undefined {
     const rank = this.#ranks[this.#slot(left, right)];
-    return rank === EMPTY ? undefined : rank;
+    return rank === EMPTY_RANK ? undefined : rank;
   }
 
-  joined(rank: number) {
-    return this.#joined[rank];
+  mergedId(rank: number) {
+    return this.#mergedId[rank];
   }
 }
 
@@ -78,31 +83,33 @@ export class Ranks {
  */
 export function mergePairs(pieces: readonly Piece[], ranks: Ranks): Piece[] {
   const n = pieces.length;
+  /** Ids of the pieces; a piece that was merged into its left neighbor has -1. */
   const ids = Int32Array.from(pieces, ({ id }) => id);
-  /** Indices of the next piece (n: none) and the previous one. A merged piece has id -1. */
+  /** Index of the next piece, n after the last. */
   const next = Int32Array.from(pieces, (_, i) => i + 1);
+  /** Index of the previous piece, -1 before the first. */
   const previous = Int32Array.from(pieces, (_, i) => i - 1);
   const queue = new Queue();
-  const offer = (i: number) => {
+  const enqueue = (i: number) => {
     if (i < 0 || next[i] >= n) return;
     const rank = ranks.get(ids[i], ids[next[i]]);
     if (rank !== undefined) queue.push(rank * n + i);
   };
-  for (let i = 0; i < n; i++) offer(i);
+  for (let i = 0; i < n; i++) enqueue(i);
   for (let key = queue.pop(); key !== undefined; key = queue.pop()) {
     const i = key % n;
-    const joined = ranks.joined((key - i) / n);
+    const mergedId = ranks.mergedId((key - i) / n);
     const right = next[i];
     if (ids[i] < 0 || right >= n) continue;
     const rank = ranks.get(ids[i], ids[right]);
-    // A later merge has changed the pair of this entry.
-    if (rank === undefined || ranks.joined(rank) !== joined) continue;
-    ids[i] = joined;
+    // Skips an entry whose pair was changed by another merge.
+    if (rank === undefined || ranks.mergedId(rank) !== mergedId) continue;
+    ids[i] = mergedId;
     ids[right] = -1;
     next[i] = next[right];
     if (next[i] < n) previous[next[i]] = i;
-    offer(previous[i]);
-    offer(i);
+    enqueue(previous[i]);
+    enqueue(i);
   }
   const merged: Piece[] = [];
   for (let i = 0; i < n; i = next[i]) {

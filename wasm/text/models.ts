@@ -1,23 +1,24 @@
 /**
  * Implements the models of a tokenizer.json, which split a word into tokens. A token covers units
- * [start, end) of its word; the byte tokens of one character each cover the whole character.
+ * [start, end) of its word; each of the byte tokens of a character covers the whole character.
  */
 import { SinkscopeError } from '../abi/errors.ts';
 import { widthAt } from './aligned.ts';
 import { mergePairs } from './merges.ts';
-import { checkVocab, rankMerges, refuse, unknownType } from './vocabulary.ts';
+import { checkVocab, rankMerges, refuse, unknownTypeError } from './vocabulary.ts';
 import type { Piece, TokenizerFile } from './shapes.ts';
 
 type ModelFile = TokenizerFile['model'];
 export interface Model {
-  /** Texts of the tokens, with their ids. */
+  /** Texts and ids of the tokens. */
   tokens: readonly (readonly [string, number])[];
   idOf: (token: string) => number | undefined;
   tokenize: (word: string) => Piece[];
 }
 
-/** Limits of the word cache: most words are short and repeat, so this covers ordinary text. */
+/** Limit on the number of words in the cache, which holds the words of ordinary text. */
 const CACHED_WORDS_MAX = 10_000;
+/** Limit on the length of a cached word: words that repeat are short. */
 const CACHED_LENGTH_MAX = 256;
 
 export function createModel(file: ModelFile | undefined): Model {
@@ -25,31 +26,31 @@ export function createModel(file: ModelFile | undefined): Model {
   if (!file || !vocab || typeof vocab !== 'object') {
     return refuse('model.vocab', 'expected a table of tokens');
   }
-  const type = typeOf(file);
-  const tokens = type === 'Unigram' ? readPieces(vocab) : readTable(vocab);
+  const type = modelTypeOf(file);
+  const tokens = type === 'Unigram' ? readScoredPieces(vocab) : readVocabTable(vocab);
   const ids = new Map(tokens);
   const idOf = (token: string) => ids.get(token);
   const tokenize = MODELS[type](file, idOf, ids);
-  return { tokens, idOf, tokenize: remember(tokenize) };
+  return { tokens, idOf, tokenize: cacheWords(tokenize) };
 }
 
 /** Determines the type of a model; older files have none, but their keys identify it. */
-function typeOf(file: ModelFile) {
+function modelTypeOf(file: ModelFile) {
   const { type, vocab, merges, continuing_subword_prefix: prefix } = file;
   const inferred = merges ? 'BPE' : typeof prefix === 'string' ? 'WordPiece' : 'WordLevel';
   const modelType = type ?? (Array.isArray(vocab) ? 'Unigram' : inferred);
   if (Object.hasOwn(MODELS, modelType)) return modelType;
-  throw unknownType('model', type);
+  throw unknownTypeError('model', type);
 }
 
-function readTable(vocab: object): [string, number][] {
+function readVocabTable(vocab: object): [string, number][] {
   if (Array.isArray(vocab)) return refuse('model.vocab', 'expected a table of tokens, got a list');
   const table = vocab as Record<string, unknown>;
   checkVocab(table, 'model.vocab');
   return Object.entries(table);
 }
 
-function readPieces(vocab: object): [string, number][] {
+function readScoredPieces(vocab: object): [string, number][] {
   if (!Array.isArray(vocab)) return refuse('model.vocab', 'expected a list of tokens and scores');
   return vocab.map((piece, id) => {
     const isPiece = typeof piece?.[0] === 'string' && Number.isFinite(piece[1]);
@@ -57,7 +58,7 @@ function readPieces(vocab: object): [string, number][] {
   });
 }
 
-function remember(tokenize: (word: string) => Piece[]): (word: string) => Piece[] {
+function cacheWords(tokenize: (word: string) => Piece[]): (word: string) => Piece[] {
   const cache: Map<string, Piece[]> = new Map();
   return (word) => {
     if (word === '') return [];
@@ -70,13 +71,13 @@ function remember(tokenize: (word: string) => Piece[]): (word: string) => Piece[
   };
 }
 
-/** @param word the text without a token */
-function unknownWord(word: string) {
+/** Makes the error for a text without a token. */
+function unknownWordError(word: string) {
   const text = `"${word.slice(0, 80)}" is not in the vocabulary, and there is no token for the unknown`;
   return new SinkscopeError('bad_tokenizer', 'model.vocab', text);
 }
 
-/** Returns the ids of a text's byte tokens; null if one is missing. */
+/** Returns the ids of the byte tokens of a text; null if one of them is missing. */
 function byteIds(text: string, idOf: (token: string) => number | undefined): number[] | null {
   const ids = Array.from(encoder.encode(text), (byte) =>
     idOf(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`),
@@ -94,11 +95,11 @@ const MODELS: Record<
     ids: Map<string, number>,
   ) => (word: string) => Piece[]
 > = {
-  /** A word is one token, or unknown. */
+  /** Returns the token that the whole word is, or else the unknown token. */
   WordLevel({ unk_token = '<unk>' }, idOf) {
     return (word) => {
       const id = idOf(word) ?? idOf(String(unk_token));
-      if (id === undefined) throw unknownWord(word);
+      if (id === undefined) throw unknownWordError(word);
       return [{ id, start: 0, end: word.length }];
     };
   },
@@ -111,7 +112,7 @@ const MODELS: Record<
       const pieces = [...word].length > charactersMax ? null : cutWord(word, prefix, idOf);
       if (pieces) return pieces;
       const id = idOf(String(unk_token));
-      if (id === undefined) throw unknownWord(word);
+      if (id === undefined) throw unknownWordError(word);
       return [{ id, start: 0, end: word.length }];
     };
   },
@@ -130,7 +131,7 @@ const MODELS: Record<
       const wordId = ignore_merges ? idOf(word) : undefined;
       if (wordId !== undefined) return [{ id: wordId, start: 0, end: word.length }];
       const pieces: Piece[] = [];
-      /** An unknown character, which the next one may extend. */
+      /** The unknown token of the last characters, which the next unknown character may extend. */
       let pending: Piece | null = null;
       const close = () => {
         if (pending) pieces.push(pending);
@@ -146,15 +147,15 @@ const MODELS: Record<
           close();
           pieces.push({ id, start, end });
         } else if (bytes) {
-          // As in the library, byte tokens do not end `pending`: the unknown token comes after
-          // them.
+          // As in the library, byte tokens do not end `pending`: the unknown token comes after the
+          // byte tokens.
           pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
         } else if (typeof unk_token === 'string') {
           if (pending && fuse_unk) pending.end = end;
           else {
             close();
             const unk = idOf(unk_token);
-            if (unk === undefined) throw unknownWord(token);
+            if (unk === undefined) throw unknownWordError(token);
             pending = { id: unk, start, end };
           }
         }
@@ -165,13 +166,13 @@ const MODELS: Record<
     };
   },
 
-  /** Finds the path with the highest sum of scores. */
+  /** Splits a word into the tokens with the highest sum of scores. */
   Unigram({ vocab, unk_id: unk, byte_fallback }, idOf, ids) {
     const scores = (vocab as readonly (readonly [string, number])[]).map(([, score]) => score);
     if (typeof unk === 'number' && !(unk in scores)) {
       refuse('model.unk_id', `expected the number of a token, got ${unk}`);
     }
-    // Math.min cannot take this many arguments.
+    // Math.min cannot take an argument for each token.
     const lowest = scores.reduce((least, score) => Math.min(least, score), Infinity);
     let longest = 0;
     for (const token of ids.keys()) longest = Math.max(longest, token.length);
@@ -189,7 +190,7 @@ const MODELS: Record<
         if (id !== undefined) return [{ id, start, end }];
         const bytes = byte_fallback ? byteIds(text, idOf) : null;
         if (bytes) return bytes.map((byte) => ({ id: byte, start, end }));
-        if (typeof unk !== 'number') throw unknownWord(text);
+        if (typeof unk !== 'number') throw unknownWordError(text);
         return [{ id: unk, start, end }];
       });
     };
@@ -203,7 +204,10 @@ function prefixOf({ continuing_subword_prefix: prefix }: ModelFile) {
   return prefix;
 }
 
-/** @param prefix marks tokens that continue a word */
+/**
+ * Cuts a word into tokens, each the longest that fits; null if no token fits somewhere.
+ * @param prefix prefix of the tokens that continue a word
+ */
 function cutWord(
   word: string,
   prefix: string,
@@ -265,7 +269,7 @@ function bestPath(
     }
     if (!hasToken) {
       if (typeof unk !== 'number' && !(startOf[next] >= 0 && penalty + best[start] <= best[next])) {
-        throw unknownWord(word.slice(start, next));
+        throw unknownWordError(word.slice(start, next));
       }
       offer(next, unk ?? -1, penalty);
     }

@@ -7,13 +7,13 @@ import type { Stage } from './shapes.ts';
 
 export type Normalizer = (text: Aligned) => Aligned;
 
-const none = (text: Aligned) => text;
+const keepText = (text: Aligned) => text;
 
 export function createNormalizer(
   stage: Stage | null | undefined,
   where: string = 'normalizer',
 ): Normalizer {
-  if (stage === null || stage === undefined) return none;
+  if (stage === null || stage === undefined) return keepText;
   return rowOf(NORMALIZERS, 'normalizer', stage)(stage, where);
 }
 
@@ -39,22 +39,23 @@ const NORMALIZERS: Record<string, (stage: Stage, where: string) => Normalizer> =
       const end = strip_right ? length - spacesAtEnd(text.text) : length;
       return start === 0 && end === length ? text : text.slice(start, Math.max(start, end));
     },
-  StripAccents: () => drop(/\p{M}/u),
-  Lowercase: () => lower,
+  StripAccents: () => dropMatching(/\p{M}/u),
+  Lowercase: () => toLowercase,
   NFC: () => (text) => compose(text, 'NFD', 'NFC'),
   NFD: () => (text) => decompose(text, 'NFD'),
   NFKC: () => (text) => compose(text, 'NFKD', 'NFKC'),
   NFKD: () => (text) => decompose(text, 'NFKD'),
-  Nmt: () => (text) => text.map(nmt),
+  Nmt: () => (text) => text.map(nmtCharacter),
   ByteLevel: () => toLetters,
   BertNormalizer(stage) {
     const { clean_text, handle_chinese_chars, strip_accents, lowercase } = stage;
     const steps = [
-      clean_text && ((text: Aligned) => text.map(clean)),
+      clean_text && ((text: Aligned) => text.map(cleanCharacter)),
       handle_chinese_chars &&
-        ((text: Aligned) => text.map((c) => (CHINESE.test(c) ? ` ${c} ` : c))),
-      (strip_accents ?? lowercase) && ((text: Aligned) => drop(/\p{Mn}/u)(decompose(text, 'NFD'))),
-      lowercase && lower,
+        ((text: Aligned) => text.map((c) => (CHINESE_BLOCKS.test(c) ? ` ${c} ` : c))),
+      (strip_accents ?? lowercase) &&
+        ((text: Aligned) => dropMatching(/\p{Mn}/u)(decompose(text, 'NFD'))),
+      lowercase && toLowercase,
     ].filter((step) => typeof step === 'function');
     return (text) => steps.reduce((normalized, change) => change(normalized), text);
   },
@@ -66,44 +67,50 @@ function textOf(value: unknown, where: string) {
     : refuse(where, `expected text, got ${JSON.stringify(value)}`);
 }
 
-/** Counts white-space units at the end. A regular expression with $ would scan every run of spaces. */
+/**
+ * Counts the white-space units at the end of a text by a loop: a regular expression with $ would
+ * scan every run of spaces.
+ */
 export function spacesAtEnd(text: string) {
   let end = text.length;
   while (SPACE.test(text.charAt(end - 1))) end--;
   return text.length - end;
 }
 
-/** White-space characters take one unit each. */
+/** Matches a white-space character; each takes one unit. */
 const SPACE = /\p{White_Space}/u;
 
-const lower: Normalizer = (text) => text.map((character) => character.toLowerCase());
+const toLowercase: Normalizer = (text) => text.map((character) => character.toLowerCase());
 
-function drop(dropped: RegExp): Normalizer {
+function dropMatching(dropped: RegExp): Normalizer {
   return (text) => text.map((character) => (dropped.test(character) ? '' : character));
 }
 
-/** Replaces every byte by its letter. */
+/** Replaces every byte of the text by the letter that stands for it. */
 export const toLetters: Normalizer = (text) => text.map(spellBytes);
 
 /** The blocks of Chinese characters that the tokenizers library lists. */
-const CHINESE =
+const CHINESE_BLOCKS =
   /[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/u;
 
-function clean(character: string) {
+function cleanCharacter(character: string) {
   if (/[\t\n\r]/.test(character)) return ' ';
   if (/[\ufffd\p{Cc}\p{Cf}\p{Co}]/u.test(character)) return '';
   return SPACE.test(character) ? ' ' : character;
 }
 
-function nmt(character: string) {
+function nmtCharacter(character: string) {
   if (/[\x01-\x08\v\x0e-\x1f\x7f\x8f\x9f]/.test(character)) return '';
   return /[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]/.test(character)
     ? ' '
     : character;
 }
 
-/** Returns a function that finds a character's first unused entry in a list. */
-function takeFrom(list: readonly Change[]) {
+/**
+ * Returns a function that takes the first unused entry of a character from a list, and returns its
+ * change count.
+ */
+function createTaker(list: readonly Change[]) {
   const used = new Uint8Array(list.length);
   let first = 0;
   return (character: string) => {
@@ -116,26 +123,28 @@ function takeFrom(list: readonly Change[]) {
 }
 
 /**
- * Decomposes a text: the first part replaces its character, the others are inserted. The order of
- * marks is Unicode's.
+ * Decomposes the characters of a text: the first part of each replaces the character, the other
+ * parts are inserted. Marks have the order of Unicode.
  */
-function parts(text: string, form: 'NFD' | 'NFKD'): Change[] {
+function decomposition(text: string, form: 'NFD' | 'NFKD'): Change[] {
   const list: Change[] = [];
   for (const character of text) {
     [...character.normalize(form)].forEach((part, i) => list.push([part, i > 0 ? 1 : 0]));
   }
-  const take = takeFrom(list);
+  const take = createTaker(list);
   return [...text.normalize(form)].map((part) => [part, take(part)]);
 }
 
 function decompose(text: Aligned, form: 'NFD' | 'NFKD') {
-  return text.text.normalize(form) === text.text ? text : text.transform(parts(text.text, form));
+  return text.text.normalize(form) === text.text
+    ? text
+    : text.transform(decomposition(text.text, form));
 }
 
 function compose(text: Aligned, decomposed: 'NFD' | 'NFKD', form: 'NFC' | 'NFKC') {
   const composed = text.text.normalize(form);
   if (composed === text.text) return text;
-  const take = takeFrom(parts(text.text, decomposed));
+  const take = createTaker(decomposition(text.text, decomposed));
   return text.transform(
     Array.from(composed, (character) => {
       const [first, ...rest] = Array.from(character.normalize('NFD'), take);

@@ -1,8 +1,8 @@
 /**
- * Compiles the patterns of a tokenizer.json, which have Oniguruma's syntax; @huggingface/tokenizers
- * translates them to JavaScript's.
+ * Compiles the patterns of a tokenizer.json, which have the syntax of Oniguruma;
+ * @huggingface/tokenizers translates them to that of JavaScript.
  */
-// @ts-expect-error: Its declarations name their own files without an extension.
+// @ts-expect-error: the declarations of this package name their own files without an extension.
 import { SplitPreTokenizer } from '@huggingface/tokenizers';
 import { widthAt } from './aligned.ts';
 import { refuse } from './vocabulary.ts';
@@ -21,8 +21,8 @@ export function literal(text: string) {
 }
 
 /**
- * Compiles a regular expression. The library folds (?i:'s) in ASCII; Oniguruma also matches the
- * long s.
+ * Compiles a regular expression. Oniguruma matches the long s by (?i:'s), which the library folds
+ * in ASCII only, so the long s is added.
  */
 export function compileRegex(source: string) {
   const Regex = source.replaceAll("(?i:'s|", "(?i:'s|'\u017f|");
@@ -31,8 +31,8 @@ export function compileRegex(source: string) {
 }
 
 /**
- * Finds all matches. As in Oniguruma's crate, an empty match counts unless it directly follows
- * another match.
+ * Returns the pattern that finds all matches. As in the Rust crate of Oniguruma, an empty match
+ * counts unless it directly follows another match.
  * @param regex with the flags g and u
  */
 export function matcher(regex: RegExp): Pattern {
@@ -57,7 +57,7 @@ export function matcher(regex: RegExp): Pattern {
   };
 }
 
-/** Returns whether an index is inside a surrogate pair, where V8 also matches an empty (?! ). */
+/** Returns whether an index is inside a surrogate pair: there V8 also finds empty matches. */
 function isInside(text: string, at: number) {
   return at > 0 && widthAt(text, at - 1) === 2;
 }

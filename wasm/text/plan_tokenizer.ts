@@ -1,6 +1,6 @@
 /** Opens the tokenizer of a plan from the files that hold it. */
 import { check, checkOptions, checkPlan } from '../abi/arguments.ts';
-import { ACCESS, planText } from '../loading/plan.ts';
+import { ACCESS_OPTIONS, planText } from '../loading/plan.ts';
 import { guardTokenizer } from './guard.ts';
 import { idTokenizer } from './ids.ts';
 import type { Model } from '../engine/types.ts';
@@ -46,7 +46,7 @@ export async function planTokenizer(
 ): Promise<GuardedTokenizer> {
   checkPlan(plan);
   if (plan.format === 'gguf') check(model, 'object', 'model');
-  checkOptions(options, { ...ACCESS, signal: 'signal', limit: 'count' });
+  checkOptions(options, { ...ACCESS_OPTIONS, signal: 'signal', limit: 'count' });
   const source = await sourceOf(plan, model, options);
   return source ? guardTokenizer(source, options) : idTokenizer();
 }

@@ -1,13 +1,13 @@
-/** The post-processor of a tokenizer.json, which adds tokens before and after a text. */
+/** Reads the post-processor of a tokenizer.json, which adds tokens before and after a text. */
 import { eachOf, refuse, rowOf } from './vocabulary.ts';
 import type { PostProcessor } from './shapes.ts';
 
 type Template = { before: number[]; after: number[] };
-type Lookup = (token: string) => number | undefined;
+type IdOf = (token: string) => number | undefined;
 
 export function readTemplate(
   stage: PostProcessor | null | undefined,
-  idOf: Lookup,
+  idOf: IdOf,
   where: string = 'post_processor',
 ): Template {
   if (stage === null || stage === undefined) return { before: [], after: [] };
@@ -16,12 +16,15 @@ export function readTemplate(
 
 const POST_PROCESSORS: Record<
   string,
-  (stage: PostProcessor, idOf: Lookup, where: string) => Template
+  (stage: PostProcessor, idOf: IdOf, where: string) => Template
 > = {
-  /** The library would trim spaces from the offsets; our spans keep them. */
+  /**
+   * Adds no tokens. The tokenizers library would trim spaces from the offsets here; spans of Token
+   * keep them.
+   */
   ByteLevel: () => ({ before: [], after: [] }),
-  BertProcessing: ends,
-  RobertaProcessing: ends,
+  BertProcessing: readEnds,
+  RobertaProcessing: readEnds,
   Sequence({ processors }, idOf, where) {
     const stages = eachOf(processors, `${where}.processors`, (stage, at) =>
       readTemplate(stage, idOf, at),
@@ -57,7 +60,7 @@ const POST_PROCESSORS: Record<
   },
 };
 
-function ends({ cls, sep }: PostProcessor, _: Lookup, where: string): Template {
+function readEnds({ cls, sep }: PostProcessor, _: IdOf, where: string): Template {
   const idOf = (pair: unknown, key: string) => {
     const id = (pair as unknown[] | undefined)?.[1];
     if (Number.isInteger(id) && Number(id) >= 0) return Number(id);

@@ -11,7 +11,7 @@ import type { Stage } from './shapes.ts';
 
 type PreTokenizer = (text: Aligned) => Aligned[];
 
-/** ByteLevel splits by the pattern of GPT-2. */
+/** The pattern of GPT-2, by which ByteLevel splits. */
 export const WORDS =
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
@@ -19,14 +19,16 @@ export function isolate(pattern: string) {
   return { type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false };
 }
 
-const SPACES = matcher(/\p{White_Space}/gu);
-const PUNCTUATION = matcher(/[\p{P}$+<=>^`|~]/gu);
-const NUMBERS = matcher(/\p{N}/gu);
+const SPACE_PATTERN = matcher(/\p{White_Space}/gu);
+const PUNCTUATION_PATTERN = matcher(/[\p{P}$+<=>^`|~]/gu);
+const DIGIT_PATTERN = matcher(/\p{N}/gu);
 
-/** Characters of \w according to Unicode's UTS 18. */
-const WORD = '\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}';
-const WORDS_OR_SIGNS = matcher(new RegExp(`[${WORD}]+|[^${WORD}\\p{White_Space}]+`, 'gu'));
-const IS_WORD = new RegExp(`[${WORD}]`, 'u');
+/** Character classes of \w according to UTS 18 of Unicode. */
+const WORD_CHARACTERS = '\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}';
+const WORDS_OR_SIGNS = matcher(
+  new RegExp(`[${WORD_CHARACTERS}]+|[^${WORD_CHARACTERS}\\p{White_Space}]+`, 'gu'),
+);
+const IS_WORD = new RegExp(`[${WORD_CHARACTERS}]`, 'u');
 
 export function isWord(character: string | undefined): boolean {
   return character !== undefined && IS_WORD.test(character);
@@ -54,17 +56,19 @@ const PRE_TOKENIZERS: Record<string, (stage: Stage, where: string) => PreTokeniz
     };
   },
   Whitespace: () => (text) => text.split(invert(WORDS_OR_SIGNS), 'Removed'),
-  WhitespaceSplit: () => (text) => text.split(SPACES, 'Removed'),
+  WhitespaceSplit: () => (text) => text.split(SPACE_PATTERN, 'Removed'),
   BertPreTokenizer: () => (text) =>
-    text.split(SPACES, 'Removed').flatMap((word) => word.split(PUNCTUATION, 'Isolated')),
+    text
+      .split(SPACE_PATTERN, 'Removed')
+      .flatMap((word) => word.split(PUNCTUATION_PATTERN, 'Isolated')),
   Punctuation({ behavior = 'Isolated' }, where) {
     checkBehavior(behavior, where);
-    return (text) => text.split(PUNCTUATION, behavior);
+    return (text) => text.split(PUNCTUATION_PATTERN, behavior);
   },
   Digits:
     ({ individual_digits }) =>
     (text) =>
-      text.split(NUMBERS, individual_digits ? 'Isolated' : 'Contiguous'),
+      text.split(DIGIT_PATTERN, individual_digits ? 'Isolated' : 'Contiguous'),
   CharDelimiterSplit({ delimiter }, where) {
     const pattern = literal(characterOf(delimiter, `${where}.delimiter`));
     return (text) => text.split(pattern, 'Removed');
@@ -83,7 +87,7 @@ const PRE_TOKENIZERS: Record<string, (stage: Stage, where: string) => PreTokeniz
   },
   Metaspace(stage, where) {
     const block = characterOf(stage.replacement ?? '\u2581', `${where}.replacement`);
-    const scheme = schemeOf(stage, where);
+    const scheme = prependSchemeOf(stage, where);
     const [space, blocks] = [literal(' '), literal(block)];
     return (text) => {
       const replaced = text.replace(space, block);
@@ -106,7 +110,10 @@ function characterOf(value: unknown, where: string) {
 }
 
 /** Returns where Metaspace prepends a block; older files have `add_prefix_space` instead. */
-function schemeOf({ prepend_scheme: scheme = 'always', add_prefix_space }: Stage, where: string) {
+function prependSchemeOf(
+  { prepend_scheme: scheme = 'always', add_prefix_space }: Stage,
+  where: string,
+) {
   if (add_prefix_space === false) return 'never';
   if (['always', 'first', 'never'].includes(scheme)) return scheme;
   const text = `expected "always", "first" or "never", got ${JSON.stringify(scheme)}`;
@@ -117,7 +124,10 @@ function startOf(text: Aligned) {
   return text.start;
 }
 
-/** @param length in characters */
+/**
+ * Cuts a text into words of equal length.
+ * @param length in characters
+ */
 function cutEvenly(text: Aligned, length: number) {
   const words = [];
   for (let start = 0; start < text.text.length;) {

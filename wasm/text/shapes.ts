@@ -37,14 +37,14 @@ export interface Stage {
   readonly word_delimiter_token?: string;
 }
 
-/** A token of a word: units [start, end) of the word, or of the text. */
+/** A token with the units [start, end) that it covers, of a word or of the text. */
 export interface Piece {
   readonly id: number;
   start: number;
   end: number;
 }
 
-/** Adds tokens before and after a text. */
+/** A post-processor, which adds tokens before and after a text. */
 export interface PostProcessor {
   readonly type?: string;
   readonly processors?: readonly PostProcessor[];
@@ -88,5 +88,5 @@ export interface TokenizerFile {
   readonly decoder?: Stage | null;
 }
 
-/** tokenizer_config.json; only its names of tokens are read. */
+/** tokenizer_config.json; only the names of tokens and a few settings are read. */
 export type Settings = Readonly<Record<string, unknown>>;

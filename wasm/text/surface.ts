@@ -2,7 +2,8 @@
 import type { TokenizerFile, Stage } from './shapes.ts';
 
 /**
- * The 256 letters that byte-level vocabularies use for bytes: printable ones represent themselves.
+ * The 256 letters that byte-level vocabularies use for bytes, with the byte of each. Printable
+ * characters represent themselves.
  */
 export const letters = byteLetters();
 
@@ -19,7 +20,9 @@ function byteLetters(): Map<string, number> {
 const lettersOfBytes = [...letters.keys()];
 const encoder = new TextEncoder();
 
-/** Spells a token in byte letters; some vocabularies hold added text that is not yet spelled. */
+/**
+ * Returns a token in byte letters. Some vocabularies hold added text that is not spelled in them.
+ */
 export function spell(token: string) {
   return [...token].every((letter) => letters.has(letter)) ? token : spellBytes(token);
 }
@@ -33,8 +36,8 @@ export function spellBytes(text: string) {
 /**
  * Returns a function from tokens to their surfaces: a Uint8Array for tokens made of bytes, which
  * may hold a part of a character, else a string.
- * @param added tokens, whose content is their
- * text; the tokenizer searches for a normalized one among block signs, so it may contain some
+ * @param added the added tokens, whose surface is their content. Only a normalized one of a
+ * vocabulary that is not byte-level may contain block signs, which stand for spaces
  */
 export function createSurface(
   file: TokenizerFile,
@@ -52,7 +55,7 @@ export function createSurface(
 
 /** Returns whether tokens consist of bytes written as letters. */
 export function isByteLevel(file: Pick<TokenizerFile, 'pre_tokenizer' | 'decoder'>) {
-  const parts = [...stages(file.pre_tokenizer), ...stages(file.decoder)];
+  const parts = [...stagesOf(file.pre_tokenizer), ...stagesOf(file.decoder)];
   return parts.some((part) => part?.type === 'ByteLevel');
 }
 
@@ -62,9 +65,9 @@ export function hasBlocks(file: Pick<TokenizerFile, 'model' | 'pre_tokenizer' | 
 }
 
 /** Lists a stage, or the stages of a sequence. */
-function stages(stage: Stage | null | undefined): (Stage | null | undefined)[] {
+function stagesOf(stage: Stage | null | undefined): (Stage | null | undefined)[] {
   const inner = stage?.pretokenizers ?? stage?.decoders;
-  return Array.isArray(inner) ? inner.flatMap(stages) : [stage];
+  return Array.isArray(inner) ? inner.flatMap(stagesOf) : [stage];
 }
 
 function readLetters(token: string) {

@@ -7,7 +7,7 @@
  */
 import { check } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
-import { createFinder, readAdded, writeAdded } from './added_tokens.ts';
+import { createFinder, readAdded, searchTextsOf } from './added_tokens.ts';
 import { Aligned } from './aligned.ts';
 import { createDecoder } from './decoders.ts';
 import { createModel } from './models.ts';
@@ -35,18 +35,21 @@ const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * Opens a Hugging Face tokenizer.json (text or parsed), with its tokenizer_config.json if there is
- * one. It runs in this thread without a time limit: use `guardTokenizer` for files of unknown
+ * one. The tokenizer runs in this thread without a time limit: use `guardTokenizer` for files of unknown
  * origin.
  */
 export function openTokenizer(json: string | object, config: string | object = {}): TokenizerShape {
   const parsed = parseObject(json, 'tokenizer.json');
   const file = parsed as unknown as TokenizerFile;
   const settings = parseObject(config, 'tokenizer_config.json');
-  return guard(() => new Tokenizer(file, settings));
+  return withPlace(() => new Tokenizer(file, settings));
 }
 
-/** Turns every error of the host in an untrusted file into one that names the place. */
-function guard<T>(use: () => T): T {
+/**
+ * Runs a step on an untrusted file, and turns every error of the host into an error that names the
+ * place.
+ */
+function withPlace<T>(use: () => T): T {
   try {
     return use();
   } catch (error) {
@@ -54,7 +57,10 @@ function guard<T>(use: () => T): T {
   }
 }
 
-/** Explains errors that JavaScript itself throws; other errors are already sentences. */
+/**
+ * Sentences for the errors that JavaScript itself throws; the messages of other errors are already
+ * sentences.
+ */
 const HOST_ERRORS = [
   [SyntaxError, 'expected patterns that JavaScript reads, too'],
   [RangeError, 'expected stages that end and texts that fit the memory'],
@@ -72,15 +78,15 @@ class Tokenizer implements TokenizerShape {
   #model;
   #added;
   #addedIds: Map<string, number>;
-  /** Names by id, with holes for unused ids. */
+  /** Texts of tokens by id, with holes for unused ids. */
   #names: string[] = [];
   /** Cache of `piece`, by id. */
   #pieces: Record<number, string> = {};
   #specialNames;
   /** Added tokens by id, in the normalized form that the decoder reads. */
-  #written;
-  #find;
-  #cut;
+  #normalizedNames;
+  #findAdded;
+  #splitWords;
   #decode;
   #surface;
   #template;
@@ -98,10 +104,10 @@ class Tokenizer implements TokenizerShape {
     const special = this.#added.filter((token) => token.special);
     this.#specialNames = new Set(special.map(({ content }) => content));
     const normalize = createNormalizer(file.normalizer);
-    const searched = writeAdded(this.#added, normalize);
-    this.#written = new Map(searched.map(({ token, text }) => [token.id, text]));
-    this.#find = createFinder(searched, normalize);
-    this.#cut = createPreTokenizer(file.pre_tokenizer);
+    const searched = searchTextsOf(this.#added, normalize);
+    this.#normalizedNames = new Map(searched.map(({ token, text }) => [token.id, text]));
+    this.#findAdded = createFinder(searched, normalize);
+    this.#splitWords = createPreTokenizer(file.pre_tokenizer);
     this.#decode = createDecoder(file.decoder);
     this.#surface = createSurface(file, this.#added);
     this.#template = readTemplate(file.post_processor, (token) => this.#id(token));
@@ -112,10 +118,11 @@ class Tokenizer implements TokenizerShape {
   }
 
   #findBos(settings: Settings) {
-    // The file states that there is none, so the code does not guess.
+    // The file states that there is no such token, so none is guessed.
     if (settings.bos_token === null) return null;
     const bosName = nameOf(settings, 'bos_token');
-    // Guesses must be added tokens: an ordinary word "<s>" does not begin sequences.
+    // A guessed name must be that of an added token: an ordinary word "<s>" does not begin
+    // sequences.
     const candidates = [this.#names[this.#template.before[0]], ...BOS_NAMES];
     const added = candidates.filter((name) => this.#addedIds.has(name));
     const ids = [bosName, ...added].map((name) => this.#id(name));
@@ -153,7 +160,7 @@ class Tokenizer implements TokenizerShape {
       end,
       special: isSpecial,
     });
-    return guard(() => [
+    return withPlace(() => [
       ...before.map((id) => token(id)),
       ...this.#tokenize(text).map(({ id, start, end }) => token(id, start, end, false)),
       ...after.map((id) => token(id, text.length)),
@@ -163,26 +170,26 @@ class Tokenizer implements TokenizerShape {
   #tokenize(text: string): Piece[] {
     // A lone surrogate has no UTF-8; the replacement character has the same length of one unit.
     const wellFormed = Aligned.of(text.replace(/\p{Surrogate}/gu, '\ufffd'));
-    return this.#find(wellFormed).flatMap(({ text: section, token }) => {
+    return this.#findAdded(wellFormed).flatMap(({ text: section, token }) => {
       if (token) return [spanOf(section, { id: token.id, start: 0, end: section.text.length })];
-      const words = this.#cut(section).filter((word) => word.text !== '');
+      const words = this.#splitWords(section).filter((word) => word.text !== '');
       return words.flatMap((word) =>
         this.#model.tokenize(word.text).map((piece) => spanOf(word, piece)),
       );
     });
   }
 
-  /** Returns the tokens before and after a text. */
+  /** Returns the ids that are added before and after a text. */
   #templateOf(bos: 'auto' | boolean, special: 'auto' | 'none' | readonly string[]) {
     expect(bos === 'auto' || typeof bos === 'boolean', 'bos', "'auto', true or false", bos);
-    if (bos === 'auto') return this.#chosen(special);
+    if (bos === 'auto') return this.#prefixOf(special);
     expect(special === 'auto', 'special', "'auto' where bos is given", special);
     if (!bos) return { before: [], after: [] };
     expect(this.bos !== null, 'bos', 'a tokenizer that has such a token', bos);
     return { before: [Number(this.bos)], after: [] };
   }
 
-  #chosen(special: 'auto' | 'none' | readonly string[]) {
+  #prefixOf(special: 'auto' | 'none' | readonly string[]) {
     if (special === 'auto') return this.#template;
     if (special === 'none') return { before: [], after: [] };
     expect(Array.isArray(special), 'special', "'auto', 'none' or a list of tokens", special);
@@ -196,9 +203,9 @@ class Tokenizer implements TokenizerShape {
 
   decode(ids: ArrayLike<number>) {
     check(ids, 'list', 'ids');
-    const names = Array.from(ids, (id) => this.#written.get(id) ?? this.#names[id]);
+    const names = Array.from(ids, (id) => this.#normalizedNames.get(id) ?? this.#names[id]);
     const visible = names.filter((name) => name !== undefined && !this.#specialNames.has(name));
-    return guard(() => (visible.length === 0 ? '' : this.#decode(visible).join('')));
+    return withPlace(() => (visible.length === 0 ? '' : this.#decode(visible).join('')));
   }
 
   piece(id: number) {
@@ -208,7 +215,7 @@ class Tokenizer implements TokenizerShape {
 
   #read(id: number) {
     const name = this.#names[id];
-    // A model's vocabulary is often padded beyond the tokenizer's.
+    // The vocabulary of a model is often padded beyond the tokens of its tokenizer.
     if (name === undefined) return `[${id}]`;
     const surface = this.#surface(name);
     return typeof surface === 'string' ? surface : utf8.decode(surface);

@@ -1,4 +1,4 @@
-/** Converts text to ids and back with a model's own tokenizer. */
+/** Types of tokenizers, which convert text to ids and back. */
 
 /** A token of a text, with the characters that it covers. */
 export interface Token {
@@ -17,8 +17,9 @@ export interface SpecialToken {
   readonly id: number;
   readonly text: string;
   /**
-   * Role according to tokenizer_config.json; the first one that fits, because GPT-2 uses one token
-   * for all. A token without a role that is named [MASK] or <mask> has the kind mask.
+   * Role according to tokenizer_config.json. A token with several roles, like the one token of
+   * GPT-2, has the first that fits. A token without a role that is named [MASK] or <mask> has the
+   * kind mask.
    */
   readonly kind: 'bos' | 'eos' | 'unk' | 'pad' | 'sep' | 'cls' | 'mask' | 'other';
 }
@@ -39,7 +40,7 @@ export interface Tokenizer {
   readonly bos: number | null;
   /** Ids of tokens without text: BOS, end of text, padding. */
   readonly special: readonly number[];
-  /** The same tokens with their names, sorted by id, for a menu. */
+  /** The tokens of `special` with their names, sorted by id, for a menu. */
   readonly specials: readonly SpecialToken[];
   /**
    * Encodes a text; tokens that the tokenizer added have `special: true`.
@@ -65,19 +66,24 @@ export type TokenizerSource =
   | { readonly words: string; readonly config?: string }
   | { readonly gguf: ReadonlyMap<string, ReturnType<GgufReader>> };
 
-/** A Tokenizer in a worker that can be ended: `encode` and `decode` return promises. */
+/** A Tokenizer in a worker that can be ended. Its `encode` and `decode` return promises. */
 export interface GuardedTokenizer extends Omit<Tokenizer, 'encode' | 'decode'> {
-  /** @throws SinkscopeError 'too_slow'; the next call restarts the worker */
+  /**
+   * Encodes a text, as the Tokenizer does.
+   * @throws SinkscopeError 'too_slow'; the next call restarts the worker
+   */
   encode(text: string, options?: EncodeOptions): Promise<Token[]>;
   decode(ids: ArrayLike<number>): Promise<string>;
   /** Ends the worker; pending calls reject with 'closed'. */
   close(): void;
 }
 
-/** Any tokenizer; await its answers. */
+/** Any tokenizer. Its answers must be awaited, because they may be promises. */
 export type AnyTokenizer = Tokenizer | GuardedTokenizer;
 
-/** The arguments of openTokenizer as objects. */
+/**
+ * The content of tokenizer.json and tokenizer_config.json as objects, as openTokenizer takes them.
+ */
 export interface TokenizerFiles {
   readonly json: object;
   readonly config: object;

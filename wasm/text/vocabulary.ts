@@ -9,10 +9,10 @@ import { Ranks } from './merges.ts';
 import type { Settings } from './shapes.ts';
 import type { TokenizerFiles } from './types.ts';
 
-/** Real vocabularies are far smaller; larger ids would make sparse tables. */
+/** Limit on ids: real vocabularies are far smaller, and larger ids would make sparse tables. */
 const TOKENS_MAX = 1 << 21;
 
-/** The names a tokenizer_config.json gives to tokens without text, as [key, kind]. */
+/** The keys under which a tokenizer_config.json names tokens without text, as [key, kind]. */
 export const ROLES = [
   ['bos_token', 'bos'],
   ['eos_token', 'eos'],
@@ -27,19 +27,19 @@ export function refuse(where: string, text: string): never {
   throw new SinkscopeError('bad_tokenizer', where, text);
 }
 
-export function unknownType(stage: string, type: unknown) {
+export function unknownTypeError(stage: string, type: unknown) {
   const text = `${JSON.stringify(type)} is not a type this build knows`;
   return new SinkscopeError('unsupported', `${stage}.type`, text);
 }
 
-/** Finds the row of a table for the type of a stage. */
+/** Returns the row of a table for the type of a stage; throws for an unknown type. */
 export function rowOf<R>(
   table: Readonly<Record<string, R>>,
   kind: string,
   stage: { type?: unknown },
 ): R {
   const type = String(stage.type);
-  if (!Object.hasOwn(table, type)) throw unknownType(kind, stage.type);
+  if (!Object.hasOwn(table, type)) throw unknownTypeError(kind, stage.type);
   return table[type];
 }
 
@@ -53,7 +53,10 @@ export function eachOf<S, R>(
   return stages.map((stage, i) => create(stage, `${where}.${i}`));
 }
 
-/** @param name of the file, for errors */
+/**
+ * Parses a text, or checks a value, that must be a JSON object.
+ * @param name name of the file, for errors
+ */
 export function parseObject(json: string | object, name: string): Record<string, unknown> {
   let value = json;
   try {
@@ -85,25 +88,26 @@ export function tokenizerOfVocabulary(
   const settings = { ...names, ...parseObject(config, 'tokenizer_config.json') };
   checkVocab(vocab, 'vocab.json');
   const merges = readMerges(mergesText);
-  rankMerges(merges, lookup(vocab), 'merges.txt');
-  // GPT-2's own files name no token, but use this one for both the start and the end of a text.
+  rankMerges(merges, createLookup(vocab), 'merges.txt');
+  // The files of GPT-2 name no token, but GPT-2 uses this one for both the start and the end of a
+  // text.
   const fallback = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
   const bos = nameOf(settings, 'bos_token') ?? fallback;
   const eos = nameOf(settings, 'eos_token') ?? fallback;
   const json = byteLevelFile({
     vocab,
     merges,
-    added: addedTokens(vocab, settings, [bos, eos]),
+    added: listAddedTokens(vocab, settings, [bos, eos]),
     prefixSpace: settings.add_prefix_space === true,
     post: template(
-      settings.add_bos_token === true ? required(bos, 'bos_token') : null,
-      settings.add_eos_token === true ? required(eos, 'eos_token') : null,
+      settings.add_bos_token === true ? requireToken(bos, 'bos_token') : null,
+      settings.add_eos_token === true ? requireToken(eos, 'eos_token') : null,
     ),
   });
   return { json, config: { ...settings, bos_token: bos ?? null, eos_token: eos ?? null } };
 }
 
-function required(token: string | undefined, key: string) {
+function requireToken(token: string | undefined, key: string) {
   return (
     token ?? refuse(`tokenizer_config.json ${key}`, `add_${key} is true, but no token is named`)
   );
@@ -117,10 +121,10 @@ export function nameOf(settings: Settings, key: string): string | undefined {
 }
 
 /**
- * Lists the tokens that are searched for before the text is split: those of added_tokens_decoder,
- * and those with a role.
+ * Lists the tokens that are searched for before the text is split: the tokens of
+ * added_tokens_decoder, and those with a role.
  */
-function addedTokens(
+function listAddedTokens(
   vocab: Record<string, number>,
   settings: Settings,
   more: readonly (string | undefined)[],
@@ -134,7 +138,7 @@ function addedTokens(
   }
   const names = [...ROLES.map(([key]) => nameOf(settings, key)), ...more];
   for (const name of names) {
-    // A token outside the vocabulary has no id that a model could take.
+    // A token outside the vocabulary has no id that the model knows.
     if (name === undefined || added.has(name) || !Object.hasOwn(vocab, name)) continue;
     added.set(name, { id: vocab[name], content: name, normalized: false, special: true });
   }
@@ -142,9 +146,9 @@ function addedTokens(
 }
 
 /**
- * Makes a byte-level tokenizer.json.
- * @param parts split: stages that split the text before its bytes become letters; default: the pattern of GPT-2
- * later: stages that split the letters
+ * Makes a byte-level tokenizer.json. In `parts`, `split` are stages that split the text before its
+ * bytes become letters (default: the pattern of GPT-2), and `later` are stages that split the
+ * letters.
  */
 export function byteLevelFile(parts: {
   vocab: object;
@@ -235,10 +239,11 @@ export function checkId(id: unknown, where: string, token?: string): asserts id 
 }
 
 /**
- * Ranks merges. The parts of each merge and their concatenation must be tokens: the model could not
- * look up the result otherwise.
- * @param merges "a b" each or, since tokens may hold spaces, ["a", "b"]
- * @param skipped length of the prefix that marks a token as continuing a word and is dropped when merged
+ * Returns the table of merges by rank. The parts of each merge and their concatenation must be
+ * tokens, because the model looks them up.
+ * @param merges each "a b" or, since tokens may hold spaces, ["a", "b"]
+ * @param skipped length of the prefix that marks a token as continuing a word and is dropped when
+ * merged
  */
 export function rankMerges(
   merges: readonly unknown[],
@@ -268,7 +273,10 @@ function pairOf(merge: unknown, where: string, i: number): readonly string[] {
   return isPair ? pair : refuse(`${where} ${i}`, 'expected two tokens');
 }
 
-/** Looks tokens up in a table that may come from untrusted JSON. */
-export function lookup(vocab: Readonly<Record<string, number>>) {
+/**
+ * Returns a function that looks up the id of a token in a table, which may come from untrusted
+ * JSON.
+ */
+export function createLookup(vocab: Readonly<Record<string, number>>) {
   return (token: string) => (Object.hasOwn(vocab, token) ? vocab[token] : undefined);
 }

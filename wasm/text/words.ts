@@ -6,7 +6,8 @@
 import { checkVocab, nameOf, parseObject, refuse, template } from './vocabulary.ts';
 import type { TokenizerFiles } from './types.ts';
 
-const NAMES: readonly (readonly [string, string])[] = [
+/** Keys of the tokens without text, with the names that BERT gives them. */
+const DEFAULT_NAMES: readonly (readonly [string, string])[] = [
   ['unk_token', '[UNK]'],
   ['sep_token', '[SEP]'],
   ['pad_token', '[PAD]'],
@@ -15,13 +16,14 @@ const NAMES: readonly (readonly [string, string])[] = [
 ];
 
 /**
+ * Converts a vocab.txt to the form of tokenizer.json.
  * @param text content of vocab.txt
  * @param config tokenizer_config.json
  */
 export function tokenizerOfWords(text: string, config: string | object = {}): TokenizerFiles {
   const settings = parseObject(config, 'tokenizer_config.json');
   const vocab = readWords(text);
-  const roles = NAMES.map(([key, standard]) => [key, nameOf(settings, key) ?? standard]);
+  const roles = DEFAULT_NAMES.map(([key, standard]) => [key, nameOf(settings, key) ?? standard]);
   const { unk_token, sep_token, cls_token } = Object.fromEntries(roles);
   for (const name of [unk_token, sep_token, cls_token]) {
     if (!Object.hasOwn(vocab, name)) refuse('vocab.txt', `expected a line "${name}", got none`);

@@ -1,7 +1,7 @@
 /**
- * Runs an untrusted tokenizer in a worker that the page can end; guard.ts is the page's side. The
- * page asks one question at a time. Between the steps of opening, the worker reports that it is
- * alive.
+ * Runs an untrusted tokenizer in a worker that the page can end; guard.ts is the counterpart in the
+ * page, which asks one question at a time. Between the steps of opening, the worker reports that it
+ * is alive.
  */
 import { listen, reply } from '#inside';
 import { packError } from '../abi/errors.ts';
@@ -35,14 +35,14 @@ function open(source: Source) {
   tokenizer = openTokenizer(json, config);
   reply({ isAlive: true });
   const { size, bos, specials } = tokenizer;
-  return { size, bos, specials, ...pieces() };
+  return { size, bos, specials, ...joinPieces() };
 }
 
 /**
- * Joins the texts of all tokens and lists where each ends, which posts many times faster than a
- * list of strings.
+ * Returns the texts of all tokens as one string and the ends of the texts in it: this posts many
+ * times faster than a list of strings.
  */
-function pieces() {
+function joinPieces() {
   const texts = Array.from({ length: tokenizer.size }, (_, id) => tokenizer.piece(id));
   let end = 0;
   return { text: texts.join(''), ends: Uint32Array.from(texts, (piece) => (end += piece.length)) };
@@ -71,8 +71,8 @@ listen((question: Question) => {
 });
 
 /**
- * Measures a benchmark in milliseconds: it builds a table of strings, like a vocabulary. The page
- * infers from it how slow this machine is.
+ * Returns the milliseconds of a benchmark, which builds a table of strings, like a vocabulary. The
+ * page infers from this how slow the machine is.
  */
 function timeBenchmark() {
   const startTime = performance.now();

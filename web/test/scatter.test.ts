@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import {
-  belowOf,
+  panelOf,
   drawable,
   pointOf,
   pointsOfRuns,
@@ -87,12 +87,12 @@ describe('the scatter of models', () => {
   });
 
   it('is opened by a link that names its axis or its checkpoints', () => {
-    const of = (change: Partial<State>) => belowOf({ ...defaults, ...change });
+    const of = (change: Partial<State>) => panelOf({ ...defaults, ...change });
     expect([
       of({}),
-      of({ against: 'loss' }),
+      of({ xAxis: 'loss' }),
       of({ checkpoints: 'all' }),
-      of({ below: 'seeds', against: 'loss' } as never),
+      of({ panel: 'seeds', xAxis: 'loss' } as never),
     ]).toEqual(['none', 'scatter', 'scatter', 'seeds']);
   });
 

@@ -1,14 +1,14 @@
 /**
- * One interface for all engines: open a file, read tokens, add one, return the next tokens and a part of a map. An
- * engine leaves out a row that it cannot do, by having no such method or by `can`.
+ * Wraps all engines in one interface: open a file, read tokens, add a token, return the next tokens and a part of a
+ * map. An engine that cannot do a row lacks the method, or says so by `can`.
  */
 import { SHAPES, hubFile, wordOf } from './gguf.mjs';
 
 /** Fields that an explorer records: maps and all their inputs. */
 const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
 
-/** The ids of the most probable next tokens with their probabilities. */
-function likeliest(logits, n) {
+/** Returns the ids of the most probable next tokens with their probabilities. */
+function mostLikely(logits, n) {
   const most = logits.reduce((a, b) => Math.max(a, b));
   const sum = logits.reduce((a, b) => a + Math.exp(b - most), 0);
   return Array.from(logits, (x, token) => ({ token, p: Math.exp(x - most) / sum }))
@@ -16,7 +16,7 @@ function likeliest(logits, n) {
     .slice(0, n);
 }
 
-/** Ours, on the bare ABI of a binary; in the page's thread, as the worker would call it. */
+/** Makes our engine on the ABI of a binary, which is called in the thread of the page, as the worker would call it. */
 export async function ours(address) {
   const { instance } = await WebAssembly.instantiateStreaming(fetch(address));
   const { exports } = instance;
@@ -52,7 +52,11 @@ export async function ours(address) {
       model = call('open', json, text.length, put(Uint32Array.of(file, content.length)), 1);
       if (!model) fail();
     },
-    /** @param {{ capacity?: number, all?: boolean }} options all: logits of all rows, not of the last alone */
+    /**
+     * Reads tokens.
+     * @param {{ capacity?: number, all?: boolean }} options `all`: whether the logits of all rows are computed, or only
+     * those of the last row
+     */
     async read(tokens, { capacity = tokens.length, all = false } = {}) {
       if (run) call('close_run', run);
       const recorded = all ? [...KEPT, 'logits'] : KEPT;
@@ -76,14 +80,14 @@ export async function ours(address) {
       call('field', run, index('next'), -1, -1, 0, -1, view);
       const [at, , , V] = words(view, 4);
       const logits = new Float32Array(exports.memory.buffer, at, V).slice();
-      return likeliest(logits, n);
+      return mostLikely(logits, n);
     },
     async att(layer, head, n) {
       call('field', run, index('att'), layer, head, 0, -1, view);
       const [at, , , T, , , , row] = words(view, 8);
       return new Float32Array(exports.memory.buffer, at + 4 * (T - 1) * row, n).slice();
     },
-    /** Milliseconds of all metrics of a model's summary. */
+    /** Returns the milliseconds of all metrics of a model's summary. */
     async measure() {
       const start = performance.now();
       describe.metrics.forEach(({ summary, fields, arguments: given }, i) => {
@@ -102,8 +106,8 @@ export async function ours(address) {
 }
 
 /**
- * llama.cpp as wllama compiles it, one thread, its cache in floats. It is a server: a text goes in, one token comes
- * out. Its own clock counts for the prompt alone, after tokenization.
+ * Makes the engine llama.cpp as wllama compiles it, with one thread and a cache of floats. It is a server: a text goes
+ * in, and one token comes out. For a prompt only its own clock counts, which starts after tokenization.
  */
 export async function wllama({ type }) {
   const { Wllama } = await import('/wllama/index.js');
@@ -112,7 +116,11 @@ export async function wllama({ type }) {
     { suppressNativeLog: true, skipVersionCheck: true },
   );
   let text;
-  /** @param {string} asked @param {{ keeps: boolean, n_probs?: number }} options keeps: the prefix that it has read */
+  /**
+   * Asks the server for the tokens that follow a text.
+   * @param {string} asked the text
+   * @param {{ keeps: boolean, n_probs?: number }} options `keeps`: whether the server keeps the prefix that it has read
+   */
   const complete = async (asked, { keeps, n_probs = 0 }) => {
     text = asked;
     const options = { prompt: text, max_tokens: 1, temperature: 0, cache_prompt: keeps, n_probs };
@@ -154,8 +162,8 @@ export async function wllama({ type }) {
 }
 
 /**
- * onnxruntime-web, one thread: all maps with the requested logits, and the last row of logits alone. The two share a
- * session, which the first opens and closes.
+ * Makes two engines of onnxruntime-web with one thread: one returns all maps with the requested logits, the other the
+ * last row of logits alone. They share a session, which the first engine opens and closes.
  * @param {{ shape: string, type: string, eight?: boolean }} file the file, and whether it becomes one of 8 bits
  */
 export async function onnxruntime({ shape, type, eight = false }) {
@@ -204,8 +212,8 @@ export async function onnxruntime({ shape, type, eight = false }) {
         await run(tokens, { all, goesOn: capacity > tokens.length });
       },
       step: (token) => run([token], { goesOn: true }),
-      top: async (n) => likeliest(logits.data.slice(-logits.dims[1]), n),
-      /** Of the last layer's last head, which is all that is asked for. */
+      top: async (n) => mostLikely(logits.data.slice(-logits.dims[1]), n),
+      /** The map of the last layer's last head; no other is requested. */
       att: shows
         ? async (_layer, _head, n) =>
             last.data.slice(-last.dims[3], last.data.length - last.dims[3] + n)
@@ -216,7 +224,7 @@ export async function onnxruntime({ shape, type, eight = false }) {
   return {
     [`${name}, maps`]: {
       ...asking(maps),
-      /** The file in its own format; not part of loading. */
+      /** Converts the file to the format of onnxruntime; the time does not count as loading. */
       prepare: async (content) => onnxFile(content, shape, type, { eight }),
       async open(content) {
         session = await ort.InferenceSession.create(content);
@@ -227,7 +235,7 @@ export async function onnxruntime({ shape, type, eight = false }) {
   };
 }
 
-/** The products of the tile kernel alone, and reading alone: no engine can be faster. */
+/** Makes two bounds that no engine can exceed: the products of the tile kernel alone, and reading alone. */
 export async function bare() {
   const { instance } = await WebAssembly.instantiateStreaming(fetch('/bench/simd.wasm'), {
     env: { emscripten_notify_memory_growth() {} },
@@ -237,7 +245,7 @@ export async function bare() {
   exports.bench_fill();
   const bytes = 2 ** 28;
   const at = exports.memory.grow(bytes / 65536) * 65536;
-  // Pages that were never written share one frame of zeros.
+  // Writes the memory first: pages that were never written share one frame of zeros.
   new Uint8Array(exports.memory.buffer, at, bytes).fill(1);
   const seconds = (work) => {
     const start = performance.now();

@@ -1,16 +1,21 @@
 /**
- * Files of random weights, in the shapes of published models: GGUF, which our engine and llama.cpp read. The numbers
+ * Makes GGUF files of random weights, in the shapes of published models; our engine and llama.cpp read them. The numbers
  * have the spread of a fresh model's, so that activations stay finite; speed does not depend on them.
  */
 
-/** Number of the type, numbers in a block, bytes of one, places of its halves. */
+/**
+ * For each type: its number in GGUF, the numbers in a block, the bytes of a block, and the places of its F16 numbers.
+ */
 const TYPES = {
   f32: [0, 1, 4, []],
   q8_0: [8, 32, 34, [0]],
   q4_1: [3, 32, 20, [0, 2]],
 };
 
-/** @returns tensors, [name, dims from the innermost, always f32] */
+/**
+ * Lists the tensors of a GPT-2.
+ * @returns [name, sizes from the innermost dimension, whether the tensor is always f32]
+ */
 function gpt2({ D, L, V, context }) {
   const plain = (name, n) => [name, [n], true];
   const layer = (_, l) => [
@@ -87,7 +92,7 @@ export const SHAPES = {
   },
 };
 
-/** A growing byte buffer. */
+/** Collects bytes in a buffer that grows. */
 export class Bytes {
   parts = [];
   length = 0;
@@ -96,7 +101,7 @@ export class Bytes {
     this.length += bytes.length;
     return this;
   }
-  /** The file, which they begin. */
+  /** Copies the collected bytes to the beginning of a file. */
   into(file) {
     let at = 0;
     for (const part of this.parts) {
@@ -107,7 +112,7 @@ export class Bytes {
   }
 }
 
-/** A header of GGUF. */
+/** Writes the header of a GGUF file. */
 class Writer extends Bytes {
   number(setter, size, value) {
     const view = new DataView(new ArrayBuffer(size));
@@ -153,7 +158,10 @@ class Writer extends Bytes {
   }
 }
 
-/** The text of token i, one character: llama.cpp reads only texts, and its tokenizer maps these back to the ids. */
+/**
+ * Returns the text of token i, one character: llama.cpp reads only texts, and its tokenizer maps the characters back to
+ * ids.
+ */
 export const wordOf = (i) => String.fromCodePoint(0x20000 + i);
 
 function vocabulary(V) {
@@ -184,7 +192,7 @@ function metadata(name) {
   };
 }
 
-/** Fills n numbers of a type at `at`; gains are 1, weights even in [-0.035, 0.035). */
+/** Fills n numbers of a type from `at` on: gains are 1, and weights are uniform in [-0.035, 0.035). */
 function fill(file, at, n, type, isGain, random) {
   const [, block, size, halves] = TYPES[type];
   if (type === 'f32') {
@@ -194,7 +202,7 @@ function fill(file, at, n, type, isGain, random) {
   }
   const end = at + (n / block) * size;
   for (let i = at; i < end; i++) file[i] = random() >>> 24;
-  // Halves of about 2^-12 for 8 bits and 2^-8 for 4; a minimum takes the mean off.
+  // The scales are F16 numbers of about 2^-12 for 8 bits and 2^-8 for 4 bits; the minimum of a block makes its mean 0.
   const high = type === 'q8_0' ? [0x0c] : [0x1c, 0xa8];
   for (let i = at; i < end; i += size) {
     halves.forEach((place, j) => {
@@ -205,9 +213,9 @@ function fill(file, at, n, type, isGain, random) {
 }
 
 /**
- * Returns the header of a file, the file's length, and the place of each tensor (`at`).
+ * Returns the header of a file, the length of the file, and the place of each tensor (`at`).
  * @param {keyof typeof SHAPES} name
- * @param {keyof typeof TYPES} type of the matrices
+ * @param {keyof typeof TYPES} type type of the matrices
  */
 export function layOut(name, type) {
   const { sizes, tensors } = SHAPES[name];
@@ -238,7 +246,7 @@ export function layOut(name, type) {
   return { head, list, bytes: start + offset };
 }
 
-/** Returns the whole file, with its numbers. */
+/** Returns the bytes of the whole file. */
 export function randomFile(name, type) {
   const { head, list, bytes } = layOut(name, type);
   const file = head.into(new Uint8Array(bytes));
@@ -249,7 +257,7 @@ export function randomFile(name, type) {
   return file;
 }
 
-/** The numbers of a tensor of such a file, unpacked. */
+/** Returns the numbers of a tensor of a file, unpacked to floats. */
 export function numbers(file, { at, n, own }) {
   if (own === 'f32') return new Float32Array(file.buffer, at, n);
   const [, block, size, halves] = TYPES[own];
@@ -267,11 +275,13 @@ export function numbers(file, { at, n, own }) {
   return out;
 }
 
-/** A normal number of 16 bits. */
+/** Returns the value of a normal F16 number. */
 const half = (bits) =>
   (bits & 0x8000 ? -1 : 1) * 2 ** (((bits >> 10) & 31) - 15) * (1 + (bits & 1023) / 1024);
 
-/** Names of GGUF's tensors in the files of the hub; `Conv1D` matrices are transposed there. */
+/**
+ * Names of the tensors in the hub's file by their names in GGUF; matrices of `Conv1D` are transposed in the hub's file.
+ */
 const HUB_NAMES = {
   'token_embd.weight': 'wte.weight',
   'position_embd.weight': 'wpe.weight',
@@ -285,8 +295,8 @@ const HUB_NAMES = {
 };
 
 /**
- * GPT-2 as the hub has it: the numbers of such a file in safetensors, matrices as [in][out].
- * @param {Uint8Array} file of randomFile('gpt2', 'f32')
+ * Converts GPT-2 to the form that the hub has: safetensors with matrices as [in][out], and the same numbers.
+ * @param {Uint8Array} file made by randomFile('gpt2', 'f32')
  * @returns {{ config: string, weights: Uint8Array }}
  */
 export function hubFile(file) {

@@ -1,9 +1,9 @@
 /**
- * The same weights as an ONNX model, in 32 bits or in 8 as onnxruntime's quantize_dynamic writes them
- * (a scale a column of weights, scale and zero of activations found at run time).
+ * Converts a file of random weights to an ONNX model, in 32 bits or in 8 bits as onnxruntime's quantize_dynamic writes
+ * them (one scale per column of weights; scale and zero of activations are found at run time).
  *
- * Inputs: ids [T], positions [T], mask [T, P + T] that is added to scores, rows [n] whose logits are asked
- * for, and of P tokens before k0.., v0.. [G, P, K]. Outputs: logits [n, V], maps att0.. [G, H / G, T, P + T],
+ * Inputs: ids [T], positions [T], mask [T, P + T] that is added to scores, rows [n] whose logits are computed, and
+ * the keys k0.. and values v0.. [G, P, K] of the P earlier tokens. Outputs: logits [n, V], maps att0.. [G, H / G, T, P + T],
  * and keys and values of all P + T tokens, new_k0.., new_v0...
  */
 import { Bytes, EPSILON, ROPE_BASE, SHAPES, layOut, numbers } from './gguf.mjs';
@@ -59,7 +59,7 @@ function tensor(name, dims, type, bytes) {
   return made.number(2, type).put(8, name).put(9, bytes);
 }
 
-/** An input or output; sizes that are words are free. */
+/** Describes an input or output; a size that is a word is variable. */
 function value(name, type, dims) {
   const shape = new Message();
   for (const dim of dims) {
@@ -70,7 +70,7 @@ function value(name, type, dims) {
   return new Message().put(1, name).put(2, new Message().put(1, of));
 }
 
-/** Rows [N][K] in 8 bits as [K][N], with a scale for each n. */
+/** Quantizes rows [N][K] to 8 bits and returns them as [K][N], with a scale for each of the N rows. */
 function inEightBits(rows, N, K) {
   const scales = new Float32Array(N);
   const transposed = new Int8Array(N * K);
@@ -87,8 +87,9 @@ const raw = (numbers) => new Uint8Array(numbers.buffer, numbers.byteOffset, numb
 const whole = (...numbers) => raw(BigInt64Array.from(numbers, BigInt));
 
 /**
- * @param {Uint8Array} content what randomFile(shape, type) gave
- * @param {{ eight?: boolean }} options eight: matrices and what they multiply in 8 bits
+ * Makes the ONNX file.
+ * @param {Uint8Array} content result of randomFile(shape, type)
+ * @param {{ eight?: boolean }} options `eight`: whether matrices and what they multiply have 8 bits
  */
 export function onnxFile(content, shape, type, { eight = false } = {}) {
   const { architecture, sizes } = SHAPES[shape];
@@ -127,7 +128,7 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
           ...{ axis: -1, epsilon: EPSILON },
         });
 
-  /** Of what is multiplied by several matrices the 8 bits are made once. */
+  /** Activations in 8 bits by name, so that a tensor that several matrices multiply is quantized once. */
   const small = new Map();
   const reduced = (x) => {
     const outputs = ['q', 'scale', 'zero'].map((part) => `${x}_${part}`);
@@ -186,7 +187,7 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
     );
     return node('Squeeze', [transposed, 'axis 0']);
   };
-  /** Appends these tokens' keys or values to the cached ones. */
+  /** Appends the keys or values of new tokens to the cached ones. */
   const grown = (name, x) => node('Concat', [name, x], { axis: 1 }, { outputs: [`new_${name}`] });
 
   let x = node('Gather', [floats('token_embd.weight'), 'ids']);

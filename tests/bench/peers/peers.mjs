@@ -1,4 +1,4 @@
-/** The table of peers/run; the arguments are words that a row's name must hold. */
+/** Prints the table of peers/run. The arguments select the rows whose names contain one of these words. */
 import { createServer } from 'node:http';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { extname, join, normalize, resolve } from 'node:path';
@@ -35,7 +35,7 @@ const server = createServer((request, response) => {
 });
 await new Promise((done) => server.listen(0, '127.0.0.1', done));
 
-/** Runs in the page: times of every row of one file, interleaved, reported as each row ends. */
+/** Runs in the page. Times every row of one file, with the engines in turn, and reports each row when it ends. */
 async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
   const { SHAPES, randomFile } = await import('/gguf.mjs');
   const { bare, makersFor } = await import('/engines.mjs');
@@ -90,7 +90,7 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
     const reported = { row, times: {}, refused: {}, limits: [] };
     const asked = Object.entries(engines).filter(([, e]) => e.can?.(parsed(row)) ?? true);
     const slow = new Set();
-    // The first round brings the optimized code, and is the one that is judged.
+    // The first round is not timed: during it, functions are compiled and optimized. Its answers are judged.
     for (let round = 0; round <= rounds; round++) {
       const shortest = least(file, row);
       const bare = Object.keys(shortest).length && limit.ms(shortest, shape);

@@ -1,21 +1,21 @@
-/** The arithmetic of the table: which engines are right, medians, the minimal work of a row. */
+/** Computes the table: which engines are right, medians, and the minimal work of a row. */
 import { layOut } from './gguf.mjs';
 import { parsed } from './works.mjs';
 
 /** Tolerances for log p of a token and a weight of a map, compared with PyTorch's. */
 export const TOLERANCE = {
   exact: { logp: 1e-3, att: 1e-5 },
-  /** llama.cpp looks GELU and SiLU up in a table of 16 bits. */
+  /** llama.cpp looks GELU and SiLU up in a table of 16-bit numbers, which allows larger errors. */
   tabled: { logp: 5e-3, att: 1e-3 },
   /** Tolerances for activations in 8 bits. */
   rounded: { logp: 0.1, att: 0.01 },
 };
 
 /**
- * Why what an engine says is not believed; undefined where it is.
- * @param {{ tokens: { token: number, p: number }[], att?: ArrayLike<number> }} answer likeliest next tokens, and
- *   where the engine shows maps, the first weights of the last row of the last head
- * @param {{ likeliest: [number, number][], att: number[] }} expected PyTorch's: token and log p
+ * Returns the reason why the answer of an engine is wrong; undefined if it is right.
+ * @param {{ tokens: { token: number, p: number }[], att?: ArrayLike<number> }} answer the most likely next tokens and,
+ * if the engine shows maps, the first weights of the last row of the last head
+ * @param {{ likeliest: [number, number][], att: number[] }} expected the answer of PyTorch: tokens with log p
  */
 export function refusal(answer, expected, { logp, att }) {
   if (!expected) return 'PyTorch was not asked';
@@ -36,10 +36,13 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** Whether the name is `ours`, or `ours, ` and a variant. */
+/** Returns whether an engine is ours: its name is `ours`, or `ours, ` and a variant. */
 export const isOurs = (name) => name.startsWith('ours');
 
-/** Medians of each engine, and each of ours over each of theirs; only what works in 8 bits over what does. */
+/**
+ * Returns the medians of each engine, and the ratio of each of ours to each of the others. Engines in 8 bits are
+ * compared only with each other.
+ */
 export function summary(times) {
   const ms = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, median(all)]));
   const names = Object.keys(ms);
@@ -52,12 +55,12 @@ export function summary(times) {
   return { ms, ratios: Object.fromEntries(ratios) };
 }
 
-/** A smaller matrix may stay in the cache, where reading takes hardly any time. */
+/** Matrices with fewer bytes may stay in the cache, where reading takes hardly any time. */
 const CACHED = 2 ** 26;
 
 /**
- * Returns the minimal work of a row: floating-point operations of its products, or for one token the bytes of all
- * matrices; nothing if that bounds little.
+ * Returns the minimal work of a row: the floating-point operations of its products, or for one token the bytes of all
+ * matrices. Undefined if this is no useful bound.
  */
 export function least(file, row) {
   const [shape, type] = file.split('.');

@@ -1,12 +1,12 @@
 /**
- * Lists which operations are timed on which file, and the texts. The page that times reads it, and so does
- * the script that runs PyTorch.
+ * Lists which operations are timed on which file, and their texts. The page that times and the script that runs
+ * PyTorch both read this list.
  *
  *     node tests/bench/peers/works.mjs FOLDER [FILE...]     writes these files or all, and prints the rows of each
  */
 import { SHAPES, randomFile } from './gguf.mjs';
 
-/** Files, `shape.type`, and the rows of each; `key` replaces the last token of a text that was run. */
+/** Files, named `shape.type`, and the rows of each. The row `key` replaces the last token of a text that was run. */
 export const TABLE = {
   'gpt2.f32': [
     ...['load', 'decode', 'key 64', 'read 64, all logits', 'read 64', 'measure 64'],
@@ -20,7 +20,7 @@ export const TABLE = {
   'zoo.i8': ['decode', 'read 64', 'measure 64', 'read 128'],
 };
 
-/** This file ships with the page; the others are random. */
+/** The file that ships with the page; the others are random. */
 export const SHIPPED = { file: 'zoo.i8', folder: 'models/zoo/lr-1e-3' };
 
 /** Parses a row such as `read 64, all logits`: the operation, the number of tokens, whether all rows have logits. */
@@ -29,10 +29,10 @@ export function parsed(row) {
   return { kind, T: Number(T || 64), all: row.endsWith('all logits') };
 }
 
-/** The name of a row's text, which several rows share. */
+/** Returns the name of the text of a row, which several rows share. */
 export const textName = (row) => (parsed(row).kind === 'decode' ? 'decode' : `${parsed(row).T}`);
 
-/** The text of a row: read at once, then token by token. */
+/** Returns the text of a row, which is read at once, then continued token by token. */
 export function textOf(file, row) {
   const { V } = SHAPES[file.split('.')[0]].sizes;
   const { kind, T } = parsed(row);
