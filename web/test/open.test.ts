@@ -4,7 +4,7 @@ import { suggestions } from '../src/open/catalog';
 import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../src/ask/steps';
 import { planRows } from '../src/open/words';
 import { loadedWords, runWords, size } from '../src/run/progress';
-import { isTooSlow, sentence } from '../src/ask/errors';
+import { isTooSlow, errorSentence } from '../src/ask/errors';
 import { idOfPlan, titleOfFiles, isOfDisk } from '../src/ask/ids';
 import { defaults, linkable, parseHash, printHash } from '../src/ask/state';
 
@@ -58,8 +58,8 @@ describe('sizes and rates', () => {
 
   it('end an error with its code', () => {
     const error = new SinkscopeError('not_found', 'owner/name', 'expected a model, found none');
-    expect(sentence(error)).toBe('owner/name: expected a model, found none (not_found)');
-    expect(sentence('x')).toBe('x');
+    expect(errorSentence(error)).toBe('owner/name: expected a model, found none (not_found)');
+    expect(errorSentence('x')).toBe('x');
     const slow = new SinkscopeError('too_slow', 'run', 'expected an end');
     expect([slow, error, new Error('too_slow')].map(isTooSlow)).toEqual([true, false, false]);
   });

@@ -4,10 +4,10 @@ import { size } from '../run/progress';
 
 const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' } as const;
 
-/** Whether the weights come from a network instead of the reader's disk. */
+/** Whether the weights of a plan come from a network instead of the reader's disk. */
 export const isDownload = ({ files }: Plan): boolean => files.weights.some(({ url }) => url);
 
-/** Rows about a plan: its files, the download's size, its license. */
+/** Returns rows about a plan: files, size of the download, license. */
 export function planRows(plan: Plan, kept: number): readonly (readonly [string, string])[] {
   const { weights } = plan.files;
   const isRemote = isDownload(plan);

@@ -7,11 +7,11 @@ import {
   allows,
   askBar,
   generateControls,
-  opening,
+  roomHeading,
   segmented,
   subjectList,
-  tablePlace,
-  troubles,
+  tableRegion,
+  troubleNotes,
   valueOf,
 } from '../page/controls';
 import {
@@ -131,7 +131,7 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
     </div>`;
   return html`<div class="differs">
     <h2>What differs</h2>
-    ${tablePlace(
+    ${tableRegion(
       'What differs, a table',
       html`<table>
         <thead>
@@ -288,14 +288,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const answer = isAllFresh ? comparedAnswer(current) : '';
     render(
-      html`${opening(
+      html`${roomHeading(
         answer || 'Compare',
         comparison(current) ||
           (all.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'),
         context,
         pictureField(choice, frames, stage.select),
       )}
-      ${troubles(all, context)}`,
+      ${troubleNotes(all, context)}`,
       head,
     );
     // The model's name is above its picture.

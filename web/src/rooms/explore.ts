@@ -5,10 +5,10 @@ import {
   allows,
   askBar,
   generateControls,
-  lightsChips,
+  colorChips,
   nameOf,
-  opening,
-  troubles,
+  roomHeading,
+  troubleNotes,
 } from '../page/controls';
 import {
   appearsWhole,
@@ -28,7 +28,7 @@ import { heads } from '../views/heads';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
 import { part, type View } from '../page/view';
-import { answerOf, emergenceWords, firstInFull, togetherWords } from '../answers';
+import { answerOf, emergenceWords, fullFirstName, togetherWords } from '../answers';
 import { isOfDisk, isOfHub } from '../ask/ids';
 import { isOfRecording } from '../ask/recordings';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
@@ -173,7 +173,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const answer = frame && at ? answerOf(choice, frame, at, state, hidden) : '';
     const isLoading = !frame && !all[0]!.error;
     render(
-      html`${opening(
+      html`${roomHeading(
         answer || 'Explore',
         frame && at
           ? ablations.length
@@ -188,11 +188,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         frame && at && choice.question.name !== 'when'
           ? html`<p class="hint">
               Layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
-              ${firstInFull(frame)}
+              ${fullFirstName(frame)}
             </p>`
           : nothing,
       )}
-      ${troubles(all, context)}`,
+      ${troubleNotes(all, context)}`,
       head,
     );
     stated = frame ? stampWords(frame).split(' · ') : [];
@@ -209,7 +209,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(questions(choice, frames, stage.select), side);
   });
 
-  lightsChips(bar, context, scope, shown);
+  colorChips(bar, context, scope, shown);
 }
 
 /** The maps show the first prompt. */

@@ -3,7 +3,7 @@
  * figures, too.
  */
 import { html, nothing, render } from 'lit';
-import { askBar, generateControls, nameOf, textField, troubles } from '../page/controls';
+import { askBar, generateControls, nameOf, textField, troubleNotes } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
@@ -53,7 +53,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void context.theme.value;
     const all = shown();
     const frames = framesOf(all);
-    render(troubles(all, context), head);
+    render(troubleNotes(all, context), head);
     render(
       html`${has('question') ? askBar(context, frames) : has('text') ? textField(context, 2) : nothing}
       ${has('generate') ? generateControls(context, frames) : nothing}`,

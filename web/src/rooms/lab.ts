@@ -9,8 +9,8 @@ import type { Context, Scope } from '../page/context';
 import { createCharts } from '../lab/charts';
 import { Controls } from '../lab/controls';
 import { letters } from '../lab/from_scratch';
-import { addSaveMenu, openInside, saveModel } from '../lab/export';
-import { createMap, type Acts } from '../lab/map';
+import { addSaveMenu, openInExplore, saveModel } from '../lab/export';
+import { createMap, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { fromScratch, fineTune } from '../lab/presets';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
@@ -34,11 +34,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   // Retries a failed download.
   const retry = () => (pair.isReady ? void pair.again() : open());
   const controls = new Controls(context, pair, retry);
-  const acts: Acts = {
+  const acts: Actions = {
     inside: (named) =>
       void pair
         .pause()
-        .then(() => openInside(named, context))
+        .then(() => openInExplore(named, context))
         .catch(context.fail),
     saveModel: (named) => void saveModel(named).catch(context.fail),
     again: retry,
@@ -48,7 +48,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const drawCharts = createCharts(part(grid, 'lab-charts'));
   const buttons = part(bar, 'lab-buttons');
   const menu = addSaveMenu(bar, context, () => {
-    return { pair: pair.named(), columns: pair.columns, grid, draw: drawMaps };
+    return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
 
   addEmbedButton(bar, 'the lab', () => context.embed(LAB, context, {}));
@@ -63,7 +63,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
 
   function drawSettings(): void {
-    const requested = pair.given();
+    const requested = pair.requested();
     const problems = requested.flatMap(({ problems: own }, i) =>
       own.map((why) => `Lab ${i + 1}: ${why}.`),
     );
@@ -84,7 +84,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const preset = [...fromScratch, ...fineTune].find(
       (one) => one.leftRun === leftRun && one.rightRun === rightRun,
     );
-    const sentence = pair.isRunning ? '' : verdict(pair.named());
+    const sentence = pair.isRunning ? '' : verdict(pair.namedLabs());
     const opening =
       preset?.claim ??
       'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
@@ -106,7 +106,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   }
 
   const drawMaps = (theme = context.theme.peek()) => {
-    const labs = pair.named();
+    const labs = pair.namedLabs();
     labs.forEach((one, i) => maps[i]!(one, theme));
     drawCharts(labs);
   };

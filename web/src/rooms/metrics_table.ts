@@ -1,7 +1,7 @@
 /** The table: a row for each model, sortable by each column, and reported numbers below. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { commandOf, copyCommand } from '../page/command';
-import { tablePlace } from '../page/controls';
+import { tableRegion } from '../page/controls';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import {
@@ -182,7 +182,7 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
   const rows = sorting.name
     ? sorted(shown, (one) => valueOf(one, sorting.name, table), sorting.descending)
     : shown;
-  return tablePlace(
+  return tableRegion(
     'Metrics of the models, a table',
     html`<table class="metrics">
       <caption>

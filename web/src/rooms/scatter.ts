@@ -7,7 +7,7 @@ import { scaleLinear, scaleLog } from 'd3-scale';
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, svg, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
-import { alphaOfKey, firstKey, mean, seenBy, type Frame } from '../frame';
+import { alphaOfKey, firstKey, mean, visibleKeyEnd, type Frame } from '../frame';
 import { segmented } from '../page/controls';
 import { framesOf, type Context, type Scope, type Shown } from '../page/context';
 import { part, say } from '../page/view';
@@ -68,7 +68,7 @@ export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 /** The definition in the logs of the long runs (models/README.md, "Seeds"), with raw weights. */
 function aboveEven(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
-  const uniform = Array.from(data, (sum, i) => sum / seenBy(frame, i % frame.T));
+  const uniform = Array.from(data, (sum, i) => sum / visibleKeyEnd(frame, i % frame.T));
   return (
     mean(alphaOfKey(frame, firstKey(frame), RAW in frame.tensors ? RAW : 'alpha')) - mean(uniform)
   );

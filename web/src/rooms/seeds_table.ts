@@ -7,7 +7,7 @@ import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import { mean } from '../frame';
-import { tablePlace } from '../page/controls';
+import { tableRegion } from '../page/controls';
 import { explained } from '../page/terms';
 import {
   fixed,
@@ -215,7 +215,7 @@ function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
 function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
   const cells = cellsOf(kinds.flat());
   let next = 0;
-  return tablePlace(
+  return tableRegion(
     'Across seeds, a table',
     html`<table class="seeds">
       <caption>

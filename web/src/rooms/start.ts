@@ -11,7 +11,7 @@ import {
   segmented,
   startToken,
   textField,
-  troubles,
+  troubleNotes,
 } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
@@ -301,7 +301,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           }
         </div>
         <p class="lead" data-finding role="status">${lead(frames, claims)}</p>
-        ${troubles(all, context)}`,
+        ${troubleNotes(all, context)}`,
       head,
     );
     const names = all.map(

@@ -1,6 +1,6 @@
 /** Models at each step of their training: the slider, their maps, and curves of their metrics. */
 import { html, nothing, render } from 'lit';
-import { allows, nameOf, opening, textField, troubles } from '../page/controls';
+import { allows, nameOf, roomHeading, textField, troubleNotes } from '../page/controls';
 import { appearsWhole, asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import { attention } from '../views/attention';
@@ -67,7 +67,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ? `; uniform attention would give it ${[...new Set(evens)].join(' / ')}`
       : '';
     render(
-      html`${opening(
+      html`${roomHeading(
         emergenceSentence(current) || 'Training',
         counts.length
           ? `${[...new Set(counts)].join('; ')}${uniformNote}.`
@@ -84,7 +84,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             </div>`
           : nothing
       }
-      ${troubles(all, context)}`,
+      ${troubleNotes(all, context)}`,
       head,
     );
     const common = sharedConditions(framesOf(all));

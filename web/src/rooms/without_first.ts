@@ -5,11 +5,11 @@
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import recorded from '../../lessons/pictures/without_first.json';
-import { sentence } from '../ask/errors';
+import { errorSentence } from '../ask/errors';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
-import { segmented, tablePlace } from '../page/controls';
+import { segmented, tableRegion } from '../page/controls';
 import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
 import { fixed, halfOf } from '../timeline/seeds';
 import { costWords, firstName, percent } from '../words';
@@ -88,7 +88,7 @@ function table(
   caption: string,
 ): TemplateResult {
   const of = (name: Name, measure: keyof Measures) => mean(trials.map((one) => one[name][measure]));
-  return tablePlace(
+  return tableRegion(
     caption,
     html`<table class="without">
       <caption>
@@ -254,7 +254,7 @@ export class WithoutFirst {
         });
       }
     } catch (error) {
-      show({ problem: sentence(error), isDone: true });
+      show({ problem: errorSentence(error), isDone: true });
     }
   }
 

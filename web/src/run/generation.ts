@@ -1,6 +1,6 @@
 /** Adds tokens to the runs of causal models that are shown, a token at a time. */
 import { signal } from '@preact/signals-core';
-import { InputError, sentence } from '../ask/errors';
+import { InputError, errorSentence } from '../ask/errors';
 import { editsOf, parseSubject } from '../ask/subject';
 import { isBidirectional, type Frame } from '../frame';
 import type { Entry } from './request';
@@ -97,7 +97,7 @@ export class Generation {
         this.#answers.set(subject, { frame: complete });
       }
     } catch (error) {
-      if (!signal.aborted) this.#answers.set(subject, { error: sentence(error) });
+      if (!signal.aborted) this.#answers.set(subject, { error: errorSentence(error) });
     }
   }
 

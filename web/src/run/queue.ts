@@ -6,7 +6,7 @@
  */
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
-import { InputError, sentence } from '../ask/errors';
+import { InputError, errorSentence } from '../ask/errors';
 import { keyOf } from '../ask/question';
 import { isOfRecording } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
@@ -332,10 +332,10 @@ export class Queue {
       return;
     }
     if (typeof what === 'object') {
-      this.#studies.note([[key, { error: sentence(error) }]]);
+      this.#studies.note([[key, { error: errorSentence(error) }]]);
       return;
     }
-    this.#failed.set(key, sentence(error));
+    this.#failed.set(key, errorSentence(error));
     this.#mark();
     if (!this.#entries.has(what)) return;
     this.#set(what, { error: this.#failed.get(key)! });

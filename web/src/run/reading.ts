@@ -11,7 +11,7 @@ import {
 } from 'sinkscope';
 import { OTHERS } from '../ask/arithmetic';
 import { ALWAYS, notePrompt } from './averages';
-import { EXACT, isBidirectional, pooledSide, type Frame, type Head } from '../frame';
+import { EXACT_SIDE, isBidirectional, pooledSide, type Frame, type Head } from '../frame';
 import type { OpenModel } from './opened';
 import { isMeasurement } from './measurements';
 import type { Request } from './request';
@@ -106,7 +106,7 @@ function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
   const { recording, T } = frame;
   if (recording || T <= cells || !zoom || zoom.query < 0 || !headReads.includes('att'))
     return undefined;
-  const fit = (place: number) => Math.max(0, Math.min(place, T - EXACT));
+  const fit = (place: number) => Math.max(0, Math.min(place, T - EXACT_SIDE));
   return { query: fit(zoom.query), key: fit(zoom.key) };
 }
 
@@ -318,7 +318,7 @@ const isAt = (
 ): boolean => rows?.query === zoom?.query && rows?.key === zoom?.key;
 
 function exactRead(T: number, at: Head, { query }: { query: number }): RunRead {
-  return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT)] };
+  return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT_SIDE)] };
 }
 
 /** Side of each head's small map, if all heads are shown. */

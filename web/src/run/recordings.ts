@@ -11,7 +11,7 @@ import {
   type Tensor,
   type Token,
 } from 'sinkscope';
-import { fetched, InputError } from '../ask/errors';
+import { fetchNamed, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
 import { addressOfRecording, nameOfRecording } from '../ask/recordings';
 import type { Frame, NumberClass } from '../frame';
@@ -92,7 +92,7 @@ export class Recordings {
   async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
     const file = this.#admitted.get(id);
     if (file) return new Uint8Array(await file.arrayBuffer());
-    const response = await fetched(addressOfRecording(id)!, nameOfRecording(id));
+    const response = await fetchNamed(addressOfRecording(id)!, nameOfRecording(id));
     return new Uint8Array(await response.arrayBuffer());
   }
 

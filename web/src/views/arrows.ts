@@ -3,7 +3,7 @@
  * with its measured length. Angles between two keys are not drawn.
  */
 import { svg, render, type TemplateResult } from 'lit';
-import { firstKey, groupOf, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
+import { firstKey, groupOf, mean, ofHead, visibleKeyEnd, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { headWords, quote, show, withSign, word } from '../words';
 import { part, say, type View } from '../page/view';
@@ -54,7 +54,9 @@ export function contestOf(frame: Frame, at: Head): Contest | undefined {
   const key = firstKey(frame);
   for (let t = key + 1; t < T; t++) {
     const firstCosine = cos[t * T + key]!;
-    const rest = Array.from({ length: seenBy(frame, t) }, (_, j) => j).filter((j) => j !== key);
+    const rest = Array.from({ length: visibleKeyEnd(frame, t) }, (_, j) => j).filter(
+      (j) => j !== key,
+    );
     first.push(firstCosine);
     others.push(...rest.map((j) => cos[t * T + j]!));
     if (rest.every((j) => firstCosine * norms[key]! > cos[t * T + j]! * norms[j]!)) wins++;
@@ -109,7 +111,7 @@ function arrow(x: number, y: number, kind: string, title: string): TemplateResul
 }
 
 function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: string) {
-  const keyEnd = seenBy(frame, query);
+  const keyEnd = visibleKeyEnd(frame, query);
   const longest = Math.max(...Array.from(norms));
   const { width, height, x, y, radius } = SIZE;
   const tips = Array.from({ length: keyEnd }, (_, j) => {

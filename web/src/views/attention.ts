@@ -3,14 +3,14 @@ import { html, render, type TemplateResult } from 'lit';
 import {
   blockWords,
   cellsOf,
-  EXACT,
+  EXACT_SIDE,
   exactOf,
   firstKey,
   gridOf,
   largest,
   mapsOf,
   massOfRow,
-  seenBy,
+  visibleKeyEnd,
   type Exact,
   type Frame,
   type Maps,
@@ -84,11 +84,11 @@ function sayCell(
   const share = percent(shares[at]!, 1);
   if (isPlain) {
     const [who, what] = [quote(frame, row), quote(frame, col)];
-    if (col >= seenBy(frame, row)) return `${who} cannot attend to ${what}, a later token`;
+    if (col >= visibleKeyEnd(frame, row)) return `${who} cannot attend to ${what}, a later token`;
     return `${who} attends to ${what}: ${percent(cellsOf(drawn, state)[at]!)}`;
   }
   const names = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
-  if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
+  if (col >= visibleKeyEnd(frame, row)) return `${names}: not visible (later token)`;
   if (Number.isNaN(shares[at])) return `${names}: forgotten (not in the cache)`;
   const weight = show(weights[at]!, 4);
   if (frame.operation.normalizes) return `${names}: ${weight}`;
@@ -252,7 +252,7 @@ export const attention: View = {
     };
     let T = 0;
     const zoom = (query: number, key: number): Partial<State> => {
-      const fit = (t: number) => Math.max(0, Math.min(Math.round(t), T - EXACT));
+      const fit = (t: number) => Math.max(0, Math.min(Math.round(t), T - EXACT_SIDE));
       return { zoomQuery: fit(query), zoomKey: fit(key) };
     };
     const leave = () => set({ zoomQuery: -1, zoomKey: -1 });
@@ -260,7 +260,7 @@ export const attention: View = {
       onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
       onChoose: (cell) => {
         const { query, key } = tokensOf(cell);
-        const half = (EXACT - grid.block) / 2;
+        const half = (EXACT_SIDE - grid.block) / 2;
         set({ query, key, ...(grid.canZoom ? zoom(query - half, key - half) : {}) });
       },
       onBeyond: ([down, right]) => {
@@ -268,7 +268,7 @@ export const attention: View = {
       },
     });
     const locate = createLocator(lens, (row, col) => {
-      set(zoom(row * T - EXACT / 2, col * T - EXACT / 2));
+      set(zoom(row * T - EXACT_SIDE / 2, col * T - EXACT_SIDE / 2));
     });
     root.addEventListener('keydown', (event) => {
       if (event.key === 'Escape' && grid.isExact) leave();

@@ -1,5 +1,5 @@
 /** The keys in each head's cache over time: a strip for each head. */
-import { headAt, mean, numbered, type Frame } from '../frame';
+import { headAt, mean, modelHead, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -41,7 +41,7 @@ export const cache: View = {
     let shown: Frame | undefined;
     const map = createHeatmap(part(root, 'plot strips'), {
       onPoint: (cell) => point(cell ? { ...headAt(cell.row, heads), key: cell.col } : {}),
-      onChoose: ({ row }) => shown && set(numbered(shown, headAt(row, heads))),
+      onChoose: ({ row }) => shown && set(modelHead(shown, headAt(row, heads))),
     });
     const data = lastOf(lifetimes);
     return (frame, { theme, at }) => {

@@ -1,7 +1,7 @@
 /** Why the first key wins: q·k = |q||k| cos, as a map and as angles (figure 2 of the paper). */
 import { html, render } from 'lit';
 import { segmented } from '../page/controls';
-import { firstKey, groupOf, largest, mean, seenBy, type Frame } from '../frame';
+import { firstKey, groupOf, largest, mean, visibleKeyEnd, type Frame } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -27,7 +27,7 @@ function pairs(
   const { T } = frame;
   const key = firstKey(frame);
   for (let t = key + 1; t < T; t++)
-    for (let j = 0; j < seenBy(frame, t); j++)
+    for (let j = 0; j < visibleKeyEnd(frame, t); j++)
       if (Number.isFinite(cos[t * T + j]))
         (j === key ? first : others).push(Math.max(-1, Math.min(1, cos[t * T + j]!)));
   return { first, others };

@@ -1,6 +1,6 @@
 /** A picture of one number per head: layers down, heads across. A click selects the head. */
 import { html, nothing, render } from 'lit';
-import { layerNumber, numbered, type Frame } from '../frame';
+import { layerNumber, modelHead, type Frame } from '../frame';
 import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
@@ -32,7 +32,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   const key = part(root, 'hint outline-key', 'p');
   const map = createHeatmap(part(root, 'plot head-map'), {
     onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
-    onChoose: (cell) => shown && set(numbered(shown, { layer: cell.row, head: cell.col })),
+    onChoose: (cell) => shown && set(modelHead(shown, { layer: cell.row, head: cell.col })),
   });
   effect(() => {
     const { layer, head = -1 } = pointed.value;

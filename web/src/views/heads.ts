@@ -1,9 +1,9 @@
 /** Every head's map as a thumbnail: layers down, heads across. */
-import { firstWeights, layerNumber, masked, numbered, sharesOf, type Frame } from '../frame';
+import { firstWeights, layerNumber, maskHidden, modelHead, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import { headName, wholePercent } from '../words';
-import { isAbout } from '../claims';
+import { isPreview } from '../claims';
 import { axesOf, weightScale } from './attention';
 import { lastOf, part, say, type View } from '../page/view';
 
@@ -16,7 +16,7 @@ function mapOf(frame: Frame, i: number): Float32Array {
   const side = sideOf(frame);
   const offset = i * side * side * (shape.length > 4 ? 2 : 1);
   const pooled = frame.pooled && side;
-  return masked(
+  return maskHidden(
     { ...frame, ...(pooled ? { pooled } : {}) },
     data.subarray(offset, offset + side ** 2),
   );
@@ -66,7 +66,7 @@ export const heads: View = {
     };
     grid.addEventListener('click', (event) => {
       const head = of(event);
-      if (head && shown) set(numbered(shown, head));
+      if (head && shown) set(modelHead(shown, head));
     });
     grid.addEventListener('pointerover', (event) => point(of(event) ?? {}));
     grid.addEventListener('pointerleave', () => point({}));
@@ -110,7 +110,7 @@ export const heads: View = {
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
         const percentage = wholePercent(firsts[i]!);
-        const about = isAbout(frame);
+        const about = isPreview(frame);
         const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${about ? 'about ' : ''}${percentage}`;
         say(child.lastElementChild as HTMLElement, `${about ? '≈' : ''}${percentage}`);
         const isSelected = l === options.at.layer && h === options.at.head;

@@ -5,7 +5,7 @@ import {
   firstWeights,
   layerNumber,
   mean,
-  numbered,
+  modelHead,
   type Frame,
   type Head,
 } from '../frame';
@@ -131,7 +131,7 @@ export const outputs: View = {
           aria-label=${label}
           title=${capital(label)}
           style=${`--share: ${norms[i]! / maximum}`}
-          @click=${() => set(numbered(frame, { layer, head }))}
+          @click=${() => set(modelHead(frame, { layer, head }))}
         >
           <span></span>${show(norms[i]!)}
         </button>`;
