@@ -5,7 +5,7 @@ import { attention } from '../views/attention';
 import { givenOf, signed } from '../views/settings';
 import { leaves, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
-import { size } from '../run/progress';
+import { sizeWords } from '../run/progress';
 import { defaults, type State } from '../ask/state';
 import type { Experiment, Finding, Group } from './experiment';
 import {
@@ -52,7 +52,7 @@ function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolea
 function memoryWords([group]: readonly Group[]): string {
   const { bytes } = group?.frames.findLast((frame) => frame.bytes) ?? {};
   return bytes
-    ? ` Besides the weights, the run needs ${size(bytes.held)} of memory; keeping every key would need ${size(bytes.all)}.`
+    ? ` Besides the weights, the run needs ${sizeWords(bytes.held)} of memory; keeping every key would need ${sizeWords(bytes.all)}.`
     : '';
 }
 
@@ -93,7 +93,7 @@ function longTextFinding(
 
 const longColumns: readonly Column[] = [
   { name: 'tokens', of: ({ T }) => T.toLocaleString('en') },
-  { name: 'memory of a run', of: ({ bytes }) => bytes && size(bytes.held) },
+  { name: 'memory of a run', of: ({ bytes }) => bytes && sizeWords(bytes.held) },
 ];
 
 export const streaming: Experiment = {

@@ -5,7 +5,7 @@ import { filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalog';
 import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
 import { isDownload, planRows } from './words';
-import { loadedWords, size, type Loaded } from '../run/progress';
+import { loadedWords, sizeWords, type Loaded } from '../run/progress';
 import { fingerprintOf, nameOfId, isOfDisk } from '../ask/ids';
 import { addressOfRecording, isOfRecording } from '../ask/recordings';
 import '../page/dialog.css';
@@ -116,7 +116,7 @@ function diskForm(opener: Opener): TemplateResult {
 function cacheLine(opener: Opener): TemplateResult | typeof nothing {
   if (!(opener.keptBytes > 0)) return nothing;
   return html`<p class="open-kept">
-    <span>Cached models: ${size(opener.keptBytes)}</span>
+    <span>Cached models: ${sizeWords(opener.keptBytes)}</span>
     <button type="button" @click=${() => void opener.clear()}>Clear</button>
   </p>`;
 }
@@ -139,7 +139,7 @@ function severalModels(opener: Opener, models: readonly Several[]): TemplateResu
         (one) =>
           html`<li>
             <button type="button" @click=${() => void opener.take(one)}>
-              <strong>${one.title}</strong><span>${size(one.bytes)}</span>
+              <strong>${one.title}</strong><span>${sizeWords(one.bytes)}</span>
             </button>
           </li>`,
       )}
@@ -213,7 +213,7 @@ function recordingFound(opener: Opener, { id, bytes }: Stage & { readonly name: 
       <dt>recording from</dt>
       <dd>${addressOfRecording(id)!.host}</dd>
       <dt>to download</dt>
-      <dd>${bytes === undefined ? 'size unknown' : size(bytes)}</dd>
+      <dd>${bytes === undefined ? 'size unknown' : sizeWords(bytes)}</dd>
     </dl>
     ${placeChoice(opener)}
     <p class="links">

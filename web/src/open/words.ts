@@ -1,6 +1,6 @@
 /** Describes a plan to the reader before anything is loaded. */
 import type { Plan } from 'sinkscope';
-import { size } from '../run/progress';
+import { sizeWords } from '../run/progress';
 
 const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' } as const;
 
@@ -19,12 +19,12 @@ export function planRows(plan: Plan, kept: number): readonly (readonly [string, 
     [
       isRemote ? 'to download' : 'on your disk',
       kept > 0 && isRemote
-        ? `${size(Math.max(0, plan.bytes - kept))}; ${size(kept)} of ${size(plan.bytes)} are cached`
+        ? `${sizeWords(Math.max(0, plan.bytes - kept))}; ${sizeWords(kept)} of ${sizeWords(plan.bytes)} are cached`
         : plan.bytes
-          ? size(plan.bytes)
+          ? sizeWords(plan.bytes)
           : 'size unknown',
     ],
-    ['memory', `about ${size(plan.memory)}`],
+    ['memory', `about ${sizeWords(plan.memory)}`],
     ['tokenizer', tokenizerWords(plan)],
   ];
   if (isRemote) {

@@ -1,4 +1,4 @@
-/** Explore, in one screen: a bar with the subject and the text, all heads, the stage, and six questions. */
+/** The room Explore, in one screen: a bar with the subject and the text, all heads, the stage, and six questions. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import {
   addButton,
@@ -51,7 +51,7 @@ import './panes.css';
 import './tables.css';
 import './explore.css';
 
-/** The thumbnails of more heads than this would be too small beside the stage. */
+/** The most heads for which thumbnails at the side of the stage are large enough. */
 const FEW_HEADS = 48;
 
 /** Returns the ablations of all dormant heads, if the answer states their joint effect. */
@@ -72,7 +72,7 @@ const asksForFirst = ({ question, views: [view] }: Choice, frame: Frame | undefi
 const hiddenFirst = (choice: Choice, frame: Frame, context: Context): number | undefined =>
   asksForFirst(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
 
-/** All heads, as maps if they are few; before the model is loaded, its source decides. */
+/** Returns the view of all heads: their maps if they are few; before the model is loaded, its source decides. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
   if (frame) {
     const { L, H } = frame.architecture;
@@ -87,7 +87,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const rail = part(root, 'rail');
   const middle = part(root, 'middle');
   const side = part(root, 'inspector');
-  // The tab order follows the eye: left to right, and on a phone the picture first.
+  // Adds the parts in the order of the eye, which is the tab order: left to right, on a phone the picture first.
   const isWide = matchMedia('(width >= 820px)');
   const arrange = () => (isWide.matches ? middle.before(rail) : side.after(rail));
   arrange();
@@ -96,7 +96,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const railTitle = part(rail, 'hint', 'p');
   const head = part(middle, 'room-head');
   const hand = part(middle, '');
-  // The picture on the stage states all conditions; the others state only theirs that differ.
+  // The picture on the stage states all conditions; other pictures state only conditions that differ.
   let stated: readonly string[] = [];
   const look = { stated: () => stated };
   const main = { extra: () => ({ isAnswered: true }) };
@@ -115,7 +115,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const choice = stage.choiceFor(frames);
     const { tab, views } = choice;
     const ablations = ablationsOf(choice, frames[0]);
-    // Comparing views need the frame that they compare with.
+    // Also requests the frame with which a view compares.
     const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
     return {
       subjects: [subject()],
@@ -212,7 +212,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   colorChips(bar, context, scope, shown);
 }
 
-/** The maps show the first prompt. */
+/** A note that maps show only the first prompt. */
 const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
   const average = sequences > 1 ? `, on average over ${sequences} prompts` : '';
   return `${L * H} heads: how much each gives the first token${average}. A row is a layer.`;
@@ -235,7 +235,7 @@ function ablatedWords(
   return `${first} ${togetherWords(frame, ablations.length, rise)} ${ABLATED}`.trim();
 }
 
-/** States the loss with the first token hidden, before the reader changes anything. */
+/** States the loss with the first token hidden, without an edit by the reader. */
 function hiddenWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
@@ -268,7 +268,7 @@ function numbersOf(
   }
 }
 
-/** The questions with the tabs of the selected one; research questions are in a folded section. */
+/** Renders the questions with the tabs of the selected one; research questions are in a folded section. */
 function questions(
   { question, tab, views: [view] }: Choice,
   frames: readonly Frame[],

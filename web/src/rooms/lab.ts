@@ -1,7 +1,7 @@
 /**
- * Two small models train side by side, on the same task from the same seed: which settings create a sink, and which
- * remove it? Each lab trains in a worker of its own; this room draws them ten times a second at most, and the labs keep
- * their state while the reader is in another room.
+ * The room Lab: two small models train side by side, on the same task from the same seed, to show which settings create
+ * a sink. Each lab trains in a worker of its own and keeps its state while the reader is in another room. This room draws
+ * both labs ten times a second at most.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { addEmbedButton, allows } from '../page/controls';
@@ -31,7 +31,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const grid = part(place, 'lab-grid');
   const foot = part(root, 'lab-foot');
   const pair = new Pair(context, scope);
-  // Retries a failed download.
+  // Fetches the engine, also again after a failed download.
   const retry = () => (pair.isReady ? void pair.again() : open());
   const controls = new Controls(context, pair, retry);
   const acts: Actions = {
@@ -155,20 +155,20 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   drawHead();
 }
 
-/** Explains the task and the picture. */
+/** Returns an explanation of the task and the picture. */
 function explanation(pair: Pair): TemplateResult {
   const [{ settings, setup }] = pair.labs;
   return html`<details class="more">
     <summary>What do they learn, and how do I read the maps?</summary>
     <p>
-      ${isFineTune(settings) ? ofText(settings, setup?.text) : ofTask(settings)} The color of a cell
-      is its share of the row. Keyboard, while the focus is in the lab: T starts and pauses
+      ${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} The color of
+      a cell is its share of the row. Keyboard, while the focus is in the lab: T starts and pauses
       training, S trains one step, R resets.
     </p>
   </details>`;
 }
 
-function ofTask(settings: Settings): string {
+function taskWords(settings: Settings): string {
   return (
     `The Bigram-Backcopy task (Guo et al. 2024): sequences over ${letters(settings).length} tokens that begin with a ` +
     'start token. After a trigger (a ringed number) the token before it repeats; after any other token ' +
@@ -178,7 +178,7 @@ function ofTask(settings: Settings): string {
   );
 }
 
-function ofText(
+function textWords(
   { steps, batch, length }: Settings,
   text: { readonly tokens: number; readonly name: string } | undefined,
 ): string {

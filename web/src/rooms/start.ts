@@ -25,7 +25,7 @@ import {
   type Head,
 } from '../frame';
 import type { State } from '../ask/state';
-import { size } from '../run/progress';
+import { sizeWords } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
 import { explained } from '../page/terms';
 import { drawScale, scaleName } from '../plot/legend';
@@ -160,7 +160,7 @@ function previewMark(
   const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
   return html`<p class="hint preview">
     Preview: weights rounded to ${bits} bits each.
-    <button type="button" @click=${askExact}>Use exact weights (${size(bytes)})</button>
+    <button type="button" @click=${askExact}>Use exact weights (${sizeWords(bytes)})</button>
   </p>`;
 }
 
