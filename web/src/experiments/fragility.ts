@@ -8,7 +8,7 @@ import { superWeightOf, type Frame } from '../frame';
 import { draws } from '../ask/question';
 import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
-import { likeness, likeTheFirst, layerOfFirst } from '../views/likeness';
+import { likeness, countLikeFirst, layerOfFirst } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
 import { givenOf, isUnedited, signed } from '../views/settings';
 import type { View } from '../page/view';
@@ -84,13 +84,21 @@ function repeatFinding(groups: readonly Group[]) {
     if (!text || !repeated.length) return [];
     const layer = layerOfFirst(text);
     const ratio = text.tensors.hidden_ratio!.data[layer]!;
-    const counts = comparable.map((frame) => likeTheFirst(frame, layer));
+    const counts = comparable.map((frame) => countLikeFirst(frame, layer));
     const sinks = [text, ...comparable].map(
       (frame) =>
         `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === text ? 'text' : repeatedOf(frame)}`,
     );
     return [
-      { title, ratio, both: comparable, counts, own: likeTheFirst(text, layer), T: text.T, sinks },
+      {
+        title,
+        ratio,
+        both: comparable,
+        counts,
+        own: countLikeFirst(text, layer),
+        T: text.T,
+        sinks,
+      },
     ];
   });
   const [main] = results;

@@ -2,7 +2,7 @@
 import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
-import { addKinds, aboutOf, hand, KINDS, onPaper, type Kind } from '../save/menu';
+import { addKinds, aboutOf, downloadFile, KINDS, onPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
 import { verdict, type NamedLab } from './words';
 
@@ -25,7 +25,7 @@ export async function openInExplore({ name, lab }: NamedLab, context: Context): 
 export async function saveModel({ name, lab }: NamedLab): Promise<void> {
   const words = `${name} after ${lab.step} steps`.toLowerCase();
   const folder = `sinkscope-lab-${words.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);
-  hand(await modelZip(folder, await lab.trained()), `${folder}.zip`);
+  downloadFile(await modelZip(folder, await lab.trained()), `${folder}.zip`);
 }
 
 interface Shown {
@@ -76,7 +76,7 @@ export function addSaveMenu(
     KINDS,
     (kind) =>
       void fileOf(kind, { ...shown(), context }).then(
-        (file) => hand(file, `sinkscope-lab.${kind.toLowerCase()}`),
+        (file) => downloadFile(file, `sinkscope-lab.${kind.toLowerCase()}`),
         context.fail,
       ),
   );

@@ -14,10 +14,10 @@ import { INPUTS } from '../ask/question';
 import {
   addKinds,
   addRecording,
-  asMenu,
+  makeMenu,
   fileName,
   fileOf,
-  hand,
+  downloadFile,
   KINDS,
   onPaper,
 } from '../save/menu';
@@ -162,7 +162,7 @@ export class Figure {
       place,
     );
     const reading = part(head, 'how', 'details') as HTMLDetailsElement;
-    asMenu(reading);
+    makeMenu(reading);
     render(
       html`<summary aria-label="How to read ${title}">?</summary>
         <div>
@@ -192,7 +192,7 @@ export class Figure {
         onPaper: <T>(take: () => T): T => onPaper(this.#grid, (theme) => this.#drawIn(theme), take),
       };
       void fileOf(kind, figure).then(
-        (file) => hand(file, fileName(figure, kind)),
+        (file) => downloadFile(file, fileName(figure, kind)),
         this.#context.fail,
       );
     });

@@ -8,7 +8,7 @@ import { sharedLink, state } from './address';
 import type { Context } from './context';
 import { nameOf } from './controls';
 import { notify } from './messages';
-import { hand } from '../save/menu';
+import { downloadFile } from '../save/menu';
 import { selectedHead, type Frame } from '../frame';
 import { part } from './view';
 
@@ -54,7 +54,7 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
   const { version } = context.facts();
   const picture = await pictureOf(frame, selectedHead(frame, state.peek()), { version, link });
   const data = { files: [picture], text: link };
-  if (!navigator.canShare?.(data)) return hand(picture, picture.name);
+  if (!navigator.canShare?.(data)) return downloadFile(picture, picture.name);
   await navigator.share(data).catch((error: unknown) => {
     // Ignores the error of a canceled dialog.
     if (!(error instanceof DOMException && error.name === 'AbortError')) throw error;

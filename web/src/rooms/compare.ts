@@ -27,7 +27,7 @@ import {
 import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
 import { INPUTS } from '../ask/question';
-import { addKinds, hand } from '../save/menu';
+import { addKinds, downloadFile } from '../save/menu';
 import { defaults } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { field } from '../page/terms';
@@ -245,7 +245,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           : promptsCsv(frames, facts);
     const name = { CSV: 'table.csv', 'CSV by prompt': 'prompts.csv', JSON: 'table.json' }[kind];
     const type = kind === 'JSON' ? 'application/json' : 'text/csv';
-    hand(new Blob([text], { type }), `sinkscope-compare-${name}`);
+    downloadFile(new Blob([text], { type }), `sinkscope-compare-${name}`);
   });
   const table = part(numbers, 'table-of-all');
   const different = part(root, 'different');

@@ -1,4 +1,4 @@
-/** Every head's map as a thumbnail: layers down, heads across. */
+/** Draws every head's map as a thumbnail: layers down, heads across. */
 import { firstWeights, layerNumber, maskHidden, modelHead, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
@@ -10,7 +10,7 @@ import { lastOf, part, say, type View } from '../page/view';
 /** Returns the side of each map, which is smaller than the selected head's in a long text. */
 const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
 
-/** The map of a head; for a long text, means over blocks, followed by the blocks' maxima. */
+/** Returns the map of a head; for a long text, means over blocks, followed by the blocks' maxima. */
 function mapOf(frame: Frame, i: number): Float32Array {
   const { shape, data } = frame.tensors.att!;
   const side = sideOf(frame);
@@ -40,7 +40,7 @@ export const heads: View = {
     `Attention maps of ${L} layers by ${H} heads of ${title}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
   draw(root, { set, point, pointed, effect }) {
     const grid = part(root, 'thumbs');
-    // The map is one tab stop: the arrow keys move from head to head.
+    // Makes the heads one tab stop, within which the arrow keys move from head to head.
     grid.setAttribute('role', 'listbox');
     grid.setAttribute('aria-label', 'Heads');
     grid.addEventListener('keydown', (event) => {

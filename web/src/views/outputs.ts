@@ -71,8 +71,8 @@ export function littleWords({ own, others }: Written): string {
 /** Compares the outputs of heads with a sink and of the others; empty if all or none have one. */
 export function groupsWords({ sinks, rest, most }: Written): string {
   if (!Number.isFinite(sinks) || !Number.isFinite(rest)) return '';
-  const some = sinks < rest && most > rest ? '; some red heads write much, too' : '';
-  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${some}.`;
+  const redWords = sinks < rest && most > rest ? '; some red heads write much, too' : '';
+  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${redWords}.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
