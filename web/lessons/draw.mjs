@@ -20,7 +20,7 @@ const load = async (file) =>
 
 const { isNarrow, lessonOf, ORDER, readPictures, readWritings } = await load('ship/markdown.ts');
 const { values } = await load('src/learn/values.ts');
-const { once } = await load('src/embed/label.ts');
+const { removeRepeats } = await load('src/embed/label.ts');
 const { namesIn } = await load('src/learn/conditions.ts');
 const { intervalOfPairs } = await load('ship/facts.ts');
 const lessons = ORDER.map((slug) => lessonOf(slug, readFileSync(join(here, `${slug}.md`), 'utf8')));
@@ -89,7 +89,7 @@ async function draw({ id, state }, { lives, whens }) {
   ]);
   return {
     state,
-    says: once(results.map(({ says }) => says ?? '')).join(' '),
+    says: removeRepeats(results.map(({ says }) => says ?? '')).join(' '),
     values: Object.fromEntries([...wanted].map((name) => [name, values[name](results)])),
     ...{ width: size('width'), height: size('height'), live, phone },
   };

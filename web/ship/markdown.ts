@@ -315,7 +315,11 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
           score(i),
           ...all.map(({ weights }) => percent(weights[i]!)),
         ]),
-        ['no token', '', ...all.map(({ nowhere }) => (nowhere ? percent(nowhere) : '–'))],
+        [
+          'no token',
+          '',
+          ...all.map(({ extraWeight }) => (extraWeight ? percent(extraWeight) : '–')),
+        ],
       ],
     ),
   ];

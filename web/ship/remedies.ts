@@ -1,10 +1,10 @@
 /** Shows the remedies of production models for their sinks (src/remedies.ts) as a table of a lesson. */
 import {
-  COMPARED,
-  HEADS,
+  COMPARE_LABEL,
+  COLUMN_HEADS,
   hubAddress,
-  NOT_HERE,
-  OPEN_HERE,
+  RECORDER_WORDS,
+  OPEN_LABEL,
   REMEDIES,
   twinWords,
 } from '../src/remedies.ts';
@@ -26,11 +26,11 @@ export function remedyTable(hrefOf: (state: string) => string): Node[] {
         make('p', {}, [
           make('code', {}, [text(formula)]),
           text('. '),
-          link(compared, COMPARED),
+          link(compared, COMPARE_LABEL),
           text(`. ${twinWords(remedy, zoo)}`),
         ]),
         table(
-          HEADS,
+          COLUMN_HEADS,
           families.map(({ name, where, checkpoint, opens, source }) => [
             `${name}, ${where}`,
             typeof checkpoint === 'string'
@@ -39,7 +39,7 @@ export function remedyTable(hrefOf: (state: string) => string): Node[] {
                   ...(opens
                     ? [
                         text(' ('),
-                        link(hrefOf(`room=explore&shown=hub:${checkpoint}`), OPEN_HERE),
+                        link(hrefOf(`room=explore&shown=hub:${checkpoint}`), OPEN_LABEL),
                         text(')'),
                       ]
                     : []),
@@ -51,9 +51,9 @@ export function remedyTable(hrefOf: (state: string) => string): Node[] {
       ]);
     }),
     make('p', {}, [
-      text(NOT_HERE.before),
-      make('code', {}, [text(NOT_HERE.command)]),
-      text(NOT_HERE.after),
+      text(RECORDER_WORDS.before),
+      make('code', {}, [text(RECORDER_WORDS.command)]),
+      text(RECORDER_WORDS.after),
     ]),
   ];
 }

@@ -1,6 +1,6 @@
 /**
- * The answers of Explore's questions: each is one plain sentence without symbols, computed from the numbers that the
- * stage draws. A sentence whose condition does not hold is not said.
+ * The answers to Explore's questions. Each is one plain sentence without symbols, computed from the numbers that the
+ * stage draws; it is empty if its condition does not hold.
  */
 import { claimOf, WHERE } from './claims';
 import { firstKey, keysOf, mean, ofHead, type Frame, type Head } from './frame';
@@ -19,7 +19,7 @@ function attentionAnswer(frame: Frame, at: Head, state: State): string {
   return kind ? WHERE[kind] : '';
 }
 
-function allHeads(frame: Frame): string {
+function headCountAnswer(frame: Frame): string {
   const verdict = judged(frame);
   if (!verdict.conclusive) return 'This text is too short to tell sinks from uniform attention.';
   const quantity = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
@@ -37,7 +37,7 @@ function otherSinksAnswer(frame: Frame): string {
   return verdict.sink > 0 ? 'No token but the first is a sink.' : 'No token is a sink.';
 }
 
-const sums = ({ operation }: Frame): string =>
+const rowSumAnswer = ({ operation }: Frame): string =>
   operation.normalizes
     ? 'Each token must spend all of its attention somewhere.'
     : 'A token may attend to little: its row need not sum to one.';
@@ -47,7 +47,7 @@ function keyAnswer(frame: Frame, at: Head): string {
   return contest ? contestWords(contest) : '';
 }
 
-function write(frame: Frame, at: Head): string {
+function contributionAnswer(frame: Frame, at: Head): string {
   const { alpha, contribution_out_at } = frame.tensors;
   if (!alpha || !contribution_out_at || firstKey(frame)) return '';
   const [gets, writes] = [alpha, contribution_out_at].map((one) => ofHead(one, at)[0]!) as [
@@ -57,7 +57,7 @@ function write(frame: Frame, at: Head): string {
   if (!Number.isFinite(gets) || !Number.isFinite(writes)) return '';
   const amount = gets > 0.5 ? 'Most' : gets > frame.eps ? 'Much' : 'Little';
   const part = writes > 0.5 ? 'most' : writes > 0.25 ? 'some' : 'little';
-  // The two differ only where a key is a sink.
+  // Attention and contribution differ only where a key is a sink.
   const link = gets > frame.eps === writes > 0.25 ? 'and' : 'and yet';
   return `${amount} of the attention goes to the first token, ${link} ${part} of what the head writes comes from it.`;
 }
@@ -65,40 +65,43 @@ function write(frame: Frame, at: Head): string {
 /** A change of the loss below this, in nats per token, is small. */
 const SMALL = 0.01;
 
-const predicts = ({ sequences }: Frame, rise: number, verb = 'predicts'): string =>
+const predictionWords = ({ sequences }: Frame, rise: number, verb = 'predicts'): string =>
   `the model ${verb} ${sequences === 1 ? 'this text' : 'these texts'} ${
     Math.abs(rise) < SMALL ? 'about as well' : rise > 0 ? 'worse' : 'better'
   }.`;
 
-const wholeOutput = (frame: Frame, at: Head): string =>
+const outputAnswer = (frame: Frame, at: Head): string =>
   frame.tensors.head_out ? littleWords(writtenOf(frame, at)) : '';
 
-/** @param rise rise of the loss with the first token hidden, once it is measured */
-function whatIf(frame: Frame, rise: number | undefined): string {
+/**
+ * States how an edit, or else hiding the first token, changes the loss.
+ * @param rise rise of the loss with the first token hidden, once measured
+ */
+function changeAnswer(frame: Frame, rise: number | undefined): string {
   const { base, T, edits } = frame;
   if (!edits.length)
     return Number.isFinite(rise)
-      ? `If no token could attend to the first one, ${predicts(frame, rise!, 'would predict')}`
+      ? `If no token could attend to the first one, ${predictionWords(frame, rise!, 'would predict')}`
       : 'Change one thing, and see what the model does instead.';
   if (!base?.tensors.loss_at || !frame.tensors.loss_at || base.T !== T) return '';
   const changes = lossChange(frame, base).filter((one) => Number.isFinite(one));
-  return changes.length ? `With this change ${predicts(frame, mean(changes))}` : '';
+  return changes.length ? `With this change ${predictionWords(frame, mean(changes))}` : '';
 }
 
-function matter(frame: Frame, { layer, head }: Head, _: State, hidden = NaN): string {
+function effectAnswer(frame: Frame, { layer, head }: Head, _: State, hidden = NaN): string {
   const rise = frame.tensors.effect?.data[layer * frame.architecture.H + head] ?? NaN;
   if (!Number.isFinite(rise)) return '';
   if (hidden >= SMALL && Math.abs(rise) < SMALL)
     return 'The first token matters; this one head hardly does.';
-  return `Without this one head ${predicts(frame, rise)}`;
+  return `Without this one head ${predictionWords(frame, rise)}`;
 }
 
-/** The clause after the answer if several changes are measured together. */
+/** Returns the clause after an answer about several heads that are ablated together. */
 export function togetherWords(frame: Frame, count: number, rise: number | undefined): string {
   const dormant = `${count} heads are dormant: each has a sink, and without any one of them the model predicts about as well.`;
   if (rise === undefined) return `${dormant} Without all of them at once …`;
   return Number.isFinite(rise)
-    ? `${dormant} Without all of them at once ${predicts(frame, rise).replace(/\.$/, '')}: its loss changes by ${signed(rise)} nats per token.`
+    ? `${dormant} Without all of them at once ${predictionWords(frame, rise).replace(/\.$/, '')}: its loss changes by ${signed(rise)} nats per token.`
     : '';
 }
 
@@ -113,7 +116,7 @@ function emergenceAnswer(frame: Frame): string {
     : `${opening} at first, and training does not give more heads one.`;
 }
 
-/** Returns the numbers behind that answer. */
+/** Returns the numbers behind the answer about the sink's emergence. */
 export function emergenceWords(frame: Frame): string {
   const course = emergence(frame);
   if (!course || course.isNone || course.last <= course.from) return '';
@@ -122,27 +125,27 @@ export function emergenceWords(frame: Frame): string {
   return `On other texts ${last.toFixed(0)}% of the heads have a sink at the end${half}.`;
 }
 
-const against = (ratio: number, than: string, alike: string): string =>
+const ratioWords = (ratio: number, than: string, alike: string): string =>
   ratio > 1.25 ? `larger ${than}` : ratio < 0.8 ? `smaller ${than}` : alike;
 
 /** Compares the first token's vectors with the mean of the others, in the layer where the hidden states differ most. */
-function vectors({ tensors: { hidden_norm, value_norm } }: Frame): string {
+function vectorsAnswer({ tensors: { hidden_norm, value_norm } }: Frame): string {
   if (!hidden_norm || !value_norm) return '';
   const ratios = [hidden_norm, value_norm].map((tensor) => {
     const { first, others: rest } = profile(tensor);
     return first.map((norm, i) => norm / rest[i]!);
   }) as [number[], number[]];
-  const state = against(Math.max(...ratios[0]), 'than those of the others', 'about as large');
-  const values = against(mean(ratios[1]), 'on average', 'about as large on average');
+  const state = ratioWords(Math.max(...ratios[0]), 'than those of the others', 'about as large');
+  const values = ratioWords(mean(ratios[1]), 'on average', 'about as large on average');
   return `The first token’s hidden state (its vector after each layer) is ${state}, and its values are ${values}.`;
 }
 
-function guess({ next: [first] }: Frame): string {
+function nextTokenAnswer({ next: [first] }: Frame): string {
   return first ? `The model’s first guess for the next token is “${word(first.text)}”.` : '';
 }
 
 /** Answers whether the model predicts the second half of the text better than the first. */
-function predicted(frame: Frame): string {
+function halvesAnswer(frame: Frame): string {
   const losses = Array.from(frame.tensors.loss_at?.data ?? []).filter(Number.isFinite);
   if (losses.length < 8) return '';
   const halfLength = losses.length >> 1;
@@ -151,33 +154,33 @@ function predicted(frame: Frame): string {
   return `The second half is predicted ${fall > 0 ? 'better' : 'worse'} than the first.`;
 }
 
-function biasKey({ tensors: { sink_ratio_bias } }: Frame): string {
+function biasKeyAnswer({ tensors: { sink_ratio_bias } }: Frame): string {
   const share = sink_ratio_bias?.data[0] ?? NaN;
   if (!Number.isFinite(share)) return '';
   const quantity = share > 0.5 ? 'most' : share > 0 ? 'some' : 'no';
   return `In ${quantity} heads, much of the attention goes to a key that belongs to no token.`;
 }
 
-/** @param hidden rise of the loss with the first token hidden, in nats per token */
+/** Returns the answer for a head; `hidden` is the rise of the loss with the first token hidden, in nats per token. */
 type Answer = (frame: Frame, at: Head, state: State, hidden?: number) => string;
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
   attention: attentionAnswer,
   ...{
-    sinks: allHeads,
-    heads: allHeads,
+    sinks: headCountAnswer,
+    heads: headCountAnswer,
     scores: otherSinksAnswer,
     secondary: otherSinksAnswer,
-    mass: sums,
+    mass: rowSumAnswer,
   },
-  ...{ bias: biasKey, norms: vectors, next: guess, loss: predicted },
+  ...{ bias: biasKeyAnswer, norms: vectorsAnswer, next: nextTokenAnswer, loss: halvesAnswer },
   ...{
     geometry: keyAnswer,
     arrows: keyAnswer,
-    outputs: wholeOutput,
-    contribution: write,
+    outputs: outputAnswer,
+    contribution: contributionAnswer,
     training: emergenceAnswer,
-    effects: matter,
+    effects: effectAnswer,
   },
 };
 
@@ -195,14 +198,16 @@ export function answerOf(
   const { name } = view!;
   // The map's sentence asks "what if" until the reader sets an edit.
   const isIf = name === 'change' || (question.name === 'if' && name === 'attention');
-  return (isIf ? whatIf(frame, rise) : ANSWERS[name]?.(frame, at, state, rise)) || view!.question;
+  return (
+    (isIf ? changeAnswer(frame, rise) : ANSWERS[name]?.(frame, at, state, rise)) || view!.question
+  );
 }
 
-/** The full name of the first token; a screen has it once. */
-export function firstInFull(frame: Frame): string {
+/** Returns the full name of the first token, which each screen prints once. */
+export function fullFirstName(frame: Frame): string {
   const name = firstBare(frame);
   if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
-  // Other prompts have another first token, and means cover all prompts.
+  // The name adds “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
   return `the first token${ofPrompt} is ${name}`;
 }

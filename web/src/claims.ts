@@ -14,25 +14,26 @@ import {
   type Head,
 } from './frame';
 
-/** Measurements of the first column of a drawn map. */
+/** Measurements of the first token's column of a drawn map. */
 export interface Column {
-  /** The number of rows after the first one, and of those whose first cell has more than half of the full scale. */
+  /** The number of rows after the first one, and the number of these whose cell has more than half of the full scale. */
   readonly rows: number;
   readonly strong: number;
-  /** Mean of the column's cells in these rows. */
+  /** The mean of the column's cells in the rows after the first one. */
   readonly mean: number;
-  /** The mean of these cells if each row spread its sum evenly. */
+  /** The mean of the same cells if each row spread its sum evenly. */
   readonly uniform: number;
-  /** Mean over all rows, the first one included, as in alpha_1. */
+  /** The mean of the column's cells over all rows, the first one included, as in alpha_1. */
   readonly given: number;
-  /** Mean sum of all rows, the smallest and the largest. */
+  /** The mean sum of all rows, and the smallest and largest sums. */
   readonly rowSum: number;
   readonly sums: readonly [number, number];
 }
 
 /**
+ * Measures a column of a map.
  * @param cells [T, T] as drawn, signed weights included; NaN where nothing is drawn
- * @param key the column; 0 but in recordings of another
+ * @param key the index of the column, which is 0 except in recordings with another first token
  */
 export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
   let unseen = 0;
@@ -59,10 +60,13 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
   };
 }
 
-/** `all` and `many` count rows; `weak` is above twice uniform and large enough to be visible; else `none`. */
+/**
+ * How strong the first column is: `all` and `many` by the number of strong rows, `weak` if its mean is visible and above
+ * twice uniform attention, otherwise `none`.
+ */
 export type Kind = 'all' | 'many' | 'weak' | 'none';
 
-/** The clause for each of them, without a number. */
+/** A clause for each kind of column, without a number. */
 export const WHERE: Readonly<Record<Kind, string>> = {
   all: 'Almost every token attends to the first one.',
   many: 'Many tokens attend mostly to the first one.',
@@ -70,8 +74,8 @@ export const WHERE: Readonly<Record<Kind, string>> = {
   none: 'This head does not single out the first token.',
 };
 
-/** A column below this value is hardly darker than the paper. */
-const SEEN = 0.05;
+/** The mean below which a column is hardly darker than the paper. */
+const VISIBLE = 0.05;
 
 export function kindOf({
   rows,
@@ -81,7 +85,7 @@ export function kindOf({
 }: Pick<Column, 'rows' | 'strong' | 'mean' | 'uniform'>): Kind {
   if (rows > 0 && strong >= 0.75 * rows) return 'all';
   if (rows > 0 && strong >= 0.4 * rows) return 'many';
-  return mean > Math.max(SEEN, 2 * uniform) ? 'weak' : 'none';
+  return mean > Math.max(VISIBLE, 2 * uniform) ? 'weak' : 'none';
 }
 
 export interface Claim {
@@ -97,11 +101,11 @@ export interface Claim {
    * several.
    */
   readonly given: number;
-  /** The same under uniform attention, if rows sum to 1. */
+  /** `given` under uniform attention, if rows sum to 1. */
   readonly even: number;
   /** Whether the numbers are shares of the row, because of the operation or of normalized rows. */
   readonly isShare: boolean;
-  /** Mean sum of the rows, and the smallest and largest of them. */
+  /** The mean sum of the rows, and the smallest and largest sums. */
   readonly rowSum: number;
   readonly sums: readonly [number, number];
   /** Whether no head of the model gives the first token a larger weight. */
@@ -134,14 +138,14 @@ export function claimOf(
     rowSum,
     sums,
     isMost: !weights.some((other) => other > weight),
-    isAbout: isAbout(frame),
+    isAbout: isPreview(frame),
   };
 }
 
-/** Whether the numbers are those of a quantized preview; the exact weights may change their last digit. */
-export const isAbout = ({ model }: Frame): boolean => Boolean(model.bits && !model.step);
+/** Whether a frame is that of a quantized preview, whose numbers may differ from the exact ones in the last digit. */
+export const isPreview = ({ model }: Frame): boolean => Boolean(model.bits && !model.step);
 
-/** Mean, smallest and largest sum of a head's rows, as the model computes them. */
+/** Returns the mean, smallest and largest sum of a head's rows, as the model computes them. */
 function rowSums({ tensors }: Frame, at: Head): [number, number, number] {
   const rowMass = tensors.row_mass_summary && ofHead(tensors.row_mass_summary, at);
   return rowMass ? [rowMass[0]!, rowMass[1]!, rowMass[2]!] : [NaN, NaN, NaN];

@@ -7,18 +7,19 @@ import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 's
 import type { Question, SpecialWords } from './ask/question';
 
 /**
- * The origin of the weights: trained for this page, published on a hub, from the reader's disk; a recording has none.
+ * The origin of the weights: trained for this page, published on a hub, or from the reader's disk. A recording has no
+ * weights.
  */
 export type Source = 'zoo' | 'hub' | 'disk' | 'recording';
 
-/** Facts about a checkpoint besides its weights. */
+/** Facts about a checkpoint, without its weights. */
 export interface StepFacts {
   readonly step: number;
   /** The last step of the run. */
   readonly of: number;
   /** The average number of bits per weight. */
   readonly bits: number;
-  /** Metrics of the run's exact weights and of these, over the same sequences. */
+  /** Metrics of the checkpoint's exact weights and of its stored ones, over the same sequences. */
   readonly measured: Readonly<Record<string, number>>;
   readonly stored: Readonly<Record<string, number>>;
 }
@@ -32,7 +33,7 @@ export interface Head {
   readonly head: number;
 }
 
-/** Exact cells of a long map, which is otherwise pooled into blocks: from one query and one key on. */
+/** Exact rows of a long map, which is otherwise pooled into blocks, and the first query and key to show of them. */
 interface Rows {
   readonly query: number;
   readonly key: number;
@@ -59,14 +60,14 @@ export interface Frame {
     readonly sha256?: string;
     /** For a checkpoint of the training: its facts. */
     readonly step?: StepFacts;
-    /** Bits per weight, if fewer than in training. */
+    /** The number of bits per weight, if fewer than in training. */
     readonly bits?: number;
   };
   /** For a recording: the conditions under which it was made. */
   readonly recording?: Conditions;
-  /** For a recording: the key that counts as the first token, and whether all prompts have the same token there. */
+  /** For a recording: the key that counts as the first token, and whether all prompts have the same token at that key. */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
-  /** Names that a recording lacks, or that are not drawn for a long text, each with the reason. */
+  /** The names of numbers that a recording lacks, or that are not drawn for a long text, each with the reason. */
   readonly lacks?: Readonly<Record<string, string>>;
   /** For a long text: the side of its maps, whose cells are means over blocks of tokens. */
   readonly pooled?: number;
@@ -77,9 +78,9 @@ export interface Frame {
   readonly edits: readonly Edit[];
   /** The label of each edit, from the package's editLabel. */
   readonly labels: readonly string[];
-  /** The labels of the choices that each edit makes, by the parameter. */
+  /** For each edit, the labels of its choices by the parameter's name. */
   readonly choices: readonly Readonly<Record<string, string>>[];
-  /** The answer of the same model without the edits, if requested. */
+  /** The frame of the same model without the edits, if requested. */
   readonly base?: Frame;
   readonly question: Question;
   /** The tokens of the first prompt. */
@@ -88,31 +89,31 @@ export interface Frame {
   readonly eps: number;
   /** The token ids of all prompts. */
   readonly ids: readonly (readonly number[])[];
-  /** Tokens of the first prompt that were left out because T or the context is shorter. */
+  /** The number of tokens of the first prompt that were left out because T or the context is shorter. */
   readonly dropped: number;
   readonly generated: number;
-  /** The text of the special tokens before the prompt. */
+  /** The texts of the special tokens before the prompt. */
   readonly first: readonly string[];
   readonly special: SpecialWords;
   /** The id of the mask token, for a masked model whose description or tokenizer names one. */
   readonly maskToken?: number;
   /** The label of each prompt, if prompts have labels. */
   readonly groups?: readonly string[];
-  /** Prompts that were measured. */
+  /** The number of measured prompts. */
   readonly sequences: number;
-  /** Metrics and fields by their names in describe: means over the prompts if `spread` has the name. */
+  /** Metrics and fields by their names in describe. Names that are also in `spread` are means over the prompts. */
   readonly tensors: Readonly<Record<string, Tensor>>;
-  /** Standard deviations over the prompts (n - 1) of the means; NaN for one prompt. */
+  /** Standard deviations over the prompts (n - 1), for each mean; NaN for one prompt. */
   readonly spread: Readonly<Record<string, Float32Array>>;
-  /** One number per prompt, by the names of metrics. */
+  /** The values of each prompt, by the names of metrics. */
   readonly perPrompt: Readonly<Record<string, readonly number[]>>;
   readonly head?: HeadFrame;
-  /** The next token's likeliest candidates, in falling order. */
+  /** The likeliest next tokens, in falling order of probability. */
   readonly next: readonly { readonly text: string; readonly probability: number }[];
   readonly milliseconds: number;
-  /** Conditions of a figure's numbers besides the question, in words. */
+  /** The conditions of a figure's numbers in words, where the question does not state them. */
   readonly setting?: string;
-  /** If the run kept only what its cache holds: the bytes of that run, and of one that keeps everything. */
+  /** For a run that kept only what its cache holds: its bytes, and those of a run that keeps everything. */
   readonly bytes?: { readonly held: number; readonly all: number };
 }
 
@@ -123,17 +124,17 @@ export function ofHead(tensor: Tensor, { layer, head }: Head): Float32Array {
   return (tensor.data as Float32Array).subarray(at, at + n);
 }
 
-/** Returns the key that counts as the first token: a recording may have another than 0. */
+/** Returns the key that counts as the first token, which is 0 except in some recordings. */
 export function firstKey({ firstAt }: Pick<Frame, 'firstAt'>): number {
   return firstAt?.key ?? 0;
 }
 
-/** Returns the model's own number of a layer with attention: a hybrid has other layers between. */
+/** Returns the model's number of a layer with attention; a hybrid model also counts layers without attention. */
 export function layerNumber({ architecture }: Pick<Frame, 'architecture'>, layer: number): number {
   return architecture.layers?.[layer] ?? layer;
 }
 
-/** Whether every token sees every other, so that none is the next one. */
+/** Whether every token sees all others, so that the model predicts no next token. */
 export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): boolean {
   return architecture.mask.kind === 'bidirectional';
 }
@@ -143,8 +144,8 @@ export function isMasked(frame: Pick<Frame, 'architecture' | 'maskToken'>): bool
   return isBidirectional(frame) && frame.maskToken !== undefined;
 }
 
-/** Returns the end of the keys that a query sees, keys after it included. */
-export function seenBy(
+/** Returns the end of the keys that a query sees, which may include keys after the query. */
+export function visibleKeyEnd(
   { architecture: { mask }, T }: Pick<Frame, 'architecture' | 'T'>,
   query: number,
 ): number {
@@ -153,7 +154,7 @@ export function seenBy(
   return Math.min(T, end);
 }
 
-/** The side of a map that is pooled to at most `cells` cells a side; undefined if it has a cell for each token. */
+/** Returns the side of a map with at most `cells` cells a side; undefined if every token has a cell. */
 export function pooledSide(T: number, cells: number): number | undefined {
   return T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 }
@@ -164,32 +165,32 @@ export function gridOf({ pooled, T }: Pick<Frame, 'pooled' | 'T'>) {
   return { side, block: Math.ceil(T / side) };
 }
 
-/** [side, side] weights with NaN for keys after the last one that the query, or the last of its block, sees. */
-export function masked(
+/** Returns weights [side, side] with NaN for keys that the query, or the last query of a block, does not see. */
+export function maskHidden(
   frame: Pick<Frame, 'architecture' | 'T' | 'pooled'>,
   weights: ArrayLike<number>,
 ) {
   const { side, block } = gridOf(frame);
   const map = Float32Array.from(weights);
   for (let row = 0; row < side; row++) {
-    const keyEnd = seenBy(frame, Math.min(frame.T, (row + 1) * block) - 1);
+    const keyEnd = visibleKeyEnd(frame, Math.min(frame.T, (row + 1) * block) - 1);
     map.fill(NaN, row * side + Math.ceil(keyEnd / block), (row + 1) * side);
   }
   return map;
 }
 
 /** Returns for each key the first query after its eviction from the head's cache; undefined if the cache keeps all. */
-function goneIn({ T, tensors, architecture, head }: Frame): ArrayLike<number> | undefined {
+function evictionQueries({ T, tensors, architecture, head }: Frame): ArrayLike<number> | undefined {
   return tensors.evicted?.data.subarray((head!.layer * architecture.H + head!.head) * T);
 }
 
-/** Rows of the queries from `query` on, [n, T], with NaN for keys that a query cannot see or that its cache had lost. */
+/** Returns the rows of queries from `query` on, [n, T], with NaN for keys that are masked or evicted. */
 function visibleRows(frame: Frame, weights: ArrayLike<number>, query: number): Float32Array {
   const { T } = frame;
-  const evictions = goneIn(frame);
+  const evictions = evictionQueries(frame);
   const rows = Float32Array.from(weights);
   for (let r = 0; r * T < rows.length; r++) {
-    const keyEnd = seenBy(frame, query + r);
+    const keyEnd = visibleKeyEnd(frame, query + r);
     for (let k = 0; k < T; k++)
       if (k >= keyEnd || (evictions && query + r >= evictions[k]!)) rows[r * T + k] = NaN;
   }
@@ -225,9 +226,9 @@ export interface Maps {
   readonly weights: Float32Array;
   readonly shares: Float32Array;
   readonly side: number;
-  /** Tokens per cell of a row or column: 1, or more in pooled maps of a long text. */
+  /** The number of tokens per row or column: 1, or more in pooled maps of a long text. */
   readonly block: number;
-  /** The largest cell of each block, if the run is available. */
+  /** The largest weight in each block, if the run read it. */
   readonly largest?: Float32Array;
 }
 
@@ -241,23 +242,23 @@ export function mapsOf(frame: Frame): Maps | undefined {
   if (cached) return cached;
   const size = side * side;
   const weights = frame.pooled
-    ? masked(frame, att.data.subarray(0, size))
+    ? maskHidden(frame, att.data.subarray(0, size))
     : visibleRows(frame, att.data, 0);
   const maps = {
     weights,
     shares: frame.operation.normalizes ? weights : sharesOf(weights, side),
     side,
     block,
-    ...(att.data.length > size ? { largest: masked(frame, att.data.subarray(size)) } : {}),
+    ...(att.data.length > size ? { largest: maskHidden(frame, att.data.subarray(size)) } : {}),
   };
   mapsCache.set(att, maps);
   return maps;
 }
 
-/** The side of the exact cells of a long map: as many words as fit. */
-export const EXACT = 40;
+/** The side of the square of exact cells that is shown of a long map: as many words as fit. */
+export const EXACT_SIDE = 40;
 
-/** Exact cells of a long map, [side, side], from one query and key on. */
+/** A square of exact cells of a long map, [side, side], from one query and key on. */
 export interface Exact extends Pick<Maps, 'weights' | 'shares' | 'side'> {
   readonly query: number;
   readonly key: number;
@@ -300,7 +301,7 @@ export function cellsOf(
 }
 
 /**
- * Returns the same cells, [T, T], for captions that are computed from them. Means over prompts support no such claim.
+ * Returns the drawn cells, [T, T], for captions that are computed from them; undefined for a pooled map.
  */
 export function drawnMap(
   frame: Frame,
@@ -310,7 +311,7 @@ export function drawnMap(
   return maps && cellsOf(maps, state);
 }
 
-/** alpha of one key in every head, [L, H]. */
+/** Returns alpha of one key in every head, [L, H]. */
 export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Array {
   const { data, shape } = frame.tensors[name]!;
   const [L, H, T] = shape as [number, number, number];
@@ -318,8 +319,8 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
 }
 
 /**
- * Mean weight of the first token in every head, [L, H], as the model uses it. If rows need not sum to 1, a row with a
- * tiny sum may give all of it to one token, and shares would select that head.
+ * Returns the mean weight of the first token in every head, [L, H], as the model uses it. Shares of rows would not do
+ * where rows need not sum to 1, since a row with a tiny sum may give all of it to one token.
  */
 export function firstWeights(frame: Frame): Float32Array {
   const raw = !frame.operation.normalizes && frame.tensors.alpha_raw;
@@ -328,12 +329,12 @@ export function firstWeights(frame: Frame): Float32Array {
   return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, key);
 }
 
-/** The fewest queries that must see a key: the last keys are seen by few and would seem to be sinks. */
-const QUERIES = 8;
+/** The fewest queries that must see a key, since the last keys, which few queries see, would seem to be sinks. */
+const MIN_QUERIES = 8;
 
 /** Returns the number of keys that enough queries see, from the first one on. */
 export function keysOf(frame: Pick<Frame, 'T' | 'architecture'>): number {
-  return isBidirectional(frame) ? frame.T : Math.max(1, frame.T - QUERIES + 1);
+  return isBidirectional(frame) ? frame.T : Math.max(1, frame.T - MIN_QUERIES + 1);
 }
 
 /** Returns the index of the largest finite value; 0 if there is none. */
@@ -350,7 +351,7 @@ export function headAt(i: number, H: number): Head {
 }
 
 /** Returns a head as links and edits name it, with the model's number of its layer. */
-export function numbered(frame: Pick<Frame, 'architecture'>, { layer, head }: Head): Head {
+export function modelHead(frame: Pick<Frame, 'architecture'>, { layer, head }: Head): Head {
   return { layer: layerNumber(frame, layer), head };
 }
 
@@ -374,8 +375,8 @@ export function selectedHead(frame: Frame, { layer, head }: Head): Head {
 }
 
 /**
- * Returns the number of layers before the chosen hidden state, else before the one whose largest value exceeds the
- * median most.
+ * Returns the number of layers before the chosen hidden state, or, without a choice, before the hidden state whose
+ * largest value exceeds the median most.
  */
 export function hiddenLayer(
   { tensors, architecture }: Pick<Frame, 'tensors' | 'architecture'>,
@@ -412,7 +413,7 @@ export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'ten
   };
 }
 
-/** A weight of a layer's down projection, and the number that it writes. */
+/** A weight of a layer's down projection, and the hidden state's number that the weight writes. */
 interface SuperWeight {
   readonly layer: number;
   readonly row: number;
@@ -441,7 +442,7 @@ export function superWeightOf({
   return { layer, row, column, token, share: (weight * input) / output };
 }
 
-/** Returns the key/value head that a head uses; layers may have fewer of them than the model has at most. */
+/** Returns the key/value head that a head uses; a layer may have fewer key/value heads than another. */
 export function groupOf(
   { architecture: { H, G, sizes } }: Pick<Frame, 'architecture'>,
   { layer, head }: Head,
@@ -449,7 +450,7 @@ export function groupOf(
   return Math.floor(head / (H / (sizes?.[layer]?.G ?? G)));
 }
 
-/** The numbers of a quantity of key/value heads; NaN marks a head that a layer lacks. */
+/** Returns the numbers without NaN, which marks a key/value head that a layer lacks. */
 export const present = (values: ArrayLike<number>): number[] =>
   Array.from(values).filter((value) => !Number.isNaN(value));
 
@@ -459,7 +460,7 @@ export function mean(values: ArrayLike<number>, from = 0): number {
   return sum / (values.length - from);
 }
 
-/** Standard deviation (n - 1); NaN for fewer than two values. */
+/** Returns the standard deviation (n - 1); NaN for fewer than two values. */
 export function deviation(values: readonly number[]): number {
   const n = values.length;
   if (n < 2) return NaN;
@@ -467,7 +468,7 @@ export function deviation(values: readonly number[]): number {
   return Math.sqrt(values.reduce((sum, x) => sum + (x - average) ** 2, 0) / (n - 1));
 }
 
-/** Mean and standard deviation over the prompts. */
+/** Returns the mean and standard deviation of a metric over the prompts. */
 export function overPrompts(
   { perPrompt }: Frame,
   name: string,
@@ -476,7 +477,7 @@ export function overPrompts(
   return { mean: mean(values), deviation: deviation(values) };
 }
 
-/** Largest absolute finite value over some arrays, at least `least`. */
+/** Returns the largest absolute finite value of some arrays, or `least` if that is larger. */
 export function largest(arrays: readonly ArrayLike<number>[], least = 1e-9): number {
   let size = least;
   for (const array of arrays)

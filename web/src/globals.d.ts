@@ -1,12 +1,16 @@
-/** Addresses of the engine and the models below the page, which the build writes. */
+// The build replaces these names by values (vite.config.ts, npm.config.ts).
+
+/** The path of the engine's folder, below the page's address. */
 declare const ENGINE: string;
+/** The path of the folder of models, below the page's address. */
 declare const ZOO: string;
-/** The address of the recordings, and their names. */
+/** The path of the folder of recordings, below the page's address. */
 declare const RECORDINGS: string;
+/** The names of the recordings. */
 declare const SHIPPED: readonly string[];
-/** Seeds whose logs are shipped with a model of the zoo. */
+/** For each model of the zoo, the seeds of long runs whose logs are shipped. */
 declare const SEEDS: Readonly<Record<string, readonly number[]>>;
-/** The lessons, in their order: pages below `learn/`. */
+/** The lessons in the order of the course, each a page below `learn/`. */
 declare const LESSONS: readonly {
   readonly slug: string;
   readonly number: number;

@@ -1,8 +1,8 @@
-/** The entry of both pages, index.html and embed.html: it wires the page, its rooms and its dialogs. */
+/** The entry of both pages, index.html and embed.html: connects the page, its rooms and its dialogs. */
 import { computed, effect, signal } from '@preact/signals-core';
 import { html, render } from 'lit';
 import { createEngine } from 'sinkscope';
-import { sentence } from './ask/errors';
+import { errorSentence } from './ask/errors';
 import { linkTo, defaults } from './ask/state';
 import { textsOf } from './ask/question';
 import { areRecordings } from './ask/recordings';
@@ -17,7 +17,7 @@ import { enter } from './page/enter';
 import { drawMessages, fail, failure, offer, notify } from './page/messages';
 import { keepForOffline } from './page/offline';
 import { drawFooter, drawHeader } from './page/page';
-import { drawLeftOut, drawPictureOffer } from './page/share';
+import { drawNamesOffer, drawPictureOffer } from './page/share';
 import { trustOwnScripts } from './page/trust';
 import type { Pointed } from './page/view';
 import type { Theme } from './plot/color';
@@ -32,7 +32,7 @@ import './page/figure.css';
 import './plot/heatmap.css';
 import './views/views.css';
 import './page/print.css';
-// Elements share code with the first room, and must not load its styles into their hosts.
+// Imported here, not in start.ts: a <sink-scope> shares that code and must not load the styles into its host page.
 import './rooms/start.css';
 
 /** The most threads that the engine starts, since they share one memory bus. */
@@ -40,11 +40,11 @@ const MOST_THREADS = 4;
 
 const isEmbed = document.body.classList.contains('embed');
 const engine = signal<Engine | undefined>(undefined);
-/** Counts the files of prompts and the ways of splitting them. */
-const files = signal(0);
+/** Changes with each new file of prompts and each new way of splitting the file. */
+const promptFileVersion = signal(0);
 const pointed = signal<Pointed>({});
 /** Counts the changes of the opener, since its fields are no signals. */
-const changes = signal(0);
+const openerChanges = signal(0);
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const isDark = signal(dark.matches);
 dark.addEventListener('change', () => (isDark.value = dark.matches));
@@ -68,7 +68,7 @@ const opener = new Opener({
     set({ ...room, shown: list, at: list.indexOf(id), layer: -1, head: -1, query: -1, key: -1 });
   },
   failed: (text) => (failure.value = text),
-  changed: () => (changes.value = changes.peek() + 1),
+  changed: () => (openerChanges.value = openerChanges.peek() + 1),
 });
 
 const context: Context = {
@@ -81,7 +81,7 @@ const context: Context = {
   point: (at) => (pointed.value = at),
   choose: (chosen) => {
     file.value = chosen;
-    files.value = files.peek() + 1;
+    promptFileVersion.value = promptFileVersion.peek() + 1;
   },
   open: (name) => opener.invite(name),
   inside: (given) => void opener.openFiles(given),
@@ -109,10 +109,11 @@ const context: Context = {
   },
   link: (change) => linkTo(state.value, change),
 };
-/** A dialog's code is fetched when the first dialog of its kind opens. */
+/** The model picker, whose code is fetched when it opens for the first time. */
 let picker: Picker | undefined;
 let dialog: Promise<{ draw(): void }> | undefined;
 
+/** Fetches the weights of the first shown model, if it has a preview. */
 function prefetch({ cards, preview }: Zoo): void {
   const { room, shown } = state.peek();
   const [first] = shown;
@@ -127,8 +128,8 @@ async function start(): Promise<void> {
     zooLoading.then(prefetch, () => {});
     // Threads need a cross-origin isolated page; a model of the zoo is too small to need threads.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS);
-    const onLost = (error: Error) => notify(sentence(error));
-    // An embed may show only recordings; a page also opens models, and needs threads for them.
+    const onLost = (error: Error) => notify(errorSentence(error));
+    // An embed of recordings only needs the lab's engine; a page also opens models, which need threads.
     const lab = isEmbed && areRecordings(state.peek().shown);
     const [first, zoo] = await Promise.all([
       createEngine({ base: new URL(ENGINE, base), threads, lab, onLost }),
@@ -141,7 +142,7 @@ async function start(): Promise<void> {
       admit: (id, abort) => opener.admit(id, abort),
     });
     failure.value = '';
-    engine.value = { models, queue, file: files };
+    engine.value = { models, queue, file: promptFileVersion };
     checkNames(models, rooms);
   } catch (error) {
     fail(error);
@@ -155,7 +156,7 @@ async function start(): Promise<void> {
 const place = (id: string) => document.getElementById(id)!;
 
 trustOwnScripts();
-// The program replaces the picture that browsers without scripts show.
+// Removes the picture for browsers without scripts.
 document.querySelector('#plain')?.remove();
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
@@ -165,18 +166,18 @@ addEventListener('hashchange', () => {
   if (models) checkNames(models, rooms);
 });
 if (!isEmbed) drawHeader(place('header'), rooms, () => opener.show());
-drawLeftOut(place('messages'), context);
-drawMessages(place('messages'), engine, opener, changes);
+drawNamesOffer(place('messages'), context);
+drawMessages(place('messages'), engine, opener, openerChanges);
 drawPictureOffer(place('messages'), context);
 drawFooter(place('version'), engine);
-// The hash of a plain anchor would be read as a state.
+// Moves the focus by a script, since the hash of a plain anchor would be read as a state.
 document.querySelector('.skip')?.addEventListener('click', (event) => {
   event.preventDefault();
   const main = place('main');
   (main.querySelector<HTMLElement>('[data-view="attention"] .heatmap') ?? main).focus();
 });
 effect(() => {
-  void changes.value;
+  void openerChanges.value;
   if (opener.isShown)
     dialog ??= import('./open/dialog').then(({ createDialog }) => createDialog(opener));
   dialog?.then(
@@ -190,7 +191,7 @@ effect(() => {
 acceptDrops(opener);
 void start();
 enter(place('main'), isEmbed ? [figure] : rooms, context);
-// Only embeds fetch this: the first screen of the page waits for few files.
+// Only embeds fetch this code, so that the first screen of the page waits for few files.
 if (isEmbed)
   void import('./embed/frame').then(
     ({ startFrame }) => startFrame((said) => (hostTheme.value = said)),

@@ -1,6 +1,6 @@
 /**
- * Remedies of production models for their sinks, a row per model family; lesson 5 and Compare draw the same rows. Every
- * row names a source that states it. This page measured none of these models: the measured numbers are the twins'.
+ * Remedies of production models for their sinks, with the families that use each; lesson 5 and Compare draw the same
+ * table. Every family has a source. This page measured none of these models, but only small twins of them.
  */
 
 interface Source {
@@ -16,7 +16,7 @@ interface Family {
   readonly where: string;
   /** A checkpoint that the Python recorder opens, or the reason why there is none. */
   readonly checkpoint: string | { readonly none: string };
-  /** True if the checkpoint also opens in this page. */
+  /** Whether the checkpoint also opens in this page. */
   readonly opens?: boolean;
   readonly source: Source;
 }
@@ -27,13 +27,13 @@ export interface Remedy {
   readonly formula: string;
   /** The model of the zoo that has the same operation. */
   readonly twin: string;
-  /** Explains the twin's numbers where another remedy's would mean something else. */
+  /** Explains the twin's numbers if they mean something else than those of other remedies. */
   readonly note?: string;
   readonly families: readonly Family[];
 }
 
-/** A reference to code, in the version of transformers that the recorder is tested with. */
-const code = (family: string, name: string): Source => ({
+/** Returns a reference to code, in the version of transformers that the recorder is tested with. */
+const codeSource = (family: string, name: string): Source => ({
   title: `code of transformers 5.23.0: ${name}`,
   url: `https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/${family}/modeling_${family}.py`,
 });
@@ -54,7 +54,7 @@ export const REMEDIES: readonly Remedy[] = [
         family: 'gpt_oss',
         where: 'in every layer',
         checkpoint: 'openai/gpt-oss-20b',
-        source: code('gpt_oss', 'GptOssAttention'),
+        source: codeSource('gpt_oss', 'GptOssAttention'),
       },
       {
         name: 'Granite SWA',
@@ -75,7 +75,7 @@ export const REMEDIES: readonly Remedy[] = [
         family: 'deepseek_v4',
         where: 'in every layer, also over compressed keys',
         checkpoint: { none: 'the recorder refuses its compressed keys' },
-        source: code('deepseek_v4', 'DeepseekV4Attention'),
+        source: codeSource('deepseek_v4', 'DeepseekV4Attention'),
       },
     ],
   },
@@ -100,7 +100,7 @@ export const REMEDIES: readonly Remedy[] = [
         where: 'the same gate; its code does not say why',
         checkpoint: 'Qwen/Qwen3.5-0.8B',
         opens: true,
-        source: code('qwen3_5', 'Qwen3_5Attention'),
+        source: codeSource('qwen3_5', 'Qwen3_5Attention'),
       },
     ],
   },
@@ -139,11 +139,11 @@ export const REMEDIES: readonly Remedy[] = [
   },
 ];
 
-export const HEADS = ['Model', 'For the recorder', 'Source'] as const;
-export const COMPARED = 'Compare its twin with softmax';
-export const OPEN_HERE = 'open it here';
-/** Explains why most rows have no such link, and how to open their models: the sentence before and after a command. */
-export const NOT_HERE = {
+export const COLUMN_HEADS = ['Model', 'For the recorder', 'Source'] as const;
+export const COMPARE_LABEL = 'Compare its twin with softmax';
+export const OPEN_LABEL = 'open it here';
+/** Explains why most models do not open in this page, and how to record them: sentences before and after a command. */
+export const RECORDER_WORDS = {
   before:
     'Without that link a model is too large for a browser, as those of gpt-oss, Granite SWA, MiMo-V2-Flash and Qwen3-Next are, or of a family that this page does not read yet. ' +
     'The Python recorder takes the models in the second column, ',
@@ -167,7 +167,7 @@ interface Twin {
 const signed = (value: number) =>
   `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(3)}`;
 
-/** States measurements of a remedy's twin, compared with softmax, and a paper's of its own pair of models. */
+/** States the numbers of a remedy's twin and of softmax, and those of a paper's own pair of models. */
 export function twinWords({ twin, note }: Remedy, zoo: readonly Twin[]): string {
   const [own, softmax] = [twin, 'softmax'].map((id) => {
     const twinRow = zoo.find((one) => one.id === id);

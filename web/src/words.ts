@@ -23,7 +23,7 @@ export function show(value: number, digits = 2): string {
   return value.toFixed(digits);
 }
 
-/** Formats as `show` does, with a minus sign in place of a hyphen. */
+/** Formats a number as `show` does, but with a minus sign instead of a hyphen. */
 export const real = (value: number, digits = 2): string => show(value, digits).replace('-', '−');
 export const withSign = (value: number, digits = 2): string =>
   `${value > 0 ? '+' : ''}${real(value, digits)}`;
@@ -36,10 +36,10 @@ export function percent(share: number, digits = 1): string {
   return share > 0 && Number(rounded) === 0 ? `<${least.toFixed(digits)}%` : `${rounded}%`;
 }
 
-/** Formats row sums: whole percents, and one digit more below one percent. */
+/** Formats a row sum in whole percents, or with one decimal if it is below 1%. */
 export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0);
 
-/** A change of a loss in nats, as what it means for the model's next guess: e to that power. */
+/** Puts a change of the loss, in nats, into words about the model's next guess: e to the power of the change. */
 export function choiceWords(change: number): string {
   if (!Number.isFinite(change)) return '';
   const times = Math.exp(change);
@@ -47,7 +47,10 @@ export function choiceWords(change: number): string {
   return `as unsure as with ${times.toFixed(times < 9.95 ? 2 : 0)} times as many choices for each token`;
 }
 
-/** A loss before and after a change. @param whose loss, and on what text */
+/**
+ * States a loss before and after a change.
+ * @param whose names the loss and its text
+ */
 export const costWords = (whose: string, before: number, after: number): string =>
   Number.isFinite(before + after)
     ? `${whose}: from ${before.toFixed(2)} to ${after.toFixed(2)}, ${choiceWords(after - before)}.`
@@ -70,7 +73,7 @@ export function readable(text: string): string {
     text
       .replace(/\n/g, '↵')
       .replace(/\t/g, '⇥')
-      // A space is visible between letters, but not alone.
+      // Replaces spaces only in a token of nothing else, where they would be invisible.
       .replace(/^ +$/, (spaces) => '␣'.repeat(spaces.length))
       .replace(/ /g, '\u00a0')
       .replace(/[\0-\x1f\x7f]/g, (c) => sign(c.charCodeAt(0)))
@@ -157,7 +160,7 @@ function recordedWords({ model, prompts, license, versions, command }: Condition
   return parts.filter(Boolean).join('; ');
 }
 
-/** The conditions of a number. */
+/** The fields of a frame that are the conditions of its numbers. */
 type Stamped = Pick<
   Frame,
   | 'eps'
@@ -217,7 +220,7 @@ export function judged(frame: Frame): Judgment {
   });
 }
 
-/** Returns the number of heads; with several prompts, on average. */
+/** States the number of heads that a share of all heads is; for several prompts, a mean. */
 export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
   const headCount = L * H;
   if (!Number.isFinite(share)) return `an unrecorded number of the ${headCount} heads`;
@@ -227,7 +230,7 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
   return count < 0.05 ? `none of the ${headCount} heads` : `${shown} of the ${headCount} heads`;
 }
 
-/** Explains why heads are not counted: uniform attention alone would make each of them a sink. */
+/** Explains that heads are not counted because uniform attention alone would make each of them a sink. */
 export function shortWords({ even, least }: Judgment, T: number, eps: number): string {
   const need = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
@@ -248,7 +251,7 @@ export function firstName(frame: Frame): string {
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 
-/** Returns the first token's place as papers count it: k is its position + 1. */
+/** Returns the first token's position in subscripts, counted from 1 as in papers. */
 export const firstPlace = (frame: Pick<Frame, 'firstAt'>): string =>
   String(firstKey(frame) + 1).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 
@@ -262,7 +265,7 @@ export function meanAlpha(frame: Frame): number {
   return mean(alphaOfKey(frame, firstKey(frame)));
 }
 
-/** Formats a share in whole percents, a small one with a digit more. */
+/** Formats a share in whole percents, or with one decimal if it is below 1%. */
 export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
 
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention. */
@@ -272,7 +275,7 @@ export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
 
 /** Formats the number of a claim: the only number about the head that a picture, its caption and its card state. */
 export function givenWords(claim: Claim): string {
-  // A bound is rounded up, so that it holds.
+  // Rounds a bound up, so that it holds.
   const number = isBelow(claim)
     ? percent(Math.ceil(100 * claim.given - 1e-4) / 100, 0)
     : wholePercent(claim.given);
@@ -282,7 +285,7 @@ export function givenWords(claim: Claim): string {
   return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.given) / 20), 0) : number}`;
 }
 
-/** Names the whole that the number is a share of. */
+/** Names the whole of which the head's number is a share. */
 export const shareWords = ({ operation: { normalizes } }: Frame): string =>
   normalizes ? 'of its attention' : 'of its row sums';
 
@@ -301,7 +304,7 @@ export const SOFTMAX_AND_SIGMOID =
   'visible to all, and training often makes it the place for the rest. Sigmoid weighs each token on its own: a row may sum ' +
   'to little, and need not give anything away.';
 
-/** Explains the use of attention on a small value, for heads that have both. */
+/** Explains the use of attention on a small value; empty unless a head has a sink with a small value. */
 export function purposeWords(frame: Frame, at: Head): string {
   const { G } = frame.architecture;
   const ratio = frame.tensors.value_ratio?.data[at.layer * G + groupOf(frame, at)];

@@ -7,7 +7,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { modelsOfZoo } from '../ship/facts';
 import { lessons } from '../ship/lessons';
 import type { Card } from '../src/ask/zoo';
-import { OPEN_HERE, REMEDIES, twinWords } from '../src/remedies';
+import { OPEN_LABEL, REMEDIES, twinWords } from '../src/remedies';
 import { remediesTable } from '../src/rooms/remedies';
 import { defaults, type State } from '../src/ask/state';
 import { Scope } from '../src/page/context';
@@ -410,7 +410,7 @@ describe('production models', () => {
     lesson.innerHTML = lessons().find(({ slug }) => slug.startsWith('5-'))!.html;
     const [below, inLesson] = [place, lesson].map((one) => one.textContent!.replace(/\s+/g, ' '));
     const families = REMEDIES.flatMap((remedy) => remedy.families);
-    expect(lesson.querySelector('a[href*="hub:Qwen/Qwen3.5-0.8B"]')?.textContent).toBe(OPEN_HERE);
+    expect(lesson.querySelector('a[href*="hub:Qwen/Qwen3.5-0.8B"]')?.textContent).toBe(OPEN_LABEL);
     for (const words of [
       ...REMEDIES.flatMap((one) => [one.title, one.formula, twinWords(one, zoo)]),
       ...families.flatMap(({ name, where, source }) => [name, where, source.title]),

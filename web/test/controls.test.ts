@@ -7,22 +7,22 @@ import { Scope, type Shown } from '../src/page/context';
 import {
   addButton,
   askBar,
-  chips,
+  tokenChips,
   choices,
   EXAMPLES,
   examples,
   fileField,
   firstField,
   generateControls,
-  lightsChips,
+  colorChips,
   nameOf,
   numberField,
-  opening,
+  roomHeading,
   segmented,
   startToken,
   subjectList,
   textField,
-  troubles,
+  troubleNotes,
 } from '../src/page/controls';
 import { frameOf, tensor } from './fixture';
 import { pageOf, shown } from './page';
@@ -116,7 +116,7 @@ describe('choices', () => {
 
 describe('the top of a room', () => {
   it('has its title and its finding, unless an embed hides them', () => {
-    const { all, text } = shown(opening('Explore', 'A head has a sink.', as(context())));
+    const { all, text } = shown(roomHeading('Explore', 'A head has a sink.', as(context())));
     expect([text('h1'), text('.lead'), all('.lead')[0]!.hidden]).toEqual([
       'Explore',
       'A head has a sink.',
@@ -124,7 +124,7 @@ describe('the top of a room', () => {
     ]);
     // Its terms are one tab stop.
     expect(all('.lead .term').map((one) => one.tabIndex)).toEqual([0, -1]);
-    const hidden = shown(opening('Explore', 'x', as(context({ hide: ['finding'] }))));
+    const hidden = shown(roomHeading('Explore', 'x', as(context({ hide: ['finding'] }))));
     expect(hidden.all('.lead')[0]!.hidden).toBe(true);
   });
 });
@@ -349,7 +349,7 @@ describe('the tokens', () => {
   const frame = (change: object = {}) => frameOf({ T: 4, tokens, ...change } as never);
   const row = (change: Partial<State> = {}, of = frame(), isPlain = false) => {
     const own = context(change);
-    const made = shown(chips(of, as(own), isPlain));
+    const made = shown(tokenChips(of, as(own), isPlain));
     return { own, ...made, chips: made.all('.chip') };
   };
 
@@ -370,7 +370,7 @@ describe('the tokens', () => {
     expect(row().chips.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
     expect(row({ query: 99 }).chips.map((one) => one.tabIndex)).toEqual([-1, -1, -1, 0]);
     expect(row({}, frame(), true).chips[0]!.title).toBe('');
-    const usual = shown(chips(frame(), as(context())));
+    const usual = shown(tokenChips(frame(), as(context())));
     expect(usual.all('.chip')[0]!.title).toBe('position 0, id 7');
     expect(row().all('.cut')).toHaveLength(0);
   });
@@ -404,7 +404,7 @@ describe('the tokens', () => {
     const head = { layer: 1, head: 0, tensors: { att: tensor([2, 2], [1, 0, 0.75, 0.25]) } };
     const of = frame({ head, pooled: 2 });
     const { root, own, chips: all } = row({}, of);
-    lightsChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
+    colorChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
     own.pointed.value = { query: 3 };
     expect(all.map((one) => one.style.getPropertyValue('--look'))).toEqual(
       [0.75, 0.75, 0.25, 0.25].map((share) => String(Math.sqrt(share))),
@@ -425,7 +425,7 @@ describe('the tokens', () => {
     };
     const of = frame({ head });
     const { root, own, chips: all } = row({}, of);
-    lightsChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
+    colorChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
     const looks = () => all.map((one) => one.style.getPropertyValue('--look'));
     expect(looks()).toEqual(['', '', '', '']);
     own.pointed.value = { query: 0 };
@@ -512,7 +512,7 @@ describe('a failure', () => {
     return {
       own,
       ...shown(
-        troubles(
+        troubleNotes(
           all.map((one) => ({ subject: 'softmax', isStale: false, ...one })),
           as(own),
         ),

@@ -6,12 +6,12 @@ import { defaults, linkTo, parseHash, printHash, type State } from '../src/ask/s
 import { showEmbed } from '../src/embed/dialog';
 import { snippets } from '../src/embed/snippets';
 import { Picker } from '../src/open/picker';
-import { address, checkNames, file, set, shared, state } from '../src/page/address';
+import { address, checkNames, file, set, sharedLink, state } from '../src/page/address';
 import { enter } from '../src/page/enter';
 import { fail, failure, notices, notify, offer } from '../src/page/messages';
 import { drawMessages } from '../src/page/messages';
 import { drawFooter, drawHeader } from '../src/page/page';
-import { drawLeftOut, drawPictureOffer } from '../src/page/share';
+import { drawNamesOffer, drawPictureOffer } from '../src/page/share';
 import { frameOf } from './fixture';
 import { pageOf, readOf } from './page';
 
@@ -416,7 +416,7 @@ describe('the header', () => {
     vi.stubGlobal('navigator', { clipboard: { writeText: () => Promise.reject(new Error()) } });
     draw().click('Share');
     await turn();
-    expect(notices.value).toEqual([`Copy this link: ${shared(linkTo(state.value))}`]);
+    expect(notices.value).toEqual([`Copy this link: ${sharedLink(linkTo(state.value))}`]);
   });
 });
 
@@ -427,7 +427,7 @@ describe('after the link is copied', () => {
     const header = document.body.appendChild(document.createElement('div'));
     const page = pageOf({}, [frame]);
     drawHeader(header, [], () => {});
-    drawLeftOut(made, page.context);
+    drawNamesOffer(made, page.context);
     drawPictureOffer(made, page.context);
     const share = async () => {
       readOf(header).click('Share');
@@ -492,7 +492,10 @@ describe('after the link is copied', () => {
       made.click('Share picture');
       await vi.waitFor(() => expect(share).toHaveBeenCalledOnce());
       await turn();
-      expect(share).toHaveBeenCalledWith({ files: [PICTURE], text: shared(linkTo(state.value)) });
+      expect(share).toHaveBeenCalledWith({
+        files: [PICTURE],
+        text: sharedLink(linkTo(state.value)),
+      });
       return failed.mock.calls.map(([error]) => error.name);
     };
     expect(await shareBy('AbortError')).toEqual([]);
@@ -681,9 +684,9 @@ describe('the address', () => {
 
   it('is that of the room’s page, without the state, for somebody else', () => {
     set({ room: 'start' });
-    expect(shared('#x')).toMatch(/^[^#]*\/#x$/);
+    expect(sharedLink('#x')).toMatch(/^[^#]*\/#x$/);
     set({ room: 'lab' });
-    expect(shared('#x')).toMatch(/\/lab\/index\.html#x$/);
+    expect(sharedLink('#x')).toMatch(/\/lab\/index\.html#x$/);
   });
 
   it('names only models and rooms of the page', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { differenceLine, differencesOf, placeWords, words } from '../src/rooms/differs';
+import { differenceLine, differencesOf, placeWords, valueWords } from '../src/rooms/differs';
 
 describe('differences of configs', () => {
   const softmax = { L: 6, norm: 'rms', windows: [null, null], attention: { operation: 'softmax' } };
@@ -31,17 +31,17 @@ describe('differences of configs', () => {
   });
 
   it('are written as prose', () => {
-    expect(words([null, null, 512, 512, null])).toBe('none ×2, 512 ×2, none');
-    expect(words([{ G: 2, K: 8 }, ...[1, 2].map(() => ({ G: 1, K: 14 }))])).toBe(
+    expect(valueWords([null, null, 512, 512, null])).toBe('none ×2, 512 ×2, none');
+    expect(valueWords([{ G: 2, K: 8 }, ...[1, 2].map(() => ({ G: 1, K: 14 }))])).toBe(
       'G 2 K 8, G 1 K 14 ×2',
     );
-    expect([words(null), words(false), words(1449600), words('gelu_tanh'), words([])]).toEqual([
-      'none',
-      'no',
-      '1,449,600',
-      'gelu tanh',
-      'none',
-    ]);
+    expect([
+      valueWords(null),
+      valueWords(false),
+      valueWords(1449600),
+      valueWords('gelu_tanh'),
+      valueWords([]),
+    ]).toEqual(['none', 'no', '1,449,600', 'gelu tanh', 'none']);
     expect(placeWords(['rotary', 'theta'], { L: 'layers' })).toBe('rotary theta');
     expect(placeWords(['constructor'], {})).toBe('constructor');
   });

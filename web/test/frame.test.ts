@@ -11,13 +11,13 @@ import {
   keysOf,
   largest,
   mapsOf,
-  masked,
+  maskHidden,
   massiveOf,
   massOfRow,
   mean,
-  numbered,
+  modelHead,
   ofHead,
-  seenBy,
+  visibleKeyEnd,
   selectedHead,
   sharesOf,
   superWeightOf,
@@ -61,11 +61,11 @@ describe('a frame', () => {
   });
 
   it('has no weight for keys after the query, unless tokens see later ones', () => {
-    expect([...masked(frameOf(), nine)]).toEqual([0, NaN, NaN, 3, 4, NaN, 6, 7, 8]);
+    expect([...maskHidden(frameOf(), nine)]).toEqual([0, NaN, NaN, 3, 4, NaN, 6, 7, 8]);
     const with_ = (mask: object) =>
       ({ ...frameOf(), architecture: { ...frameOf().architecture, mask } }) as Frame;
-    expect([...masked(with_({ kind: 'bidirectional' }), nine)]).toEqual([...nine]);
-    expect([0, 1, 2].map((t) => seenBy(with_({ kind: 'prefix', prefix: 2 }), t))).toEqual([
+    expect([...maskHidden(with_({ kind: 'bidirectional' }), nine)]).toEqual([...nine]);
+    expect([0, 1, 2].map((t) => visibleKeyEnd(with_({ kind: 'prefix', prefix: 2 }), t))).toEqual([
       2, 2, 3,
     ]);
     expect(nine[1]).toBe(1);
@@ -125,8 +125,8 @@ describe('a frame', () => {
     const asked = [0, 1, 3, 4, 5, 9].map((layer) => selectedHead(frame, { layer, head: 1 }).layer);
     expect(asked).toEqual([0, 0, 0, 1, 1, 1]);
     expect(selectedHead(frame, { layer: -1, head: -1 })).toEqual({ layer: 1, head: 0 });
-    expect([0, 1].map((layer) => numbered(frame, { layer, head: 1 }).layer)).toEqual([1, 4]);
-    expect(numbered(frameOf(), { layer: 1, head: 0 })).toEqual({ layer: 1, head: 0 });
+    expect([0, 1].map((layer) => modelHead(frame, { layer, head: 1 }).layer)).toEqual([1, 4]);
+    expect(modelHead(frameOf(), { layer: 1, head: 0 })).toEqual({ layer: 1, head: 0 });
     const moves = movesOf(frame, {
       ...defaults,
       layer: 4,
@@ -180,10 +180,10 @@ describe('a frame', () => {
   it('hides the cells of a pooled map whose keys come after all of its queries', () => {
     // Five tokens in blocks of two: the last block has one.
     const pooled = { ...frameOf(), T: 5, pooled: 3 };
-    expect([...masked(pooled, nine)]).toEqual([0, NaN, NaN, 3, 4, NaN, 6, 7, 8]);
+    expect([...maskHidden(pooled, nine)]).toEqual([0, NaN, NaN, 3, 4, NaN, 6, 7, 8]);
     const mask = { kind: 'prefix', prefix: 3 } as Frame['architecture']['mask'];
     const architecture = { ...pooled.architecture, mask };
-    expect([...masked({ ...pooled, architecture }, nine)].filter(Number.isNaN)).toHaveLength(2);
+    expect([...maskHidden({ ...pooled, architecture }, nine)].filter(Number.isNaN)).toHaveLength(2);
     const head = { layer: 0, head: 0, tensors: { att: tensor([3, 3], [...nine]) } };
     expect(mapsOf({ ...pooled, head })).toMatchObject({ side: 3, block: 2 });
     expect(drawnMap({ ...pooled, head }, { normalize: 'no' })).toBeUndefined();

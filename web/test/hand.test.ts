@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { superWeightOf } from '../src/frame';
-import { moved, movesOf } from '../src/page/hand';
+import { toggleEdit, movesOf } from '../src/page/hand';
 import { defaults } from '../src/ask/state';
 import { unedited } from '../src/ask/subject';
 import { change, lossChange } from '../src/views/change';
@@ -65,9 +65,9 @@ describe('interventions by hand', () => {
 
   test('are undone by the same move that makes them', () => {
     const silence = { name: 'silence', values: ['3', '1'] };
-    const after = moved('softmax@1400~evict(window,24)', silence);
+    const after = toggleEdit('softmax@1400~evict(window,24)', silence);
     expect(after).toBe('softmax@1400~evict(window,24)~silence(3,1)');
-    expect(moved(after, silence)).toBe('softmax@1400~evict(window,24)');
+    expect(toggleEdit(after, silence)).toBe('softmax@1400~evict(window,24)');
     expect(unedited(after)).toBe('softmax@1400');
     expect(unedited('hub:owner/name@main~mask(1,4)')).toBe('hub:owner/name@main');
   });

@@ -2,7 +2,7 @@
 /** A matrix as a picture: its pixels, marks and words, and what pointer and keyboard do. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { diverging, sequential } from '../src/plot/color';
-import { createHeatmap, distinct, paint, type Cell } from '../src/plot/heatmap';
+import { createHeatmap, distinctLabels, paint, type Cell } from '../src/plot/heatmap';
 import { drawLegend, drawScale } from '../src/plot/legend';
 
 const scale = sequential('light');
@@ -144,13 +144,13 @@ describe('the picture', () => {
   });
 
   it('cuts words with a common beginning where they begin to differ', () => {
-    expect(distinct(['thousand', 'thousands', 'the', 'thought', 'through', ''])).toEqual([
+    expect(distinctLabels(['thousand', 'thousands', 'the', 'thought', 'through', ''])).toEqual([
       ...['…d', '…s', 'the', 'thought', 'through', ''],
     ]);
-    expect(distinct(['layer.10.attention', 'layer.11.attention', 'layer.10.attention'])).toEqual([
-      ...['…0.attention', '…1.attention', '…0.attention'],
-    ]);
-    expect(distinct(['international'])).toEqual(['international']);
+    expect(
+      distinctLabels(['layer.10.attention', 'layer.11.attention', 'layer.10.attention']),
+    ).toEqual([...['…0.attention', '…1.attention', '…0.attention']]);
+    expect(distinctLabels(['international'])).toEqual(['international']);
     const words = ['electricity', 'electrical'];
     const { one } = mapOf({ rows: 2, cols: 2, rowWords: words, colWords: words });
     const spans = [...one('.row-words').children] as HTMLElement[];

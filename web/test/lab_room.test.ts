@@ -55,7 +55,7 @@ vi.mock('../src/lab/lab', () => ({
     log: LogEntry[] = [];
     sample: number[] = [];
     picture = undefined;
-    isThere = true;
+    hasModel = true;
     setup = undefined;
     seconds = 0;
     trouble = '';
@@ -461,7 +461,7 @@ describe('a pair without a room', () => {
     const [left, right] = pair.labs as unknown as { setup: unknown }[];
     left!.setup = { options: { config: { sinkscope: { attention: { operation: 'relu' } } } } };
     right!.setup = { options: { config: {} } };
-    const named = pair.named();
+    const named = pair.namedLabs();
     expect(named.map(({ operation }) => operation?.name)).toEqual(['relu', 'softmax']);
     expect(named[1].command).toBe('sinkscope train --operation relu --json');
     expect(new Set(named.map(({ name }) => name)).size).toBe(2);

@@ -111,7 +111,7 @@ describe('a lab that ends', () => {
       expect.objectContaining({ lab: true, workers: 3 }),
     );
     await lab.end();
-    expect([calls.ended, lab.isThere]).toEqual([1, false]);
+    expect([calls.ended, lab.hasModel]).toEqual([1, false]);
     await lab.end();
     expect(calls.ended).toBe(1);
     await lab.begin(SETTINGS);
@@ -123,9 +123,9 @@ describe('a lab that begins', () => {
   it('has a model, the map of its sample, and an estimate of the time of a step', async () => {
     lookTimes = [100, 20];
     const lab = new Lab(1, async () => setup);
-    expect([lab.stage, lab.isThere, lab.words, lab.step]).toEqual(['loading', false, [], 0]);
+    expect([lab.stage, lab.hasModel, lab.words, lab.step]).toEqual(['loading', false, [], 0]);
     await lab.begin(SETTINGS);
-    expect([lab.stage, lab.isThere, lab.isRunning, lab.trouble]).toEqual([
+    expect([lab.stage, lab.hasModel, lab.isRunning, lab.trouble]).toEqual([
       'ready',
       true,
       false,
@@ -197,7 +197,7 @@ describe('a lab that begins', () => {
       return setup;
     });
     await lab.begin(SETTINGS);
-    expect([lab.stage, lab.isThere]).toEqual(['refused', false]);
+    expect([lab.stage, lab.hasModel]).toEqual(['refused', false]);
     expect(lab.trouble).toContain('no such text');
     lab.adjust({ ...SETTINGS, steps: 0 });
     expect(lab.stage).toBe('refused');
@@ -241,7 +241,7 @@ describe('a lab that begins', () => {
     const closed = calls.closed;
     finish({});
     await slow;
-    expect([calls.closed - closed, lab.isThere]).toEqual([1, true]);
+    expect([calls.closed - closed, lab.hasModel]).toEqual([1, true]);
   });
 });
 
@@ -349,7 +349,7 @@ describe('a lab that trains', () => {
       if (step === 2) throw new SinkscopeError(code as never, 'training', 'it broke');
     };
     await lab.run(5);
-    expect([lab.stage, lab.step, lab.isThere]).toEqual([stage, 2, isThere]);
+    expect([lab.stage, lab.step, lab.hasModel]).toEqual([stage, 2, isThere]);
     expect(lab.trouble).toContain('it broke');
     lab.adjust({ ...SETTINGS, steps: 1 });
     expect(lab.stage).toBe(stage);

@@ -24,7 +24,7 @@ import {
   attend,
   formulaOf,
   forms,
-  saysOf,
+  rowWords,
   start,
   type MathNode,
   type Row,
@@ -642,14 +642,14 @@ describe('a row of three scores', () => {
     near({ normalizer: 'none' }, [1, 0, -1]);
     // torch.sigmoid(torch.tensor(1.)), and 0.7310586 * 0.1 + 0.5 * 1 + 0.26894143 * 0.8 + 0.7310586 * 0.5
     const sigmoid = of({ ...key, normalizer: 'sigmoid' });
-    expect(sigmoid.nowhere).toBeCloseTo(0.7310586, 6);
+    expect(sigmoid.extraWeight).toBeCloseTo(0.7310586, 6);
     expect(sigmoid.output).toBeCloseTo(1.1537883, 6);
     expect(of({ ...key, normalizer: 'none', k: -2, v: 1 }).output).toBeCloseTo(0.1 - 0.8 - 2, 12);
   });
 
   it('sums to 1 with the share for no token under softmax alone', () => {
     for (const bias of ['none', 'logit', 'key'] as const)
-      expect(total({ bias }) + of({ bias }).nowhere, bias).toBeCloseTo(1, 12);
+      expect(total({ bias }) + of({ bias }).extraWeight, bias).toBeCloseTo(1, 12);
     const scores = [-6, -6, -6];
     expect(total({ scores })).toBeCloseTo(1, 12);
     expect(total({ scores, normalizer: 'sigmoid' })).toBeLessThan(0.01);
@@ -659,7 +659,7 @@ describe('a row of three scores', () => {
   });
 
   it('shows that softmax1 is a key bias with k = 0 and v = 0', () => {
-    const says = (set: Partial<Row>) => saysOf({ ...start, ...set }, ['softmax1']);
+    const says = (set: Partial<Row>) => rowWords({ ...start, ...set }, ['softmax1']);
     expect(says(key)).toMatch(/^The three weights sum to \d+%, \d+% goes to no token/);
     const same = { ...key, k: 0, v: 0 };
     expect(of(same)).toEqual(of(forms.softmax1!.set));
@@ -672,7 +672,7 @@ describe('a row of three scores', () => {
   });
 
   it('gives its results beside those of other forms', () => {
-    const says = (set: Partial<Row>, ...beside: string[]) => saysOf({ ...start, ...set }, beside);
+    const says = (set: Partial<Row>, ...beside: string[]) => rowWords({ ...start, ...set }, beside);
     // Weights 1, 0 and -1 with values 0.1, 1 and 0.8.
     expect(says({ normalizer: 'none' }, 'softmax', 'sigmoid')).toBe(
       'The three weights sum to 0%, and the head writes −0.70 (Softmax: 100% and 0.38; Sigmoid: 150% and 0.79).',

@@ -5,10 +5,10 @@ import {
   aboutOf,
   addKinds,
   addRecording,
-  asMenu,
+  makeMenu,
   fileName,
   fileOf,
-  hand,
+  downloadFile,
   KINDS,
   onPaper,
   type Figure,
@@ -125,7 +125,7 @@ describe('a saved figure', () => {
   });
 
   it('is kept until the browser has read it', () => {
-    hand(new Blob(['x']), 'x.csv');
+    downloadFile(new Blob(['x']), 'x.csv');
     expect(saved).toEqual([{ name: 'x.csv', bytes: 'blob:1' }]);
     vi.advanceTimersByTime(9_000);
     expect(URL.revokeObjectURL).not.toHaveBeenCalled();
@@ -206,7 +206,7 @@ describe('a menu', () => {
     ]);
     toggle(false);
     expect(opened.style.translate).toBe('');
-    asMenu(document.createElement('details'));
+    makeMenu(document.createElement('details'));
   });
 
   it('makes a recording first, shows its size, and saves its files at the second click', async () => {

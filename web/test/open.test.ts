@@ -3,8 +3,8 @@ import { SinkscopeError, type Plan } from 'sinkscope';
 import { suggestions } from '../src/open/catalog';
 import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../src/ask/steps';
 import { planRows } from '../src/open/words';
-import { loadedWords, runWords, size } from '../src/run/progress';
-import { isTooSlow, sentence } from '../src/ask/errors';
+import { loadedWords, runWords, sizeWords } from '../src/run/progress';
+import { isTooSlow, errorSentence } from '../src/ask/errors';
 import { idOfPlan, titleOfFiles, isOfDisk } from '../src/ask/ids';
 import { defaults, linkable, parseHash, printHash } from '../src/ask/state';
 
@@ -26,8 +26,13 @@ function plan(change: Partial<Plan> = {}): Plan {
 
 describe('sizes and rates', () => {
   it('read in decimal units', () => {
-    expect([0, 999_499, 5.3e7, 2.51e9].map(size)).toEqual(['0 kB', '999 kB', '53 MB', '2.51 GB']);
-    expect(size(NaN)).toBe('unknown size');
+    expect([0, 999_499, 5.3e7, 2.51e9].map(sizeWords)).toEqual([
+      '0 kB',
+      '999 kB',
+      '53 MB',
+      '2.51 GB',
+    ]);
+    expect(sizeWords(NaN)).toBe('unknown size');
   });
 
   it('give the memory of a long run, and the remaining time from one second on', () => {
@@ -53,13 +58,18 @@ describe('sizes and rates', () => {
       ...['', '1 s left', '89 s left', '2 min left', '2 min left', '90 min left', '1.5 h left', ''],
     ]);
     expect(loadedWords({ done: 0, total: 0, rate: 0 })).toBe('0 kB of 0 kB');
-    expect([1e6, 9.99e6, 1e7, 1e9].map(size)).toEqual(['1.0 MB', '10.0 MB', '10 MB', '1.00 GB']);
+    expect([1e6, 9.99e6, 1e7, 1e9].map(sizeWords)).toEqual([
+      '1.0 MB',
+      '10.0 MB',
+      '10 MB',
+      '1.00 GB',
+    ]);
   });
 
   it('end an error with its code', () => {
     const error = new SinkscopeError('not_found', 'owner/name', 'expected a model, found none');
-    expect(sentence(error)).toBe('owner/name: expected a model, found none (not_found)');
-    expect(sentence('x')).toBe('x');
+    expect(errorSentence(error)).toBe('owner/name: expected a model, found none (not_found)');
+    expect(errorSentence('x')).toBe('x');
     const slow = new SinkscopeError('too_slow', 'run', 'expected an end');
     expect([slow, error, new Error('too_slow')].map(isTooSlow)).toEqual([true, false, false]);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { scaleLog } from 'd3-scale';
-import { apart } from '../src/plot/chart';
+import { fittingTicks } from '../src/plot/chart';
 import { css, diverging, sequential, stepOf, STEPS } from '../src/plot/color';
 import { shares } from '../src/plot/rose';
 import { angles } from '../src/views/geometry';
@@ -92,15 +92,15 @@ describe('colors', () => {
 describe('a logarithmic axis', () => {
   const ticks = (low: number, high: number) => {
     const y = scaleLog().domain([low, high]).range([150, 20]);
-    return apart(y.ticks(), y).sort((a, b) => a - b);
+    return fittingTicks(y.ticks(), y).sort((a, b) => a - b);
   };
 
   it('is labeled over its whole range, the roundest values first, without overlaps', () => {
     expect(ticks(1.6, 21)).toEqual([2, 3, 5, 7, 10, 20]);
     expect(ticks(0.001, 1000)).toEqual([0.001, 0.01, 0.1, 1, 10, 100, 1000]);
     // 0.3 / 0.1 is a little less than 3, which is no rounder than 4.
-    expect(apart([0.4, 0.3], () => 0)).toEqual([0.4]);
-    expect(apart([0.4, 0.2], () => 0)).toEqual([0.2]);
+    expect(fittingTicks([0.4, 0.3], () => 0)).toEqual([0.4]);
+    expect(fittingTicks([0.4, 0.2], () => 0)).toEqual([0.2]);
   });
 });
 

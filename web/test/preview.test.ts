@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs';
 import { SinkscopeError } from 'sinkscope';
 import { describe, expect, it, vi } from 'vitest';
 import { openZoo, zooAddress, type Card } from '../src/ask/zoo';
-import { headerOf, refined, unpacked } from '../src/ask/preview';
+import { parseHeader, refine, unpack } from '../src/ask/preview';
 
 const zoo = new URL('../../models/zoo/', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, zoo));
-const unpack = (path: string) => unpacked(new Uint8Array(read(path)), path);
+const unpackFile = (path: string) => unpack(new Uint8Array(read(path)), path);
 const cards = (JSON.parse(read('index.json').toString()) as Card[]).filter(
   ({ preview }) => preview,
 );
@@ -17,13 +17,13 @@ describe.each(cards)('the preview of $id', ({ id, sha256, preview }) => {
   const [first, rest] = [`${id}/${preview!.file}`, `${id}/${preview!.refinement!.file}`];
 
   it('and its refinement add up to the bytes of model.safetensors', async () => {
-    const made = refined(await unpack(first), await unpack(rest), rest);
+    const made = refine(await unpackFile(first), await unpackFile(rest), rest);
     expect(Buffer.from(made).equals(read(`${id}/model.safetensors`))).toBe(true);
     expect(createHash('sha256').update(made).digest('hex')).toBe(sha256);
   });
 
   it('has the config of the model, and at most the size on its card', async () => {
-    const { config } = headerOf(await unpack(first), first);
+    const { config } = parseHeader(await unpackFile(first), first);
     expect(config).toBe(read(`${id}/config.json`).toString());
     expect(read(first).length).toBe(preview!.bytes);
     expect(read(rest).length).toBe(preview!.refinement!.bytes);
@@ -37,18 +37,18 @@ describe('a damaged file', () => {
 
   it('of another kind, cut short or of another model is rejected', async () => {
     const page = new TextEncoder().encode('<!doctype html><title>Log in</title>');
-    const [known, whole] = [await unpack(first), await unpack(rest)];
+    const [known, whole] = [await unpackFile(first), await unpackFile(rest)];
     for (const wrong of [page, new Uint8Array(3), whole.subarray(0, whole.length - 1), known])
-      expect(() => refined(known, wrong, rest)).toThrow(expect.objectContaining(code));
+      expect(() => refine(known, wrong, rest)).toThrow(expect.objectContaining(code));
     for (const wrong of [page, known.subarray(0, 700_000)])
-      expect(() => refined(wrong, whole, rest)).toThrow(expect.objectContaining(code));
+      expect(() => refine(wrong, whole, rest)).toThrow(expect.objectContaining(code));
     const cut = new Uint8Array(read(rest).subarray(0, 5000));
-    await expect(unpacked(cut, rest)).rejects.toThrow(SinkscopeError);
+    await expect(unpack(cut, rest)).rejects.toThrow(SinkscopeError);
     // Both first bytes say that a file is packed.
     const plain = Uint8Array.of(0x1f, 1, 2);
-    expect(await unpacked(plain, first)).toBe(plain);
+    expect(await unpack(plain, first)).toBe(plain);
     // Some servers unpack .gz files on their own.
-    const again = await unpacked(new Uint8Array(known), first);
+    const again = await unpack(new Uint8Array(known), first);
     expect(Buffer.from(again).equals(known)).toBe(true);
   });
 });

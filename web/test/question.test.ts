@@ -3,7 +3,7 @@ import { planTokenizer, type Model, type Plan, type Tokenizer } from 'sinkscope'
 import {
   draws,
   firstTokens,
-  isWanting,
+  isInputMissing,
   keyOf,
   promptsOf,
   promptsOfFile,
@@ -258,11 +258,10 @@ describe('the tokens and texts of a source', () => {
   });
 
   it('include the known texts of a source, and name missing ones', async () => {
-    expect([isWanting('Type a sentence: there is no text yet.'), isWanting('x')]).toEqual([
-      true,
-      false,
-    ]);
-    expect(isWanting('Choose a file of prompts: links do not contain files.')).toBe(true);
+    expect([isInputMissing('Type a sentence: there is no text yet.'), isInputMissing('x')]).toEqual(
+      [true, false],
+    );
+    expect(isInputMissing('Choose a file of prompts: links do not contain files.')).toBe(true);
     const zoo = { heldOut: async (T: number) => [`held out ${T}`] };
     const of = (input: State['input'], file?: object) =>
       textsOf(questionOf({ ...defaults, input, T: 7 }), zoo, file as never);

@@ -110,7 +110,7 @@ async function frameOf(name: string, groups: readonly Group[] = ALL): Promise<Fr
 }
 
 /** Returns the names of a view that the frame has, and which of these have numbers. */
-function seenBy({ reads, optional = [], headReads = [] }: View, frame: Frame): string {
+function visibleKeyEnd({ reads, optional = [], headReads = [] }: View, frame: Frame): string {
   const names = ['alpha', 'alpha_raw', 'sink_ratio', 'row_mass_summary', ...reads, ...optional];
   const all = [...names.map((name) => frame.tensors[name])].concat(
     headReads.map((name) => frame.head?.tensors[name]),
@@ -166,7 +166,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
         const note = (place: string, found: readonly string[]) =>
           found.forEach((one) => wrong.add(`${groups.join(' ')}, ${place}: ${one.slice(0, 200)}`));
         for (const view of views) {
-          const seen = `${view.name} ${seenBy(view, frame)}`;
+          const seen = `${view.name} ${visibleKeyEnd(view, frame)}`;
           if (!drawn.has(seen)) note(view.name, wrongFigure(view, frame));
           drawn.add(seen);
         }

@@ -18,7 +18,7 @@ import {
   printSubject,
   splitSubjects,
   titleOf,
-  toggled,
+  toggleSubject,
 } from '../src/ask/subject';
 import { stateOf } from '../src/embed/attributes';
 import { viewNamed } from '../src/views/index';
@@ -275,9 +275,9 @@ describe('a subject', () => {
       'b',
       'c~mask(1,2)~x',
     ]);
-    expect(toggled(['a'], 'a')).toEqual(['a']);
-    expect(toggled(['a', 'b'], 'a')).toEqual(['b']);
-    expect(toggled(['1', '2', '3', '4', '5', '6'], '7')).toHaveLength(6);
+    expect(toggleSubject(['a'], 'a')).toEqual(['a']);
+    expect(toggleSubject(['a', 'b'], 'a')).toEqual(['b']);
+    expect(toggleSubject(['1', '2', '3', '4', '5', '6'], '7')).toHaveLength(6);
   });
 
   const described = {

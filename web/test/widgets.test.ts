@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import '../src/learn/row_toy';
 import { HeadCount } from '../src/learn/count';
-import { asksFirst } from '../src/learn/predict';
+import { askFirst } from '../src/learn/predict';
 import '../src/learn/write_toy';
 import { PATIENCE } from './fixture';
 import { readOf } from './page';
@@ -28,7 +28,7 @@ describe('a question of a lesson', () => {
       `<section class="predict"></section><section class="predict" ${data}><p class="predict-question">How many?</p>${answer}</section>`,
     );
     const [, section] = made.all('.predict');
-    asksFirst(section!, 'a-lesson', 1, judged);
+    askFirst(section!, 'a-lesson', 1, judged);
     const details = made.all<HTMLDetailsElement>('details')[0]!;
     return {
       ...{ ...made, details },
@@ -96,7 +96,7 @@ it('heads are counted as they are opened, and those with a sink', () => {
     { layer: 1, head: 0, alpha: 0.26 },
   ];
   expect(text('p')).toMatch(/^Open heads in the picture/);
-  count.measured(scores, 0.25);
+  count.setScores(scores, 0.25);
   count.open({ layer: -1, head: 0 });
   count.open({ layer: 0, head: -1 });
   expect(text('p')).toMatch(/^Open heads in the picture/);
@@ -106,15 +106,15 @@ it('heads are counted as they are opened, and those with a sink', () => {
   count.open({ layer: 0, head: 0 });
   expect(text('p')).toBe('You have opened 2 of 3 heads: 1 give the first token more than 25%.');
   // 100 × 0.29 is a little less than 29.
-  count.measured(scores, 0.29);
+  count.setScores(scores, 0.29);
   expect(text('p')).toMatch(/more than 29%\.$/);
-  count.measured(scores, 0.25);
+  count.setScores(scores, 0.25);
   count.open({ layer: 1, head: 0 });
   expect(text('p')).toBe(
     'You have opened 3 of 3 heads: 2 give the first token more than 25%. That is 67% of all heads: Sink₁.',
   );
   // Another text has other scores; the opened heads stay.
-  count.measured(
+  count.setScores(
     scores.map((one) => ({ ...one, alpha: 0 })),
     0.3,
   );

@@ -1,4 +1,4 @@
-/** Inexact arithmetic: how a link, the model picker and a figure name it. */
+/** The names of inexact arithmetic in links, the model picker and figures. */
 import type { Arithmetic } from 'sinkscope';
 
 export type Other = Exclude<Arithmetic, 'exact'>;
@@ -10,13 +10,13 @@ interface Words {
   readonly title: string;
   readonly button: string;
   readonly hint: string;
-  /** Names the arithmetic and its consequence. */
+  /** A clause that names the arithmetic. */
   readonly does: string;
   readonly means: string;
   readonly footer: string;
 }
 
-/** No edit and no git revision has such a name. */
+/** Words for each inexact arithmetic; a link can contain these names since no edit and no git revision has them. */
 export const OTHERS: Readonly<Record<Other, Words>> = {
   relaxed: {
     class: 'relaxed',

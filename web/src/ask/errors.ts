@@ -4,19 +4,19 @@ import { SinkscopeError } from 'sinkscope';
 /** An error that the reader can fix; its message is a sentence. */
 export class InputError extends Error {}
 
-/** Formats an error for the reader: its place, the sentence, and the code to look up. */
-export function sentence(error: unknown): string {
+/** Formats an error for the reader: its place, its sentence, and the code to look up. */
+export function errorSentence(error: unknown): string {
   if (error instanceof SinkscopeError) return `${error.message} (${error.code})`;
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Whether a longer wait may help. */
+/** Whether an error is a timeout, so that a longer wait may help. */
 export function isTooSlow(error: unknown): boolean {
   return error instanceof SinkscopeError && error.code === 'too_slow';
 }
 
-/** Fetches a file; an error names it, since the browser's own message names neither file nor network. */
-export async function fetched(
+/** Fetches a file; an error names the file, since the browser's own message does not. */
+export async function fetchNamed(
   address: URL | string,
   name: string,
   init?: RequestInit,

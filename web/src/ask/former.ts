@@ -1,6 +1,6 @@
-/** Names that links and embeds of versions before 1.0 have, and today's in their place: .github/CHANGELOG.md. */
+/** Translates names in links and embeds of versions before 1.0 into the present names (.github/CHANGELOG.md). */
 
-/** Former keys. */
+/** Present keys by their former names. */
 export const FORMER_KEYS: Readonly<Record<string, string>> = {
   against: 'xAxis',
   below: 'panel',
@@ -16,7 +16,7 @@ export const FORMER_KEYS: Readonly<Record<string, string>> = {
   without: 'hiddenKey',
 };
 
-/** Former values of keys. */
+/** For each key, present values by their former names. */
 const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   view: {
     firsts: 'likeness',
@@ -29,19 +29,21 @@ const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   experiment: { quantisation: 'quantization' },
 };
 
-/** Former words within values of keys. */
+/** For each key, a word inside its value: a pattern of the former word, and the present one. */
 const WORDS: Readonly<Record<string, readonly [RegExp, string]>> = {
   shown: [/~quantise\b/g, '~quantize'],
   leftRun: [/\boptimiser:/g, 'optimizer:'],
   rightRun: [/\boptimiser:/g, 'optimizer:'],
 };
 
-const own = <Value>(table: Readonly<Record<string, Value>>, name: string): Value | undefined =>
-  Object.hasOwn(table, name) ? table[name] : undefined;
+const ownValue = <Value>(
+  table: Readonly<Record<string, Value>>,
+  name: string,
+): Value | undefined => (Object.hasOwn(table, name) ? table[name] : undefined);
 
-/** Returns today's name and value of a key of a link. */
-export function current(name: string, value: string): readonly [name: string, value: string] {
-  const key = own(FORMER_KEYS, name) ?? name;
-  const [former, word] = own(WORDS, key) ?? ['', ''];
-  return [key, own(own(VALUES, key) ?? {}, value) ?? value.replaceAll(former, word)];
+/** Returns the present name and value of a link's key. */
+export function translate(name: string, value: string): readonly [name: string, value: string] {
+  const key = ownValue(FORMER_KEYS, name) ?? name;
+  const [former, word] = ownValue(WORDS, key) ?? ['', ''];
+  return [key, ownValue(ownValue(VALUES, key) ?? {}, value) ?? value.replaceAll(former, word)];
 }

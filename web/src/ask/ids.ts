@@ -4,9 +4,10 @@ import { isOfRecording, isRecordingOfDisk, nameOfRecording } from './recordings'
 
 const HUB = 'hub:';
 const DISK = 'disk:';
-/** Bytes of each end of a file that a fingerprint covers. */
+/** The number of bytes at each end of a file that a fingerprint covers. */
 const END = 2 ** 20;
 
+/** Whether a model is published on a hub. */
 export function isOfHub(id: string): boolean {
   return id.startsWith(HUB);
 }
@@ -30,19 +31,20 @@ export function isOfDisk(subject: string): boolean {
   return subject.startsWith(DISK) || isRecordingOfDisk(subject);
 }
 
-/** Returns the name of a model before it is open. */
+/** Returns the name of a model that is not opened yet, from its id. */
 export function nameOfId(id: string): string {
   if (isOfRecording(id)) return nameOfRecording(id);
   if (isOfDisk(id)) return id.slice(id.indexOf('/') + 1);
   return isOfHub(id) ? hubName(id) : id;
 }
 
+/** Returns the fingerprint in the id of a model from the disk. */
 export function fingerprintOf(id: string): string {
   return id.slice(id.indexOf(DISK) + DISK.length, id.indexOf('/'));
 }
 
 /**
- * Returns the id of a plan of the disk; equal files have equal ids. Its fingerprint is the beginning of
+ * Returns the id of a plan of the disk; equal files have equal ids. The id's fingerprint is the beginning of
  * the SHA-256 of sizes, first and last MiB of the files of weights, in their order, since hashing many
  * gigabytes takes too long. Without crypto.subtle the fingerprint covers sizes and names alone.
  */

@@ -1,10 +1,10 @@
 /**
  * Weights in two parts: a preview, rounded to about three bits each, and a refinement that turns it into the exact
- * bytes of model.safetensors. models/train/preview.py writes both, and describes them.
+ * bytes of model.safetensors. models/train/preview.py writes and describes both parts.
  */
 import { SinkscopeError } from 'sinkscope';
 
-/** Bounds of a matrix: one for each step size, 0 to 128. */
+/** The number of step sizes of a matrix, 0 to 128, each of which has a bound. */
 const SIZES = 129;
 
 interface Entry {
@@ -23,7 +23,7 @@ interface Header {
 const damageError = (where: string, text: string) => new SinkscopeError('bad_file', where, text);
 
 /** Unpacks a file that ends in .gz, unless the server has unpacked it already. */
-export async function unpacked(bytes: Uint8Array<ArrayBuffer>, where: string): Promise<Uint8Array> {
+export async function unpack(bytes: Uint8Array<ArrayBuffer>, where: string): Promise<Uint8Array> {
   const [first, second] = bytes;
   if (first !== 0x1f || second !== 0x8b) return bytes;
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
@@ -34,7 +34,7 @@ export async function unpacked(bytes: Uint8Array<ArrayBuffer>, where: string): P
 }
 
 /** Parses the header of a safetensors file. */
-export function headerOf(bytes: Uint8Array, where: string): Header {
+export function parseHeader(bytes: Uint8Array, where: string): Header {
   try {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     const dataStart = 8 + Number(view.getBigUint64(0, true));
@@ -54,27 +54,28 @@ export function headerOf(bytes: Uint8Array, where: string): Header {
 const lengthOf = ({ data_offsets: [from, to] }: Entry) => to - from;
 
 /**
- * Returns the bytes of model.safetensors.
- * @param preview a safetensors file, matrices in I8
- * @param rest the refinement, unpacked
+ * Returns the bytes of model.safetensors from a preview and its refinement.
+ * @param preview a safetensors file with matrices in I8
+ * @param rest the unpacked refinement
  */
-export function refined(
+export function refine(
   preview: Uint8Array,
   rest: Uint8Array,
   where: string,
 ): Uint8Array<ArrayBuffer> {
   try {
-    return together(preview, rest, where);
+    return join(preview, rest, where);
   } catch (error) {
-    // The header names bytes beyond the end of the file.
+    // A RangeError means that the header names bytes beyond the end of the file.
     if (!(error instanceof RangeError)) throw error;
     throw damageError(where, `expected a refinement of the preview: ${error.message}`);
   }
 }
 
-function together(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Array<ArrayBuffer> {
-  const header = headerOf(preview, where);
-  const { begin, tensors } = headerOf(rest, where);
+/** Joins both parts; a RangeError means that one of them is too short. */
+function join(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Array<ArrayBuffer> {
+  const header = parseHeader(preview, where);
+  const { begin, tensors } = parseHeader(rest, where);
   const matrices = [...tensors].flatMap(([name, entry]) => {
     const coded = header.tensors.get(name);
     if (coded?.dtype !== 'I8') return [];
@@ -91,7 +92,7 @@ function together(preview: Uint8Array, rest: Uint8Array, where: string): Uint8Ar
   if (rest.length !== expectedSize)
     throw damageError(where, `expected ${expectedSize} bytes, found ${rest.length}`);
 
-  /** The offset of the next number of each step size. */
+  /** For each step size, the place of its next number in the refinement, which is sorted by step size. */
   const next = new Uint32Array(SIZES + 1);
   for (const { steps } of matrices) for (const step of steps) next[Math.abs(step) + 1]!++;
   for (let size = 1; size < SIZES; size++) next[size]! += next[size - 1]!;

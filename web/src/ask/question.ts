@@ -15,11 +15,11 @@ import { PROMPT_MAX, QUESTION, type State } from './state';
 import type { Zoo } from './zoo';
 
 export type Question = Pick<State, (typeof QUESTION)[number]> & {
-  /** Changes with each new file and each new way of splitting it. */
+  /** A counter that changes with each new file of prompts and each new way of splitting the file. */
   readonly file: number;
-  /** Number of previous tokens that predict each token, in a run of its own; absent: all, in one run. */
+  /** The number of previous tokens that predict each token, in a run of its own; absent: all tokens in one run. */
   readonly window?: number | undefined;
-  /** The repeated token: the start token; absent: a random one. */
+  /** Which token is repeated: `first` is the start token; absent: a random one. */
   readonly again?: 'first';
 };
 
@@ -37,7 +37,7 @@ export function keyOf({ prompt, seed, ...rest }: Question): string {
   return JSON.stringify([rest, rest.input === 'text' && prompt, isDrawn && seed]);
 }
 
-/** Names of the sources of prompts. */
+/** The page's names of the sources of prompts. */
 export const INPUTS: Readonly<Record<State['input'], string>> = {
   text: 'your text',
   heldout: 'held-out passages',
@@ -46,15 +46,15 @@ export const INPUTS: Readonly<Record<State['input'], string>> = {
   file: 'your file of prompts',
 };
 
-/** A missing input, which a second try would not find either. */
 const NO_TEXT = 'Type a sentence: there is no text yet.';
 const NO_FILE = 'Choose a file of prompts: links do not contain files.';
 
-export function isWanting(error: string): boolean {
+/** Whether an error means that the reader has given no input, so that trying again does not help. */
+export function isInputMissing(error: string): boolean {
   return error === NO_TEXT || error === NO_FILE;
 }
 
-/** The generator mulberry32: a seed that a link carries gives the same draws on every machine. */
+/** Returns a generator of random numbers from 0 to 1 (mulberry32), whose seed gives the same draws on every machine. */
 export function draws(seed: number): () => number {
   let a = seed >>> 0;
   return () => {
@@ -109,7 +109,7 @@ async function affixesOfText(tokenizer: Tokenizer, special: Special): Promise<Af
   return affixesOf(added.length ? await tokenizer.encode('a', { special }) : []);
 }
 
-/** Cuts the tokens of a prompt from a text. */
+/** Describes the token ids of a prompt; tokens in the affixes are special. */
 function tokensOf(
   tokenizer: Tokenizer,
   ids: readonly number[],
@@ -123,17 +123,17 @@ function tokenOf(tokenizer: Tokenizer, id: number, isSpecial = false): Token {
   return { id, text: tokenizer.piece(id), start: 0, end: 0, special: isSpecial };
 }
 
-/** A tokenizer's special tokens, described in words that the page shows. */
+/** A tokenizer's special tokens as the texts that the page shows. */
 export interface SpecialWords {
-  /** The special tokens that its own post-processor prepends. */
+  /** The special tokens that the tokenizer's own post-processor prepends. */
   readonly automatic: readonly string[];
-  /** Its BOS token; null if it has none. */
+  /** The tokenizer's BOS token; null if it has none. */
   readonly bos: string | null;
   /** Special tokens that a text may start with; those with a role come first. */
   readonly choices: readonly string[];
 }
 
-/** Some vocabularies hold hundreds of unused tokens. */
+/** The most special tokens to choose from, since some vocabularies have hundreds of unused ones. */
 const MOST_CHOICES = 40;
 
 const cache = new WeakMap<Tokenizer, SpecialWords>();
@@ -156,15 +156,15 @@ async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
   };
 }
 
-/** Returns the special tokens that a text starts with. */
+/** Returns the texts of the special tokens at the start of a prompt. */
 export function firstTokens(tokens: readonly Token[]): string[] {
   const end = tokens.findIndex(({ special }) => !special);
   return tokens.slice(0, end < 0 ? tokens.length : end).map(({ text }) => text);
 }
 
 /**
- * Returns the special tokens that a text starts with, by the page's `first`. A tokenizer that lacks the requested token
- * adds its own.
+ * Returns the tokenizer's option for the start of a prompt by the key `first` of a link. A tokenizer that lacks the
+ * requested token adds its own special tokens.
  */
 export async function specialOf(
   tokenizer: Tokenizer,
@@ -183,7 +183,7 @@ export interface Prompts {
   readonly tokens: readonly Token[];
   /** The tokens of the first prompt beyond T, which are not run. */
   readonly dropped: number;
-  /** All prompts, the first one included; all have its length. */
+  /** The token ids of all prompts, the first one included, which all have the same length. */
   readonly ids: readonly (readonly number[])[];
   /** The label of each prompt, if prompts have labels. */
   readonly groups?: readonly string[];
@@ -206,7 +206,7 @@ async function ownText(
   return piecesOf(tokenizer, prompt, question, special);
 }
 
-/** Takes the same number of prompts for each label, all as long as the shortest text, T tokens at most. */
+/** Cuts the same number of prompts for each label, all as long as the shortest text, T tokens at most. */
 async function promptsOfGroups(
   tokenizer: Tokenizer,
   groups: readonly LabeledTexts[],
@@ -229,8 +229,8 @@ async function promptsOfGroups(
   return { tokens: first, dropped: 0, ids, groups: labels };
 }
 
-/** If several tokens share a character, the first shows it; the others show a dot. */
-function written(tokens: readonly Token[], text: string): Token[] {
+/** Replaces the texts of tokens that share a character: the first token shows it, the others show a dot. */
+function showSharedOnce(tokens: readonly Token[], text: string): Token[] {
   return tokens.map((token, t) => {
     const { start, end } = token;
     if (!token.text.includes('\ufffd') || start === end) return token;
@@ -247,7 +247,7 @@ async function piecesOf(
   { T, n }: Question,
   special: Special,
 ): Promise<Prompts> {
-  const all = written(await tokenizer.encode(text, { special }), text);
+  const all = showSharedOnce(await tokenizer.encode(text, { special }), text);
   const { before, after } = affixesOf(all);
   const words = all.slice(before.length, all.length - after.length);
   const room = Math.max(1, Math.min(T, all.length) - before.length - after.length);
@@ -260,9 +260,10 @@ async function piecesOf(
 }
 
 /**
- * @param context the largest number of tokens of the model
- * @param texts one per prompt, for inputs that consist of texts
- * @param vocabulary how many tokens the model has: drawn tokens are among these
+ * Returns the prompts of a question.
+ * @param context the largest number of tokens that the model can read
+ * @param texts the texts from which prompts are cut, for inputs that consist of texts
+ * @param vocabulary the number of tokens of the model, among which tokens are drawn
  * @throws InputError, SinkscopeError where there is nothing to run
  */
 export async function promptsOf(
@@ -292,11 +293,10 @@ export async function promptsOf(
   return { tokens: tokensOf(tokenizer, ids[0]!, affixes), dropped: 0, ids };
 }
 
-/* A file of prompts, which never leaves this machine. */
-
 /** How a file is split into prompts. */
 export type Splitting = 'lines' | 'blocks' | 'whole';
 
+/** A file of prompts, which never leaves this machine. */
 export interface PromptFile {
   readonly name: string;
   readonly text: string;
@@ -305,7 +305,7 @@ export interface PromptFile {
   readonly sha256?: string;
 }
 
-/** The largest file, in bytes; it holds more prompts than any study runs. */
+/** The largest file of prompts, in bytes: more prompts than any study runs. */
 const FILE_MAX = 20_000_000;
 
 /** Returns the prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
@@ -316,7 +316,7 @@ export function promptsOfFile(text: string, splitting: Splitting): string[] {
   return parts.map((part) => part.trim()).filter((part) => part !== '');
 }
 
-/** Returns the texts that prompts are cut from; none if the input is the reader's text, or drawn. */
+/** Returns the texts that prompts are cut from; none if prompts are the reader's text or random tokens. */
 export async function textsOf(
   { input, T }: Question,
   zoo: Pick<Zoo, 'heldOut'>,
@@ -326,13 +326,16 @@ export async function textsOf(
   return input === 'file' && file ? promptsOfFile(file.text, file.splitting) : [];
 }
 
-/** If blank lines separate blocks of several lines, the blocks are the prompts. */
+/** Guesses how a file is split: into blocks if blank lines separate blocks of several lines, else into lines. */
 export function splittingOf(text: string): Splitting {
   const blocks = promptsOfFile(text, 'blocks');
   return blocks.length > 1 && blocks.some((block) => block.includes('\n')) ? 'blocks' : 'lines';
 }
 
-/** @throws InputError if the file is no text or too long */
+/**
+ * Reads a file of prompts.
+ * @throws InputError if the file is no text or too long
+ */
 export async function readPrompts(file: File): Promise<PromptFile> {
   if (file.size > FILE_MAX)
     throw new InputError(
@@ -350,7 +353,7 @@ export async function readPrompts(file: File): Promise<PromptFile> {
   return { name: file.name, text, splitting: splittingOf(text), sha256: await digest(bytes) };
 }
 
-/** Browsers compute digests only on https pages. */
+/** Returns the SHA-256 of bytes in hex; undefined on pages without https, where browsers compute none. */
 async function digest(bytes: ArrayBuffer): Promise<string | undefined> {
   const hash = await globalThis.crypto?.subtle?.digest('SHA-256', bytes);
   return hash && Array.from(new Uint8Array(hash), (b) => b.toString(16).padStart(2, '0')).join('');

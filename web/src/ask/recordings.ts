@@ -9,26 +9,28 @@ import { base } from '../base';
 const RECORDING = 'recording:';
 const DISK = `${RECORDING}disk:`;
 
+/** Whether an id is that of a recording. */
 export function isOfRecording(id: string): boolean {
   return id.startsWith(RECORDING);
 }
 
-/** Whether only recordings are shown: the lab's engine reads them, so that no other binary is fetched. */
+/** Whether all shown subjects are recordings, for which the lab's engine suffices. */
 export function areRecordings(shown: readonly string[]): boolean {
   return shown.length > 0 && shown.every(isOfRecording);
 }
 
-/** Whether the recording was on the disk of the reader who shared the link. */
+/** Whether a recording was on the disk of the reader who shared the link. */
 export function isRecordingOfDisk(id: string): boolean {
   return id.startsWith(DISK);
 }
 
-/** Returns the id of an address; a link separates subjects by commas and edits by tildes, so those are escaped. */
+/** Returns the id of a recording at an address. Commas and tildes are escaped, since they separate subjects and edits. */
 export function idOfAddress(address: string | URL): string {
   const { href } = new URL(address);
   return `${RECORDING}${href.replace(/[,~\\]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
 }
 
+/** Returns the id of a recording on the disk, with a fingerprint of the file. */
 export async function idOfRecordingFile(file: File): Promise<string> {
   const END = 2 ** 20;
   const ends = [file.slice(0, END), file.slice(Math.max(END, file.size - END))];
@@ -50,7 +52,7 @@ export function isOfThisSite(id: string): boolean {
   return addressOfRecording(id)?.origin === base.origin;
 }
 
-/** Returns the name of a recording before it is opened: its file name. */
+/** Returns the name of a recording that is not opened yet, which is its file name. */
 export function nameOfRecording(id: string): string {
   const file = id.slice(id.lastIndexOf('/') + 1).replace(RECORDING, '');
   try {

@@ -1,9 +1,9 @@
 /**
- * The state of the page: one table. The URL's hash is read and written by looping over it, so any state is a link, and
- * a new row is in every link. A hash is untrusted: an unreadable value is reported and keeps its default; nothing
- * throws.
+ * The state of the page: one table, whose rows are the keys of a link. Reading and writing the URL's hash loops over the
+ * table, so that every state is a link. A hash is untrusted: a key with an unreadable value is reported and keeps its
+ * default, and nothing throws.
  */
-import { current } from './former';
+import { translate } from './former';
 import { isOfDisk } from './ids';
 import { MOST, parseSubject, printSubject, splitSubjects } from './subject';
 
@@ -15,41 +15,42 @@ interface Row<Value> {
   readonly print: (value: Value) => string;
 }
 
-/** Longest prompt, in UTF-16 units, that a link carries or the page accepts: some 8,192 tokens of English. */
+/** The longest prompt, in UTF-16 units, that a link carries or the page accepts: some 8,192 tokens of English. */
 export const PROMPT_MAX = 40_000;
 
-function text(standard: string, longest: number): Row<string> {
+function textRow(standard: string, longest: number): Row<string> {
   const parse = (t: string) => (t.length <= longest ? t : undefined);
   return { default: standard, parse, print: (v) => v };
 }
 
-function choice<const Value extends string>(
+function choiceRow<const Value extends string>(
   standard: Value,
   ...values: readonly Value[]
 ): Row<Value> {
   return { default: standard, parse: (t) => values.find((v) => v === t), print: (v) => v };
 }
 
-/** A name of some table. */
-function word(standard: string): Row<string> {
+/** Returns a row for the name of an entry in another table, such as a view. */
+function nameRow(standard: string): Row<string> {
   const parse = (t: string) => (/^[\w-]{0,64}$/.test(t) ? t : undefined);
   return { default: standard, parse, print: (v) => v };
 }
 
-/** Names with their values, as in the lab's table. */
-function settings(standard: string): Row<string> {
+/** Returns a row for settings of the lab, written as names with their values. */
+function settingsRow(standard: string): Row<string> {
   const parse = (t: string) => (/^[\w:.,+-]{0,600}$/.test(t) ? t : undefined);
   return { default: standard, parse, print: (v) => v };
 }
 
-function words(): Row<readonly string[]> {
+/** Returns a row for a list of names. */
+function namesRow(): Row<readonly string[]> {
   const parse = (t: string) =>
     /^[\w\s,-]{0,400}$/.test(t) ? t.split(/[\s,]+/).filter(Boolean) : undefined;
   return { default: [], parse, print: (v) => v.join(',') };
 }
 
-/** Subjects in the syntax of subject.ts, without duplicates. */
-function subjects(...standard: readonly string[]): Row<readonly string[]> {
+/** Returns a row for subjects in the syntax of subject.ts, without duplicates. */
+function subjectsRow(...standard: readonly string[]): Row<readonly string[]> {
   return {
     default: standard,
     parse: (t) => {
@@ -63,11 +64,11 @@ function subjects(...standard: readonly string[]): Row<readonly string[]> {
 }
 
 interface NumberRow extends Row<number> {
-  /** `step` is what the field's buttons add; 1 for whole numbers. */
+  /** The bounds of the number, and the step of its field's buttons, which is 1 for whole numbers. */
   readonly range: { readonly low: number; readonly high: number; readonly step: number };
 }
 
-function number(standard: number, low: number, high: number, step = 1): NumberRow {
+function numberRow(standard: number, low: number, high: number, step = 1): NumberRow {
   const parse = (t: string) => {
     const value = t.trim() === '' ? NaN : Number(t);
     const fits = value >= low && value <= high && (step !== 1 || Number.isInteger(value));
@@ -76,111 +77,111 @@ function number(standard: number, low: number, high: number, step = 1): NumberRo
   return { default: standard, parse, print: String, range: { low, high, step } };
 }
 
-/** Every word of this sentence is one token of the zoo's vocabulary, so that rows and columns read as words. */
+/** The default text: each of its words is one token of the zoo's vocabulary, so that rows and columns are words. */
 const STORY =
   'The old man sat at the door and looked over the water. He thought of his child, and every night ' +
   'was long.';
 
-/** Controls that an embed may show beside its figure: `controls="text step"`. */
+/** Controls that an embed may show next to its figure: `controls="text step"`. */
 export const CONTROLS = ['text', 'question', 'step', 'generate', 'save'] as const;
 
 export const table = {
-  room: word('start'),
-  /** The step of Start's story that a link opens at; 0: its first screen. */
-  why: number(0, 0, 6),
+  room: nameRow('start'),
+  /** The step of Start's story that a link opens; 0: the first screen. */
+  why: numberRow(0, 0, 6),
   /** The shown subjects, and the index of the one that rooms for one subject show. */
-  shown: subjects('softmax', 'sigmoid'),
-  at: number(0, 0, MOST - 1),
+  shown: subjectsRow('softmax', 'sigmoid'),
+  at: numberRow(0, 0, MOST - 1),
   /** The input: the reader's text or file, held-out passages, or drawn tokens (the paper's table 1). */
-  input: choice('text', 'text', 'heldout', 'random', 'repeat', 'file'),
-  prompt: text(STORY, PROMPT_MAX),
-  seed: number(1, 0, 4294967295),
+  input: choiceRow('text', 'text', 'heldout', 'random', 'repeat', 'file'),
+  prompt: textRow(STORY, PROMPT_MAX),
+  seed: numberRow(1, 0, 4294967295),
   /**
-   * The start of a text: empty keeps the tokenizer's own special tokens, as in transformers and on the command line;
-   * bos adds its start token; none adds nothing; else a special token.
+   * The token that starts a text: empty: those that the tokenizer adds itself, as in transformers and on the command
+   * line; `bos`: the tokenizer's start token; `none`: none; otherwise the text of a special token.
    */
-  first: text('', 64),
+  first: textRow('', 64),
   /** The largest number of tokens that are run and measured. */
-  T: number(64, 1, 8192),
-  eps: number(0.3, 0, 1, 0.05),
+  T: numberRow(64, 1, 8192),
+  eps: numberRow(0.3, 0, 1, 0.05),
   /** The number of prompts in a mean. */
-  n: number(1, 1, 1000),
+  n: numberRow(1, 1, 1000),
   /** The selected head; -1: the head that gives the first token the largest weight. */
-  layer: number(-1, -1, 1023),
-  head: number(-1, -1, 1023),
+  layer: numberRow(-1, -1, 1023),
+  head: numberRow(-1, -1, 1023),
   /** The selected cell of the attention map; -1: none. */
-  query: number(-1, -1, 8191),
-  key: number(-1, -1, 8191),
+  query: numberRow(-1, -1, 8191),
+  key: numberRow(-1, -1, 8191),
   /**
    * The most rows and columns of a map: a longer text is drawn in blocks, as the mean or the largest of their cells.
    */
-  cells: number(512, 8, 1024),
-  pool: choice('mean', 'mean', 'largest'),
-  /** The first query and key of the exact cells that are shown in place of the blocks; -1: the whole map. */
-  zoomQuery: number(-1, -1, 8191),
-  zoomKey: number(-1, -1, 8191),
+  cells: numberRow(512, 8, 1024),
+  pool: choiceRow('mean', 'mean', 'largest'),
+  /** The first query and key of the exact cells that are shown instead of the blocks; -1: the whole map. */
+  zoomQuery: numberRow(-1, -1, 8191),
+  zoomKey: numberRow(-1, -1, 8191),
   /** The selected channel of the residual stream; -1: none. */
-  channel: number(-1, -1, 65535),
-  /** The scope of hiding a key or zeroing a value: all heads, a layer or a head. */
-  scope: choice('all', 'all', 'layer', 'head'),
+  channel: numberRow(-1, -1, 65535),
+  /** Where the map's actions hide a key or zero a value: in all heads, a layer or a head. */
+  scope: choiceRow('all', 'all', 'layer', 'head'),
   /** Color scale of attention maps; the root scale shows small weights. */
-  scale: choice('root', 'root', 'linear'),
+  scale: choiceRow('root', 'root', 'linear'),
   /** Whether attention maps show shares of the row if rows need not sum to 1. */
-  normalize: choice('no', 'no', 'yes'),
+  normalize: choiceRow('no', 'no', 'yes'),
   /** The quantity that the geometry view maps. */
-  map: choice('cos', 'cos', 'dot', 'norm', 'angle'),
-  temperature: number(0.8, 0, 5, 0.1),
-  topK: number(40, 0, 100000),
-  /** Positions that are masked after the text of a masked diffusion model, and the steps to fill them. */
-  masked: number(24, 1, 1024),
-  denoise: number(12, 1, 1024),
+  map: choiceRow('cos', 'cos', 'dot', 'norm', 'angle'),
+  temperature: numberRow(0.8, 0, 5, 0.1),
+  topK: numberRow(40, 0, 100000),
+  /** The number of masked positions after the text of a masked diffusion model, and the number of steps to fill them. */
+  masked: numberRow(24, 1, 1024),
+  denoise: numberRow(12, 1, 1024),
   /** The key that each step of unmasking hides. */
-  hiddenKey: choice('none', 'none', 'strongest', 'random'),
+  hiddenKey: choiceRow('none', 'none', 'strongest', 'random'),
   /** The goal of a search for a suffix, and its number of tokens. */
-  goal: choice('loss', 'loss', 'away', 'steal'),
-  suffix: number(5, 1, 32),
-  /** The view on the stage, and the one that embed.html shows. */
-  view: word('attention'),
+  goal: choiceRow('loss', 'loss', 'away', 'steal'),
+  suffix: numberRow(5, 1, 32),
+  /** The view that Explore's stage and embed.html show. */
+  view: nameRow('attention'),
   /** The curve of the training room. */
-  curve: word('sink_1'),
-  /** The lab's settings as settings.ts writes them: those that differ from the defaults. */
-  leftRun: settings(''),
-  rightRun: settings('operation:sigmoid_log_n'),
-  /** The settings of Why it matters: the experiment, the source of its prompts, their length, and their number. */
-  experiment: choice('streaming', 'streaming', 'cache', 'quantization', 'fragility'),
-  source: choice('heldout', 'heldout', 'text', 'random', 'file'),
-  length: number(120, 8, 65536),
-  runs: number(8, 1, 1000),
-  /** First keys that a cache never evicts, recent keys that it evicts last, and how it counts positions. */
-  firstKeys: number(1, 0, 64),
-  recentKeys: number(23, 1, 4095),
-  positions: word('text'),
-  recompute: choice('no', 'no', 'yes'),
-  policy: word('h2o'),
-  budget: number(24, 1, 4096),
+  curve: nameRow('sink_1'),
+  /** Each lab's settings that differ from the defaults, as settings.ts writes them. */
+  leftRun: settingsRow(''),
+  rightRun: settingsRow('operation:sigmoid_log_n'),
+  /** The experiment of Why it matters, and the source, length and number of its prompts. */
+  experiment: choiceRow('streaming', 'streaming', 'cache', 'quantization', 'fragility'),
+  source: choiceRow('heldout', 'heldout', 'text', 'random', 'file'),
+  length: numberRow(120, 8, 65536),
+  runs: numberRow(8, 1, 1000),
+  /** The number of first keys that a cache never evicts, of recent keys that it evicts last, and how it counts positions. */
+  firstKeys: numberRow(1, 0, 64),
+  recentKeys: numberRow(23, 1, 4095),
+  positions: nameRow('text'),
+  recompute: choiceRow('no', 'no', 'yes'),
+  policy: nameRow('h2o'),
+  budget: numberRow(24, 1, 4096),
   /** Whether an experiment measures all of its settings, or only those that show its result. */
-  sweep: choice('some', 'some', 'all'),
-  /** Quantization: which values get few bits, which numbers share a scale, how many first tokens stay exact. */
-  quantized: word('hidden'),
-  granularity: word('tensor'),
-  bits: number(6, 2, 8),
-  exactTokens: number(1, 1, 64),
+  sweep: choiceRow('some', 'some', 'all'),
+  /** Quantization: the values that get few bits, the numbers that share a scale, and how many first tokens stay exact. */
+  quantized: nameRow('hidden'),
+  granularity: nameRow('tensor'),
+  bits: numberRow(6, 2, 8),
+  exactTokens: numberRow(1, 1, 64),
   /** The perturbation of a model, and the number of its repetitions. */
-  perturbation: choice('repeat', 'repeat', 'channel', 'weight', 'tag'),
-  repeats: number(100, 1, 4095),
-  /** Columns of the comparison's table (none: the default ones), and the panels below the table. */
-  columns: words(),
-  panel: choice('none', 'none', 'reported', 'seeds', 'scatter', 'remedies'),
-  /** The x axis of the models' scatter plot, and its further checkpoints. */
-  xAxis: choice('ratio', 'ratio', 'loss', 'size'),
-  checkpoints: choice('none', 'none', 'all'),
+  perturbation: choiceRow('repeat', 'repeat', 'channel', 'weight', 'tag'),
+  repeats: numberRow(100, 1, 4095),
+  /** The columns of the comparison's table (none: the default ones), and the panel below the table. */
+  columns: namesRow(),
+  panel: choiceRow('none', 'none', 'reported', 'seeds', 'scatter', 'remedies'),
+  /** The x axis of the models' scatter plot, and the models whose checkpoints it also shows. */
+  xAxis: choiceRow('ratio', 'ratio', 'loss', 'size'),
+  checkpoints: choiceRow('none', 'none', 'all'),
   /** The quantity of an experiment's chart. */
-  measure: word('loss'),
-  theme: choice('auto', 'auto', 'light', 'dark'),
-  /** Controls beside an embed's figure: names of CONTROLS. */
-  controls: words(),
-  /** Hidden controls. */
-  hide: words(),
+  measure: nameRow('loss'),
+  theme: choiceRow('auto', 'auto', 'light', 'dark'),
+  /** Controls next to an embed's figure: names of CONTROLS. */
+  controls: namesRow(),
+  /** The names of controls that an embed hides. */
+  hide: namesRow(),
 } as const;
 
 export type State = {
@@ -204,7 +205,7 @@ export function differsIn(state: State, other: State): string {
   return rows.flatMap(([name]) => (Object.is(state[name], other[name]) ? [] : name)).join();
 }
 
-/** Keys that decide which runs are measured, apart from the subjects. */
+/** Keys that, with the subjects, decide which runs are measured. */
 export const QUESTION = ['input', 'prompt', 'seed', 'first', 'T', 'eps', 'n'] as const;
 
 export interface Parsed {
@@ -226,7 +227,7 @@ export function parseHash(hash: string): Parsed {
   const state: Record<string, unknown> = { ...defaults };
   const problems: string[] = [];
   for (const written of new URLSearchParams(hash.replace(/^#/, ''))) {
-    const [name, value] = current(...written);
+    const [name, value] = translate(...written);
     if (!Object.hasOwn(table, name)) {
       problems.push(`The link names “${clip(name)}”, which this page does not know.`);
       continue;
@@ -241,9 +242,9 @@ export function parseHash(hash: string): Parsed {
 
 let escaped: { readonly of: string; readonly as: string } = { of: '', as: '' };
 
-/** A fragment may contain more characters than a form, so that subjects stay readable. */
-function escape(value: string): string {
-  // A page has many links, and all contain the same text, so that its encoding is cached.
+/** Encodes a value for a hash, in which more characters may stay readable than in a form. */
+function escapeValue(value: string): string {
+  // All links of a page contain the same long text, whose encoding is cached.
   if (value.length < 20) return encode(value);
   if (escaped.of !== value) escaped = { of: value, as: encode(value) };
   return escaped.as;
@@ -251,7 +252,7 @@ function escape(value: string): string {
 
 function encode(value: string): string {
   const plain: Record<string, string> = { '%40': '@', '%2C': ',', '%3A': ':', '%2F': '/' };
-  // A lone surrogate cannot be encoded; the replacement character can.
+  // Replaces lone surrogates, which cannot be encoded, by the replacement character.
   return encodeURIComponent(
     value.replace(
       /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
@@ -263,8 +264,8 @@ function encode(value: string): string {
 }
 
 /**
- * Writes only values that differ from the defaults, in the table's order.
- * @param always names that are written even at their defaults
+ * Returns a link's hash of a state: the values that differ from the defaults, in the table's order.
+ * @param always names of keys that are written even at their defaults
  */
 export function printHash(state: State, always: readonly (keyof State)[] = []): string {
   return rows
@@ -273,13 +274,13 @@ export function printHash(state: State, always: readonly (keyof State)[] = []): 
         always.includes(name) ||
         (!Object.is(state[name], row.default) && row.print(state[name]) !== row.print(row.default)),
     )
-    .map(([name, row]) => `${name}=${escape(row.print(state[name]))}`)
+    .map(([name, row]) => `${name}=${escapeValue(row.print(state[name]))}`)
     .join('&');
 }
 
 /**
- * Returns the state without files that another reader lacks.
- * @param isNamed whether models of the disk are named, for readers who have the same files
+ * Returns the state for a link, without the files that another reader lacks.
+ * @param isNamed whether the link names models of the disk, for readers who have the same files
  */
 export function linkable(state: State, isNamed = false): State {
   const shown = state.shown.filter((one) => isNamed || !isOfDisk(one));
@@ -288,7 +289,10 @@ export function linkable(state: State, isNamed = false): State {
   return { ...state, shown: shown.length ? shown : defaults.shown, input, prompt };
 }
 
-/** @param change changes of the state for the link */
+/**
+ * Returns the hash of a link to the state.
+ * @param change the keys in which the link differs from the state
+ */
 export function linkTo(state: State, change: Partial<State> = {}): string {
   return `#${printHash(linkable({ ...state, ...change }))}`;
 }

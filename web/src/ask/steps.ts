@@ -1,26 +1,27 @@
 /**
- * A model of the zoo at a step of its training: softmax@1400. No name of the zoo contains an @. A hub's checkpoints are
+ * Checkpoints of models in ids: softmax@1400 is a model of the zoo at a step of its training. Checkpoints on a hub are
  * models of their own, named by revisions.
  */
 
-/** The conditions of a checkpoint's numbers, as in models/train/measure.py. */
+/** The conditions under which models/train/measure.py measured each checkpoint. */
 export const MEASURED_ON = { sequences: 100, T: 64, eps: 0.3 } as const;
-/** Sequences behind a line of the log. */
+/** The number of sequences that each line of a training's log averages. */
 export const LOGGED_ON = 20;
 
+/** Parses the id of a checkpoint; undefined for other ids. */
 export function stepOf(id: string): { readonly id: string; readonly step: number } | undefined {
   const [, name, step] = /^([\w-]{1,64})@(\d{1,9})$/.exec(id) ?? [];
   return name ? { id: name, step: Number(step) } : undefined;
 }
 
-/** Returns the stored step that is nearest by ratio; a link may name any step. */
+/** Returns the stored step whose ratio to the given step is nearest to 1, since a link may name any step. */
 export function nearestStep(steps: readonly number[], step: number): number {
   const distance = (one: number) => Math.abs(Math.log((one + 1) / (step + 1)));
   return steps.reduce((best, one) => (distance(one) < distance(best) ? one : best));
 }
 
-export function stepWords(step: number, of: number): string {
-  return `step ${step.toLocaleString('en')} of ${of.toLocaleString('en')}`;
+export function stepWords(step: number, last: number): string {
+  return `step ${step.toLocaleString('en')} of ${last.toLocaleString('en')}`;
 }
 
 /** Steps at which Pythia's checkpoints were saved: 0, powers of two, then every thousand. */
@@ -35,12 +36,12 @@ interface Checkpoint {
   readonly step: number;
 }
 
-/** Returns the checkpoint of a model's id; undefined unless it is a Pythia of the hub. */
+/** Returns the checkpoint that an id names; undefined unless the model is a Pythia on the hub. */
 export function checkpointOf(id: string): Checkpoint | undefined {
   const [, repository, revision = 'main'] =
     /^hub:(EleutherAI\/pythia-[\w.-]+)(?:@([^:]+))?$/.exec(id) ?? [];
   if (!repository) return undefined;
-  // The main branch is the end of the training.
+  // The main branch has the weights of the last step.
   const step = revision === 'main' ? 143000 : Number(/^step(\d+)$/.exec(revision)?.[1] ?? NaN);
   return PYTHIA_STEPS.includes(step) ? { repository, step } : undefined;
 }

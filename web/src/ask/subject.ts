@@ -3,8 +3,8 @@
  *
  *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
  *     softmax~int8   softmax~relaxed   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
- *     disk:FINGERPRINT/name, a model on somebody's disk
- *     recording:URL, what a model did; recordings.ts knows which ids are those of recordings
+ *     disk:FINGERPRINT/name, a model on a reader's disk
+ *     recording:URL, a recording of a model's run (recordings.ts)
  *
  * A git revision cannot contain ~, and no name of the zoo contains @. An edit is the name of an operation
  * that replaces the model's own, or of a row of describe's table of edits. Its parameters follow in brackets,
@@ -20,7 +20,7 @@ import {
 import { OTHERS, others, type Other } from './arithmetic';
 import { InputError } from './errors';
 
-/** The largest number of subjects side by side. */
+/** The largest number of subjects that are shown at once. */
 export const MOST = 6;
 
 export interface SubjectEdit {
@@ -41,7 +41,7 @@ const HEAD =
   /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|recording:[^\s\p{Cc}\\~,]{1,400}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
 const EDIT = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
 
-/** @returns undefined for a text that names no subject */
+/** Parses the text of a subject; returns undefined for a text that names none. */
 export function parseSubject(text: string): Subject | undefined {
   const [head = '', ...said] = text.split('~');
   const arithmetic = others.find((one) => said.includes(one));
@@ -50,7 +50,7 @@ export function parseSubject(text: string): Subject | undefined {
   const edits = rest.map((one) => EDIT.exec(one)?.groups);
   if (!groups || !edits.every((one) => one !== undefined)) return undefined;
   const { step } = groups;
-  // The address of a recording, or a revision on a hub, may end like a step.
+  // An @ with digits at the end of a recording's address or of a hub's revision is no step.
   const isOfHub = /^(?:hub|recording):/.test(head);
   return {
     id: isOfHub ? head : groups.id!,
@@ -89,19 +89,19 @@ export function arithmeticOf(id: string): { weights: string; arithmetic: Arithme
     : { weights: id, arithmetic: 'exact' };
 }
 
-/** Returns the same subject at another step; undefined: the trained weights. */
+/** Returns the subject at another step of its training, or with the trained weights if no step is given. */
 export function atStep({ step: _, ...subject }: Subject, step: number | undefined): Subject {
   return step === undefined ? subject : { ...subject, step };
 }
 
-/** Returns the same model without edits. */
+/** Returns the text of a subject without its edits. */
 export function unedited(text: string): string {
   const parsed = parseSubject(text);
   return parsed ? printSubject({ ...parsed, edits: [] }) : text;
 }
 
-/** Adds the text to the list or removes it; the list keeps at least one and at most MOST subjects. */
-export function toggled(list: readonly string[], text: string): readonly string[] {
+/** Adds a subject to a list, or removes it; the list keeps at least one and at most MOST subjects. */
+export function toggleSubject(list: readonly string[], text: string): readonly string[] {
   if (list.includes(text)) return list.length > 1 ? list.filter((one) => one !== text) : list;
   return list.length < MOST ? [...list, text] : list;
 }
@@ -109,7 +109,7 @@ export function toggled(list: readonly string[], text: string): readonly string[
 interface Parameter {
   readonly name: string;
   readonly meaning?: string;
-  /** Returns the first value of a form, which is used if the table requires a value. */
+  /** The first value in a form, which is also used for a required parameter without a value. */
   readonly default: number | string;
   readonly choices?: readonly (readonly [string, string])[];
   readonly min: number;
@@ -128,20 +128,20 @@ export function choicesOf(
   return choices.map((choice, i) => [choice, labels[i]!] as const);
 }
 
-/** A bound above the layers, heads, tokens and channels of every model. */
+/** A bound of indices, above the layers, heads, tokens and channels of every model. */
 const MOST_PLACES = 1e6;
 
-/** Returns the edit that replaces the operation, if any; of several the last one counts. */
+/** Returns the edit that replaces the operation; if there are several, the last one counts. */
 export function operationOf(edits: readonly Edit[]): OperationEdit | undefined {
   return edits.findLast((edit): edit is OperationEdit => edit.kind === 'operation');
 }
 
-/** Edits that a reader can choose: every operation without weights of its own, and every other edit. */
+/** An edit that a reader can choose: an operation without weights of its own, or any other edit. */
 interface EditChoice {
   readonly name: string;
   readonly label: string;
   readonly parameters: readonly Parameter[];
-  /** Returns the operation that the edit substitutes; it changes nothing in a model that was trained with it. */
+  /** The operation that the edit substitutes, absent for other edits; a model that was trained with it stays the same. */
   readonly operation?: string;
   readonly make: (parameters: Readonly<Record<string, number | string>>) => Edit;
 }
@@ -192,7 +192,10 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
   return [...swaps, ...others].filter(({ isHidden }) => !isHidden);
 }
 
-/** @throws InputError for an unknown edit, or a parameter out of its range */
+/**
+ * Returns the edits of a subject for the engine.
+ * @throws InputError for an unknown edit, or a parameter out of its range
+ */
 export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
   const all = subject.edits.length ? editChoices(describe) : [];
   return subject.edits.map(({ name, values }) => {
@@ -232,14 +235,14 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
   });
 }
 
-/** Whether any edit makes the run counterfactual; the other edits change only how a model is served. */
+/** Whether an edit makes the run counterfactual, unlike edits that change only how a model is served. */
 export function isCounterfactual(edits: readonly Edit[], describe: Describe): boolean {
   return edits.some(
     ({ kind }) => describe.edits.find(({ name }) => name === kind)?.counterfactual ?? true,
   );
 }
 
-/** Describes each edit of a subject in a sentence; falls back to the link's text if the table of edits refuses it. */
+/** Returns a label for each edit of a subject: the link's text if the engine's table refuses the edit. */
 export function labelsOf(subject: Subject, describe: Describe): string[] {
   return subject.edits.map((one) => {
     const alone = { ...subject, edits: [one] };
@@ -251,7 +254,10 @@ export function labelsOf(subject: Subject, describe: Describe): string[] {
   });
 }
 
-/** Returns the title of a subject. @param model the title of its model, without a step */
+/**
+ * Returns the title of a subject.
+ * @param model the title of its model, without a step
+ */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
   const { step, arithmetic } = subject;
   const suffix = arithmetic ? ` ${OTHERS[arithmetic].title}` : '';

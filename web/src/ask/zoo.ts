@@ -1,26 +1,27 @@
 /** The models that are shipped with the page. */
 import { sha256, SinkscopeError } from 'sinkscope';
 import { base } from '../base';
-import { fetched } from './errors';
-import { headerOf, refined, unpacked } from './preview';
+import { fetchNamed } from './errors';
+import { parseHeader, refine, unpack } from './preview';
 
+/** A model of the zoo, as models/zoo/index.json describes it. */
 export interface Card {
   readonly id: string;
   readonly title: string;
   readonly what: string;
   readonly parameters: number;
   readonly operation: string;
-  /** Settings of its recipe that differ from the baseline's. */
+  /** The settings of the model's recipe that differ from the baseline's. */
   readonly factor?: string;
-  /** The model with which its factor is compared. */
+  /** The model with which the model's factor is compared. */
   readonly baseline?: string | null;
-  /** Facts of its training: steps, learning rate, weight decay, start tokens, and so on. */
+  /** Facts of the training: steps, learning rate, weight decay, start tokens and others. */
   readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };
   readonly sha256: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
   /** Results of the same recipe with other seeds, in percent. */
   readonly further_seeds?: readonly SeedResult[];
-  /** Metrics of the shipped weights. */
+  /** The seed of the shipped weights. */
   readonly seed?: number;
   /**
    * The quantized preview of about three bits, its effect on the metrics, and the refinement that restores the exact
@@ -34,15 +35,15 @@ export interface Card {
     readonly refinement?: { readonly file: string; readonly bytes: number };
     readonly measured: Readonly<Record<string, number>>;
   };
-  /** Whether timeline/ has its checkpoints. */
+  /** Whether the model's folder has checkpoints, in timeline/. */
   readonly timeline?: boolean;
-  /** The model with the same tokenizer, byte for byte. */
+  /** The model whose folder has the tokenizer, which is equal byte for byte. */
   readonly tokenizer: string;
-  /** Its tokenizer_config.json, included since it is small. */
+  /** The contents of tokenizer_config.json, included since the file is small. */
   readonly tokenizer_config: object;
-  /** Numbers that a paper reports of its own model of this kind; null or absent if none does. */
+  /** The numbers that a paper reports of its own model of this kind; null or absent without such a paper. */
   readonly paper?: Reported | null;
-  /** The effect of its factor over several seeds, in pairs with the baseline's; null if undecided. */
+  /** The effect of the model's factor over seeds, in pairs with the baseline's; null if undecided. */
   readonly differs?: Difference | null;
 }
 
@@ -60,38 +61,42 @@ export function seedsOf({ seed: own = 1, measured, further_seeds = [] }: Card): 
   readonly own: number;
   readonly all: readonly SeedResult[];
 } {
-  const of = (name: string) => Number(measured[name]);
-  const shipped = { sink_1: of('sink_1'), value_ratio: of('value_ratio'), loss: of('loss') };
+  const metric = (name: string) => Number(measured[name]);
+  const shipped = {
+    sink_1: metric('sink_1'),
+    value_ratio: metric('value_ratio'),
+    loss: metric('loss'),
+  };
   return { own, all: [{ seed: own, ...shipped }, ...further_seeds] };
 }
 
 /** The effect of a factor, which models/train/factors.py writes from the logs of the long runs. */
 interface Difference {
   readonly seeds: number;
-  /** alpha_1 above uniform attention with its interval, and a paper's number. */
+  /** The effect on alpha_1 in words, with its interval and a paper's number. */
   readonly says: string;
-  /** [mean, low, high] of the paired differences, 95%. */
+  /** The mean of the paired differences, and the ends of its 95% interval, for each outcome. */
   readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
 }
 
-/** Numbers from a paper, of its own model and data. */
+/** Numbers that a paper reports of its own model on its own data. */
 export interface Reported {
   /** Sink_1 in percent. */
   readonly sink_1?: number;
-  /** The same for its model without the factor. */
+  /** Sink_1 in percent of the paper's model without the factor. */
   readonly base?: number;
   readonly loss?: number;
-  /** The direction of the difference, if the paper has another measure. */
+  /** The direction of the difference in words, for a paper with another measure. */
   readonly says?: string;
-  /** The paper, and the place in it. */
+  /** The paper, with the section or table. */
   readonly where: string;
 }
 
-/** A paper's measurements of open models, by kind of prompt. */
+/** A paper's measurements of open models, for several kinds of prompts. */
 export interface OpenModels {
   readonly source: string;
   readonly measure: string;
-  /** The kind of prompt: natural, random, repeat. */
+  /** The label of each kind of prompt: natural, random, repeat. */
   readonly kinds: Readonly<Record<string, string>>;
   /** Sink_1 in percent for each kind. */
   readonly models: readonly (Readonly<Record<string, number>> & { readonly model: unknown })[];
@@ -107,7 +112,7 @@ export interface Zoo {
   readonly cards: readonly Card[];
   /** Fetches the quantized preview of a model that has one; an early call shortens the wait. */
   readonly preview: (id: string) => Promise<Files>;
-  /** Fetches the exact weights. */
+  /** Fetches a model's exact weights. */
   readonly exact: (id: string) => Promise<Files>;
   /** Removes a preview from the cache after a failure. */
   readonly forget: (id: string) => void;
@@ -117,7 +122,7 @@ export interface Zoo {
 }
 
 function get(path: string, cache: RequestCache = 'default'): Promise<Response> {
-  return fetched(zooAddress(path), path, { cache });
+  return fetchNamed(zooAddress(path), path, { cache });
 }
 
 export async function textOf(path: string): Promise<string> {
@@ -125,8 +130,8 @@ export async function textOf(path: string): Promise<string> {
 }
 
 /**
- * Reads files of the zoo. A damaged file is fetched again past the browser's cache, which may hold a login page in its
- * place, and the new response is kept.
+ * Reads files of the zoo. A damaged file is fetched again without the browser's cache, which may have a login page
+ * instead of the file; the new response replaces the cached one.
  */
 export async function readRenewing<Result>(
   paths: readonly string[],
@@ -161,10 +166,10 @@ async function getBytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
 }
 
 async function getUnpacked(path: string): Promise<Uint8Array> {
-  return unpacked(await getBytes(path), path);
+  return unpack(await getBytes(path), path);
 }
 
-async function getWhole({ id }: Card): Promise<Files> {
+async function getExact({ id }: Card): Promise<Files> {
   const paths = [textOf(`${id}/config.json`), getBytes(`${id}/model.safetensors`)] as const;
   const [config, weights] = await Promise.all(paths);
   return { config, weights };
@@ -173,14 +178,14 @@ async function getWhole({ id }: Card): Promise<Files> {
 async function getPreview({ id, preview }: Card): Promise<Files> {
   const path = `${id}/${preview!.file}`;
   const weights = await getUnpacked(path);
-  return { config: headerOf(weights, path).config, weights };
+  return { config: parseHeader(weights, path).config, weights };
 }
 
-/** Fetches the refinement of a preview; both together are the bytes whose hash the card has. */
+/** Fetches a preview's refinement and returns the exact weights, whose hash must be that of the card. */
 async function getRefined(card: Card, file: string, coming: Promise<Files>): Promise<Files> {
   const path = `${card.id}/${file}`;
   const [{ config, weights: preview }, rest] = await Promise.all([coming, getUnpacked(path)]);
-  const weights = refined(preview, rest, path);
+  const weights = refine(preview, rest, path);
   const hash = (await sha256(weights)) ?? card.sha256;
   if (hash !== card.sha256)
     throw new SinkscopeError('bad_file', path, `expected sha256 ${card.sha256}, found ${hash}`);
@@ -191,13 +196,13 @@ export function zooAddress(path: string): URL {
   return new URL(ZOO + path, base);
 }
 
-/** Every one of the hundred passages has this many tokens, and every one of the forty long ones that many. */
+/** The number of tokens of each short and of each long held-out passage. */
 const [SHORT, LONG] = [100, 150];
 
 /** Two corpora of children's books that no model of the zoo was trained on, in the public domain. */
 export const PASSAGES = ['heldout.json', 'heldout-long.json'] as const;
 
-/** Returns the name of the corpus for prompts of this length. */
+/** Returns the page's name of the corpus for prompts of this length. */
 export function corpusName(tokens: number): string {
   return tokens <= SHORT ? '100 short passages' : '40 long passages';
 }
@@ -206,7 +211,7 @@ export function corpusName(tokens: number): string {
 export const passagesEach = (tokens: number): number =>
   tokens <= SHORT ? 1 : Math.ceil(tokens / LONG);
 
-/** Returns the file of passages for prompts of this length. */
+/** Returns the name of the file with passages for prompts of this length. */
 export function heldOutFile(tokens: number): string {
   return PASSAGES[tokens <= SHORT ? 0 : 1];
 }
@@ -234,7 +239,7 @@ export async function openZoo(): Promise<Zoo> {
     exact: async (id) => {
       const card = cardOf(id);
       const { refinement } = card.preview ?? {};
-      if (!refinement) return getWhole(card);
+      if (!refinement) return getExact(card);
       const files = await getRefined(card, refinement.file, preview(id));
       pending.delete(id);
       return files;
@@ -245,7 +250,7 @@ export async function openZoo(): Promise<Zoo> {
       const passages = await read(heldOutFile(tokens));
       if (tokens <= SHORT) return passages;
       const passageCount = passagesEach(tokens);
-      // If more tokens are needed than the passages have, all are joined into one text.
+      // If a prompt needs more tokens than all passages have, all are joined into one text.
       const count = Math.max(1, Math.floor(passages.length / passageCount));
       const starts = Array.from({ length: count }, (_, i) => i * passageCount);
       return starts.map((from) => passages.slice(from, from + passageCount).join('\n\n'));

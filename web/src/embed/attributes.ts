@@ -8,7 +8,7 @@ type Name = keyof State;
 const NAMES = new Map((Object.keys(table) as Name[]).map((name) => [name.toLowerCase(), name]));
 
 /** All attributes that are read: former names come first, so that an attribute with today's name wins. */
-const READ = new Map<string, string>([
+const KEYS = new Map<string, string>([
   ...Object.keys(FORMER_KEYS).map((name) => [name.toLowerCase(), name] as const),
   ...NAMES,
 ]);
@@ -28,14 +28,14 @@ export function stateOf(element: Element): Parsed {
   const params = new URLSearchParams();
   const recording = recordingOf(element);
   if (recording) params.append('shown', recording);
-  for (const [attribute, name] of READ) {
+  for (const [attribute, name] of KEYS) {
     const value = element.getAttribute(attribute);
     if (value !== null && !(recording && name === 'shown')) params.append(name, value);
   }
   return parseHash(params.toString());
 }
 
-/** Writes the attributes whose values differ from the defaults, or from the present ones. */
+/** Writes the attributes of these keys whose present value, or default, differs from the state's. */
 export function writeAttributes(element: Element, state: State, names: readonly Name[]): void {
   for (const name of names) {
     const attribute = name.toLowerCase();
@@ -45,11 +45,12 @@ export function writeAttributes(element: Element, state: State, names: readonly 
   }
 }
 
+/** Returns a key's value as a link writes it. */
 export function printed<N extends Name>(state: State, name: N): string {
   return (table[name] as { print: (value: State[N]) => string }).print(state[name]);
 }
 
-/** Returns all values that differ from the defaults, and `always`, as attributes. */
+/** Returns attributes for all values that differ from the defaults, and for the keys `always`. */
 export function attributesOf(
   state: State,
   always: readonly Name[],

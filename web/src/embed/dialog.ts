@@ -18,7 +18,7 @@ const SIZES: readonly (readonly [string, Size])[] = [
   ['852 × 520', { width: 852, height: 520 }],
 ];
 
-/** Loads the element as a page of another site does: from an opaque origin. */
+/** Whether pages of other sites may load the element, which a frame with an opaque origin tries. */
 async function isAllowed(): Promise<boolean> {
   const frame = document.createElement('iframe');
   frame.hidden = true;
@@ -28,10 +28,10 @@ async function isAllowed(): Promise<boolean> {
   try {
     return await new Promise((done) => {
       const { signal } = job;
-      const hear = ({ source, data }: MessageEvent) =>
+      const onMessage = ({ source, data }: MessageEvent) =>
         source === frame.contentWindow && data?.sinkscope === 'defined' && done(true);
-      addEventListener('message', hear, { signal });
-      // The module runs, or fails, before its page has loaded; its message arrives a task later.
+      addEventListener('message', onMessage, { signal });
+      // The module has run or failed when its page has loaded, and its message arrives a task later.
       frame.addEventListener('load', () => setTimeout(() => done(false), 500), { signal });
       document.body.append(frame);
     });
@@ -41,14 +41,17 @@ async function isAllowed(): Promise<boolean> {
   }
 }
 
-/** @param pinned the head that the figure shows, if the state leaves it to the figure */
+/**
+ * Opens the dialog.
+ * @param pinned the head that the figure shows, if the state leaves the choice to the figure
+ */
 export function showEmbed(context: Context, view: string, pinned: Partial<State>): void {
   const dialog = document.createElement('dialog');
   dialog.className = 'embed-dialog';
   dialog.setAttribute('aria-label', `Embed ${titleOf(view)}`);
   const kind = signal(0);
   const size = signal(0);
-  /** Whether pages of other sites may load the element from this server; assumed until the probe answers. */
+  /** Whether pages of other sites may load the element; true until `isAllowed` answers. */
   const isOpen = signal(true);
   const controls = signal<readonly string[]>([]);
   const theme = signal<State['theme']>('auto');

@@ -4,16 +4,16 @@
  *     <script type="module" src="https://HOST/sink-scope.js"></script>
  *     <sink-scope view="attention" shown="softmax,sigmoid" controls="text"></sink-scope>
  *
- * `recording="smollm2.safetensors"` in the place of `shown` names a recording, relative to the host's page: it is
- * drawn without any weights.
+ * `recording="smollm2.safetensors"` instead of `shown` names a recording, relative to the host's page, which is drawn
+ * without any weights.
  *
- * `width` and `height`, in CSS pixels, make it a box that the figure fits into; without a height it is as high as it
- * needs. What it contains, a picture and a link, is seen until the figure is.
+ * `width` and `height`, in CSS pixels, make the element a box that the figure fits into; without a height the element is
+ * as high as the figure. The element's content, a picture and a link, is visible until the figure is drawn.
  *
  * This file is small; the engine is fetched once a figure comes near the viewport, and all figures of a
- * page share it and its models. Attributes mirror the state, properties bear the names of the state's
- * rows; events are `run`, `select` and `error`. It also lets the iframes of embed.html have the height
- * that they ask for, and gives the page the keys that they do not use.
+ * page share it and its models. Attributes mirror the state, properties have the names of the state's
+ * rows; events are `run`, `select` and `error`. This file also gives iframes of embed.html the height that they ask for,
+ * and passes the keys that these iframes do not use to the page.
  */
 import type { State } from '../ask/state';
 import { attributeNames, printed, propertyNames, stateOf } from './attributes';
@@ -21,9 +21,10 @@ import { keyOf } from './keys';
 import type { Live } from './live';
 import { themeOf, watchTheme } from './theme';
 
-/** A figure begins to load this far from the viewport. */
-const NEAR = '600px';
-const HIGHEST = 20_000;
+/** The distance from the viewport at which a figure begins to load. */
+const LOAD_DISTANCE = '600px';
+/** The greatest height in pixels that a frame can ask for. */
+const MAX_HEIGHT = 20_000;
 
 const RESERVED = `
   :host { display: block; min-height: var(--sinkscope-height, 480px); }
@@ -53,10 +54,10 @@ class SinkScope extends HTMLElement {
   readonly #inside = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();
   #watcher: IntersectionObserver | undefined;
-  /** The figure's state; none if it could not start, which `error` has reported. */
+  /** The figure, or undefined if it could not start, which the event `error` has reported. */
   #live: Promise<Live | undefined> | undefined;
   #isDue = false;
-  /** A style sheet, since a host's policy may refuse style attributes. */
+  /** A style sheet with the element's size, since a host's policy may refuse style attributes. */
   readonly #size = new CSSStyleSheet();
 
   connectedCallback(): void {
@@ -70,7 +71,7 @@ class SinkScope extends HTMLElement {
     this.internals.ariaLabel = 'A figure of Sinkscope';
     this.#watcher = new IntersectionObserver(
       (entries) => entries.some(({ isIntersecting }) => isIntersecting) && this.#start(),
-      { rootMargin: NEAR },
+      { rootMargin: LOAD_DISTANCE },
     );
     this.#watcher.observe(this);
   }
@@ -132,7 +133,7 @@ const siteOrigin = new URL(import.meta.url).origin;
 /** Frames of this site that have reported their height. */
 const frames = new Set<HTMLIFrameElement>();
 
-/** Sends a frame its host's theme. A frame with `data-size="fixed"`, as on a slide, keeps its height. */
+/** Sends a frame the host page's theme. A frame with `data-size="fixed"`, as on a slide, keeps its height. */
 function greet(frame: HTMLIFrameElement): void {
   const message = {
     sinkscope: 'host',
@@ -142,7 +143,7 @@ function greet(frame: HTMLIFrameElement): void {
   frame.contentWindow?.postMessage(message, siteOrigin);
 }
 
-/** A frame of this site may set its own height, and passes unused keys to the enclosing page. */
+// Frames of this site may set their own height, and pass unused keys to the enclosing page.
 addEventListener('message', ({ origin, source, data }) => {
   if (origin !== siteOrigin || !['height', 'key'].includes(data?.sinkscope)) return;
   const frame = [...document.querySelectorAll('iframe')].find(
@@ -154,7 +155,7 @@ addEventListener('message', ({ origin, source, data }) => {
     return;
   }
   const { height } = data as { readonly height: unknown };
-  if (typeof height !== 'number' || !(height > 0 && height < HIGHEST)) return;
+  if (typeof height !== 'number' || !(height > 0 && height < MAX_HEIGHT)) return;
   if (frame.dataset.size !== 'fixed') frame.style.height = `${Math.ceil(height)}px`;
   if (!frames.has(frame)) watchTheme(frame.parentElement!, () => greet(frame));
   frames.add(frame);

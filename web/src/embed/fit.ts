@@ -1,22 +1,23 @@
 /**
- * Lays out a figure in a box whose size it cannot change, an iframe or an element of a given height. The picture is
- * the figure: it takes at least 65% of the box's smaller side, and other parts are hidden, first the
- * conditions, then captions, then controls. A button shows the hidden parts.
+ * Lays out a figure in a box of a fixed size, an iframe or an element of a given height. The picture takes at least 65%
+ * of the box's smaller side. If other parts leave too little room, they are hidden, first the conditions, then captions,
+ * then controls, and a button shows them.
  */
 import { html, render } from 'lit';
 import { isPrinting } from '../plot/paper';
 
-/** The pictures of views; charts and maps fill the width that they get. */
+/** Selects the pictures of views; charts and maps fill the width that they get. */
 const PICTURES =
   '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
 /** The smallest share of the box's smaller side that the picture takes. */
-const LEAST = 0.65;
-const GIVING = ['conditions', 'captions', 'controls', 'axes'] as const;
-/** In a box this many times as large as a small screen, letters are that many times as large. */
+const LEAST_SHARE = 0.65;
+/** The parts that can be hidden, in the order of hiding. */
+const HIDEABLE = ['conditions', 'captions', 'controls', 'axes'] as const;
+/** The factors of larger letters, each for boxes as many times as large as a small screen, and that screen's pixels. */
 const [ZOOMS, SMALL_SCREEN] = [[2, 1.6, 1.3], 700];
-/** Delay after which a chart has been redrawn in its new width. */
+/** The delay after which a chart has been redrawn in its new width. */
 const SETTLED_MS = 100;
-/** Steps of a bisection between the smallest and the full width. */
+/** The number of steps of the bisection between the smallest and the full width. */
 const HALVINGS = 4;
 
 interface Layout {
@@ -25,7 +26,7 @@ interface Layout {
   readonly without: number;
   /** Whether one subject is shown at a time. */
   readonly isSingle: boolean;
-  /** Whether captions and controls are beside the picture, and the pictures of a view beside each other. */
+  /** Whether captions and controls are to the side of the picture, and the pictures of a view side by side. */
   readonly isSide: boolean;
   readonly hasColumns: boolean;
   /** Whether the reader scrolls to the parts below the first picture. */
@@ -37,7 +38,7 @@ const PLAIN: Layout = {
   ...{ isSingle: false, isSide: false, hasColumns: false, scrolls: false },
 };
 
-/** The layouts, from all parts to the fewest. */
+/** Returns the layouts to try, from that with all parts to that with the fewest. */
 function layoutsFor(
   { width, height }: DOMRect,
   cells: number,
@@ -49,7 +50,7 @@ function layoutsFor(
       [false, true].map((isSide) => ({ ...PLAIN, isSide, hasColumns, ...change })),
     );
   const larger = ZOOMS.filter((zoom) => Math.min(width, height) >= zoom * SMALL_SCREEN);
-  const steps = [...GIVING.keys(), GIVING.length];
+  const steps = [...HIDEABLE.keys(), HIDEABLE.length];
   return [
     ...larger.flatMap((zoom) => arranged({ zoom })),
     ...(cells > 1 ? [false, true] : [false]).flatMap((isSingle) =>
@@ -68,13 +69,13 @@ function isCut(room: HTMLElement, { scrolls }: Layout): boolean {
   return [room, ...room.children, ...room.querySelectorAll('.table-place')].some(isOutside);
 }
 
-/** Visible pictures; only the first if the reader scrolls to the others. */
+/** Returns the visible pictures; only the first if the reader scrolls to the others. */
 function readPictures(room: HTMLElement, { scrolls }: Layout): Element[] {
   const all = [...room.querySelectorAll(PICTURES)].filter(isSeen);
   return scrolls ? all.slice(0, 1) : all;
 }
 
-/** The longer side of the largest picture. */
+/** Returns the longer side of the largest picture, in pixels. */
 function sideOf(pictures: readonly Element[]): number {
   return Math.max(
     ...pictures.map((one) => {
@@ -84,28 +85,29 @@ function sideOf(pictures: readonly Element[]): number {
   );
 }
 
-/** A chart narrower than this, in pixels, shrinks its letters. */
+/** The width in pixels below which a chart shrinks its letters. */
 const CHART_PX = 180;
 const isTooNarrow = (one: Element) =>
   one.matches('.chart-picture') && one.getBoundingClientRect().width < CHART_PX;
 
-function lay(room: HTMLElement, layout: Layout, width = '100%'): void {
+/** Applies a layout to the figure. */
+function applyLayout(room: HTMLElement, layout: Layout, width = '100%'): void {
   const { zoom, without, isSingle, isSide, hasColumns, scrolls } = layout;
   room.style.setProperty('--zoom', String(zoom));
   room.style.setProperty('--fit', width);
-  room.dataset.without = GIVING.slice(0, without).join(' ');
+  room.dataset.without = HIDEABLE.slice(0, without).join(' ');
   room.classList.toggle('single', isSingle);
   room.classList.toggle('side', isSide);
   room.classList.toggle('columns', hasColumns);
   room.classList.toggle('scrolls', scrolls);
 }
 
-/** Whether the figure fits in this layout; if so, its picture has the largest size. */
-function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
-  lay(room, layout);
+/** Applies a layout with the largest picture that fits into the box; returns whether one fits. */
+function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
+  applyLayout(room, layout);
   const pictures = readPictures(room, layout);
   if (!pictures.length) return !isCut(room, layout);
-  const need = LEAST * Math.min(box.width, box.height);
+  const need = LEAST_SHARE * Math.min(box.width, box.height);
   const side = sideOf(pictures);
   const isInside = () => {
     const { bottom } = pictures[0]!.getBoundingClientRect();
@@ -116,27 +118,28 @@ function fits(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   const holds = () => !isCut(room, layout) && isInside();
   if (side < need || pictures.some(isTooNarrow)) return false;
   if (holds()) return true;
-  // A map is square, and the parts beside it keep their width.
+  // A map is square, and the parts to its side keep their width.
   const place = room.querySelector('.cells')!;
   const cells = [...place.children].filter(isSeen).length;
   const full = place.getBoundingClientRect().width;
   const least = full - cells * (side - need) + cells;
-  const become = (width: number) => lay(room, layout, `${Math.floor(width / layout.zoom)}px`);
-  become(least);
+  const setWidth = (width: number) =>
+    applyLayout(room, layout, `${Math.floor(width / layout.zoom)}px`);
+  setWidth(least);
   if (!holds()) return false;
   let [low, high] = [least, full];
   for (let i = 0; i < HALVINGS; i++) {
     const middle = (low + high) / 2;
-    become(middle);
+    setWidth(middle);
     if (holds()) low = middle;
     else high = middle;
   }
-  become(low);
-  // A picture that is taller than wide shrinks by more than its place does.
+  setWidth(low);
+  // Checks again, since a picture that is taller than wide shrinks by more than its place.
   return sideOf(pictures) >= need;
 }
 
-/** Buttons that choose the visible subject, if only one is visible at a time. */
+/** Draws buttons that choose the visible subject, if only one is visible at a time. */
 function drawSwitch(room: HTMLElement, chosen: number, choose: (i: number) => void): void {
   const cells = [...room.querySelectorAll('.cells > .cell')];
   const at = Math.min(chosen, cells.length - 1);
@@ -162,9 +165,8 @@ function drawSwitch(room: HTMLElement, chosen: number, choose: (i: number) => vo
 }
 
 /**
- * Keeps the figure of `roomOf` fitting into its box.
- * @returns `look`, to call when either may have changed, and `end`, which stops this and restores the figure's own
- * height
+ * Fits the figure of `roomOf` into its box.
+ * @returns `look`, to call after a change of figure or box, and `end`, which restores the figure's own height
  */
 export function fitting(
   roomOf: () => HTMLElement | null,
@@ -200,9 +202,11 @@ export function fitting(
     if (!isOther && !isCut(room, layouts[place]!)) return;
     fitted = measurements;
     const firstLayout = isOther ? 0 : place;
-    const index = layouts.findIndex((layout, i) => i >= firstLayout && fits(room, box, layout));
+    const index = layouts.findIndex(
+      (layout, i) => i >= firstLayout && tryLayout(room, box, layout),
+    );
     place = index < 0 ? layouts.length - 1 : index;
-    if (index < 0) lay(room, layouts.at(-1)!);
+    if (index < 0) applyLayout(room, layouts.at(-1)!);
     // A chart takes its new width a moment later, and may then need the next layout.
     else setTimeout(look, SETTLED_MS);
   };
@@ -211,7 +215,7 @@ export function fitting(
     if (!button || !last) return;
     const isOpen = last.classList.toggle('open');
     button.setAttribute('aria-expanded', String(isOpen));
-    if (isOpen) lay(last, PLAIN);
+    if (isOpen) applyLayout(last, PLAIN);
     fitted = '';
     look();
   };
@@ -229,7 +233,7 @@ export function fitting(
     end() {
       isOver = true;
       last?.classList.remove('fit', 'open');
-      if (last) lay(last, PLAIN);
+      if (last) applyLayout(last, PLAIN);
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
- * embed.html in a frame. Without a message from the host page the embed fits into the frame's size. If the host has
- * sink-scope.js, that script lets the frame follow the height that the embed reports, and sends the theme of the host
- * page. Heights and keys are no secret, so any host may read them; sink-scope.js listens only to frames of this site.
+ * Connects embed.html in a frame with its host page. Without a message from the host the embed fits into the frame. On a
+ * host with sink-scope.js, that script gives the frame the height that the embed reports, and sends the host's theme.
+ * Heights and keys are no secret, so any host may read them; sink-scope.js listens only to frames of this site.
  */
 import type { Theme } from '../plot/color';
 import { fitting } from './fit';
@@ -10,7 +10,10 @@ import './fit.css';
 
 const { body } = document;
 
-/** @param onTheme called with the theme of the host page */
+/**
+ * Starts the exchange of messages with the host page.
+ * @param onTheme called with the host page's theme
+ */
 export function startFrame(onTheme: (theme: Theme) => void): void {
   if (parent === window) return;
   body.classList.add('fit-page');

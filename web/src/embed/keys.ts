@@ -1,6 +1,6 @@
-/** A figure passes unused keys to the enclosing page, such as slides with their own keys. */
+/** Passes keys that a figure does not use to the enclosing page, such as slides with their own keys. */
 
-/** Returns whether the figure has handled the key, or the focused control will. */
+/** Whether the figure has handled the key, or the focused control will. */
 export function isUsed(event: KeyboardEvent): boolean {
   if (event.defaultPrevented) return true;
   const [target] = event.composedPath();
@@ -11,7 +11,7 @@ export function isUsed(event: KeyboardEvent): boolean {
   return isPress && target.matches('button, a, summary, input');
 }
 
-/** A click on a map leaves the arrow keys to the enclosing page; the Tab key gives them to the map. */
+/** Removes the focus after a click on a map, so that arrow keys stay with the page; the Tab key gives them to the map. */
 export function leaveFocus(event: Event): void {
   const [target] = event.composedPath();
   if (target instanceof Element && target.closest('.heatmap')) event.preventDefault();

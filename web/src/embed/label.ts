@@ -1,5 +1,5 @@
 /** Removes repeated lines from the labels of a figure's models; the first line of each label stays. */
-export function once(says: readonly string[]): string[] {
+export function removeRepeats(says: readonly string[]): string[] {
   const lines = new Set<string>();
   return says.map((one) =>
     one

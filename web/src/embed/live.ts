@@ -7,7 +7,7 @@ import { base, pageAt } from '../base';
 import { framesOf, Scope, shownOf, type Context, type Engine } from '../page/context';
 import { selectedHead } from '../frame';
 import { Models } from '../run/models';
-import { sentence } from '../ask/errors';
+import { errorSentence } from '../ask/errors';
 import type { Theme } from '../plot/color';
 import { isPrinting } from '../plot/paper';
 import { Queue } from '../run/queue';
@@ -34,14 +34,15 @@ import { openZoo, type Zoo } from '../ask/zoo';
 import { recordingOf, writeAttributes } from './attributes';
 import { fitting } from './fit';
 import { isUsed, leaveFocus } from './keys';
-import { once } from './label';
+import { removeRepeats } from './label';
 import { themeOf, watchTheme } from './theme';
 import { takeTurn } from './turns';
 
 const PLACES = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
 /**
- * The host page decides text alignment and background. The foot is at the end of the reserved height from the start.
+ * Styles of the element. The host page decides text alignment and background; the foot is at the end of the reserved
+ * height from the start.
  */
 const HOSTED = `
   :host { background: none; text-align: start; }
@@ -49,7 +50,7 @@ const HOSTED = `
   .room-figure > .figure { flex: 1; }
 `;
 
-/** The page's own style sheet; its root is the element here. */
+/** The page's style sheet for the shadow tree, whose root is the element. */
 let style: CSSStyleSheet | undefined;
 function styleOf(): CSSStyleSheet {
   if (style) return style;
@@ -59,34 +60,38 @@ function styleOf(): CSSStyleSheet {
   return style;
 }
 
-/** @param shown the subjects of the first figure */
+/**
+ * Starts the engine that all figures share.
+ * @param shown the subjects of the first figure
+ */
 function startEngine(shown: readonly string[]) {
-  // The page's own policy governs its figures; a host page's policy is not ours to change.
+  // Registers the policy for scripts on this site only, since a host page has a policy of its own.
   if (base.origin === location.origin) trustOwnScripts();
   return createEngine({ base: new URL(ENGINE, base), lab: areRecordings(shown) });
 }
 
 let sharing: Promise<{ readonly models: Models; readonly zoo: Zoo }> | undefined;
-/** The subjects that each figure of the document still shows: a model is closed when no figure shows it. */
+/** The subjects that each figure of the document shows; a model that no figure shows is closed. */
 const shownModels = new Map<object, ReadonlySet<string>>();
 
+/** Returns the shared models and the zoo; the first call starts the engine. */
 function share(shown: readonly string[]) {
   sharing ??= Promise.all([startEngine(shown), openZoo()]).then(([engine, zoo]) => {
     return { models: new Models(engine, zoo), zoo };
   });
-  // The next figure may succeed.
+  // After a failure the next figure tries again.
   sharing.catch(() => (sharing = undefined));
   return sharing;
 }
 
-/** Closes the models that no figure of the document shows, now that `borrower` shows these. */
+/** Notes the subjects that `borrower` shows, and closes the models that no figure of the document shows. */
 async function release(borrower: object, shown: ReadonlySet<string>): Promise<void> {
   shownModels.set(borrower, shown);
   const { models } = await sharing!;
   await models.release(new Set([...shownModels.values()].flatMap((one) => [...one])));
 }
 
-/** Shares the models of the document's figures with other code; `ids` stay open as long as `borrower` lives. */
+/** Gives other code the models of the document's figures; those of `ids` stay open until `returnModels`. */
 export async function borrowModels(borrower: object, ids: readonly string[]): Promise<Models> {
   shownModels.set(borrower, new Set(ids));
   return (await share(ids)).models;
@@ -122,7 +127,7 @@ export class Live {
     for (const problem of problems) context.fail(problem);
     let end = () => {};
     let view = '';
-    // Another view needs another room.
+    // Builds another room when the view changes.
     const entered = effect(() => {
       if (this.#state.value.view === view) return;
       view = this.#state.value.view;
@@ -135,7 +140,7 @@ export class Live {
       });
     });
     this.#scope.onEnd(entered);
-    // The lab and an experiment report at their end, and are visible before it.
+    // The lab and experiments report at their end, but are visible earlier.
     this.#root.addEventListener('waits', (event) =>
       host.toggleAttribute('data-waits', (event as CustomEvent<boolean>).detail),
     );
@@ -153,7 +158,7 @@ export class Live {
     void this.#open(context);
   }
 
-  /** A host of a given height is a box like an iframe; otherwise the figure is as high as it needs. */
+  /** Fits the figure into an element of a given height; otherwise the figure is as high as it needs. */
   #fit(): void {
     const host = this.#host;
     const isBox = () => host.hasAttribute('height') || host.style.height !== '';
@@ -194,7 +199,7 @@ export class Live {
         release: (kept) => release(this, kept),
         texts: (question) => textsOf(question, zoo, context.file.peek()),
         turn: () => takeTurn(this.#host),
-        // On another site the figure does not contact a hub; only the page asks the reader. It fetches the
+        // On another site the figure does not contact a hub; only the page asks the reader. The figure fetches the
         // recording that the host names, and recordings shipped with this file.
         admit: async (id) => {
           if (id !== recordingOf(this.#host) && !(isOfRecording(id) && isOfThisSite(id)))
@@ -207,7 +212,7 @@ export class Live {
     } catch (error) {
       context.fail(error);
       const message = document.createElement('p');
-      message.textContent = sentence(error);
+      message.textContent = errorSentence(error);
       this.#root.append(message);
     }
   }
@@ -240,7 +245,7 @@ export class Live {
       pick: () => void window.open(link({ room: 'explore' }), '_blank', 'noopener'),
       inside: () => {},
       trust: () => {},
-      fail: (error) => host.report('error', { message: sentence(error) }),
+      fail: (error) => host.report('error', { message: errorSentence(error) }),
       notify: () => {},
       facts: () => ({
         corpus: { kind: this.#state.peek().input, text: this.#state.peek().prompt },
@@ -251,7 +256,7 @@ export class Live {
     };
   }
 
-  /** Dispatches the event and updates the screen reader's text once for each answer. */
+  /** Dispatches the event `run` and updates the text for screen readers, once for each answer. */
   #reportRun(context: Context): void {
     const state = this.#state.value;
     if (isWholeRoom(state.view)) return;
@@ -265,7 +270,7 @@ export class Live {
     const isComing = frames.some((frame) => view.isComing?.(frame));
     if (!frames.length || isOut || !isWhole || isComing) return;
     const sentences = frames.map((frame) => view.says(frame, selectedHead(frame, state), state));
-    const label = [view.title, ...once(sentences)].join('. ');
+    const label = [view.title, ...removeRepeats(sentences)].join('. ');
     this.#host.internals.ariaLabel = label;
     if (label === this.#said) return;
     this.#said = label;

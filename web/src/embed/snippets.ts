@@ -31,7 +31,7 @@ function embedState(state: State): State {
   return { ...state, room: 'start', why: 0 };
 }
 
-/** Keys that are written even at their defaults, so that a later change of defaults changes no course. */
+/** Returns the keys that are written even at their defaults, so that a change of defaults changes no teacher's page. */
 function pinned({ input }: State): readonly (keyof State)[] {
   return ['view', 'shown', ...(input === 'text' ? (['prompt'] as const) : [])];
 }
@@ -41,11 +41,11 @@ export function hashOf(state: State): string {
   return `#${printHash(embedState(state), pinned(state))}`;
 }
 
-function script(base: URL): string {
+function moduleTag(base: URL): string {
   return `<script type="module" src=${quoted(new URL('sink-scope.js', base).href)}></script>`;
 }
 
-/** Attributes instead of styles: a strict policy of the host refuses inline styles. */
+/** Returns the size as attributes, since a strict policy of the host refuses inline styles. */
 const sizes = (
   { width, height }: Size,
   isWide: boolean,
@@ -54,16 +54,16 @@ const sizes = (
   ['height', String(height)],
 ];
 
-const printed = (all: readonly (readonly [string, string])[]) =>
+const printAttributes = (all: readonly (readonly [string, string])[]) =>
   all.map(([name, value]) => ` ${name}=${quoted(value)}`).join('');
 
-/** The lab and experiments have their own heights. */
+/** Returns the attributes of the element, without a size for the lab and experiments, which have their own heights. */
 function attributes(state: State, size: Size): readonly (readonly [string, string])[] {
   const box = isWholeRoom(state.view) ? [] : sizes(size, false);
   return [...attributesOf(embedState(state), pinned(state)), ...box];
 }
 
-/** Returns the placeholder until the figure is drawn, or where no script runs. */
+/** Returns the picture and link that stand for the figure until it is drawn, or where no script runs. */
 function contentOf(state: State, base: URL, { width }: Size) {
   const name = { [LAB]: 'lab', [EXPERIMENT]: 'purpose' }[state.view] ?? 'start';
   const picture = new URL(`cards/${name}.png`, base).href;
@@ -75,17 +75,17 @@ function contentOf(state: State, base: URL, { width }: Size) {
   };
 }
 
-function element(state: State, base: URL, size: Size): string {
+function elementTag(state: State, base: URL, size: Size): string {
   const { link, picture, width, title } = contentOf(state, base, size);
   const image = `<img src=${quoted(picture)} width=${quoted(width)} alt=${quoted(title)}>`;
   return (
-    `<sink-scope${printed(attributes(state, size))}>` +
+    `<sink-scope${printAttributes(attributes(state, size))}>` +
     `<a href=${quoted(link)}>${image}</a></sink-scope>`
   );
 }
 
-/** A plain script: a module that a server blocks for other sites fails without a message. */
-function warning(base: URL): string {
+/** Returns a script that warns if the element does not load: a module that its server blocks gives no message. */
+function warningScript(base: URL): string {
   const missing =
     `Not shown: this page could not load ${new URL('sink-scope.js', base).href}. ` +
     'Its server may not allow other sites to (Access-Control-Allow-Origin); an iframe needs no such header.';
@@ -103,39 +103,39 @@ function addressOf(state: State, base: URL): string {
 
 const titleOf = (state: State) => `Sinkscope: ${titleOfView(state.view)}`;
 
-function frame(state: State, base: URL, size: Size, source = 'src', more = ''): string {
+function frameTag(state: State, base: URL, size: Size, source = 'src', more = ''): string {
   return (
     `<iframe ${more}${source}=${quoted(addressOf(state, base))} title=${quoted(titleOf(state))}` +
-    `${printed(sizes(size, true))} frameborder="0" loading="lazy"></iframe>`
+    `${printAttributes(sizes(size, true))} frameborder="0" loading="lazy"></iframe>`
   );
 }
 
-const codesOf = (state: State, base: URL, size = FULL) =>
-  [script(base), element(state, base, size), warning(base)].join('\n');
-const sized = (state: State, base: URL, size = FULL) =>
-  `${frame(state, base, size)}\n${script(base)}`;
+const elementCode = (state: State, base: URL, size = FULL) =>
+  [moduleTag(base), elementTag(state, base, size), warningScript(base)].join('\n');
+const resizingFrame = (state: State, base: URL, size = FULL) =>
+  `${frameTag(state, base, size)}\n${moduleTag(base)}`;
 
 export const snippets: readonly Snippet[] = [
-  { label: 'HTML element, MkDocs, Observable Framework', make: codesOf, needsScript: true },
-  { label: 'iframe with automatic height', make: sized, needsScript: true },
+  { label: 'HTML element, MkDocs, Observable Framework', make: elementCode, needsScript: true },
+  { label: 'iframe with automatic height', make: resizingFrame, needsScript: true },
   {
     label: 'iframe only (no script), Moodle, Canvas',
-    make: (state, base, size = FULL) => frame(state, base, size),
+    make: (state, base, size = FULL) => frameTag(state, base, size),
   },
   { label: 'address only, Notion, Google Sites', make: addressOf },
   {
     label: 'Quarto, bookdown',
-    make: (state, base, size) => `\`\`\`{=html}\n${sized(state, base, size)}\n\`\`\``,
+    make: (state, base, size) => `\`\`\`{=html}\n${resizingFrame(state, base, size)}\n\`\`\``,
     needsScript: true,
   },
   {
-    // The element follows the theme of the book, which a frame cannot see.
+    // Uses the element, which follows the theme of the book; a frame cannot read that theme.
     label: 'Jupyter Book 1 (Sphinx)',
-    make: (state, base, size) => `\`\`\`{raw} html\n${codesOf(state, base, size)}\n\`\`\``,
+    make: (state, base, size) => `\`\`\`{raw} html\n${elementCode(state, base, size)}\n\`\`\``,
     needsScript: true,
   },
   {
-    // MyST prints raw HTML as text, and has a directive for widgets, which follow the theme of the book.
+    // Uses MyST's directive for widgets, since MyST prints raw HTML as text.
     label: 'Jupyter Book 2 (MyST): widget',
     make: (state, base, size = FULL) => {
       const script = new URL('sink-scope.js', base).href;
@@ -150,7 +150,7 @@ export const snippets: readonly Snippet[] = [
     needsScript: true,
   },
   {
-    // The directive for frames, which in print has the placeholder.
+    // Uses MyST's directive for frames, which prints the placeholder on paper.
     label: 'Jupyter Book 2 (MyST): iframe',
     make: (state, base, size = FULL) =>
       [
@@ -162,16 +162,18 @@ export const snippets: readonly Snippet[] = [
       ].join('\n'),
   },
   {
-    // MDX is JSX, whose names are those of the DOM.
+    // MDX is JSX, whose attributes have the names of DOM properties.
     label: 'Docusaurus (MDX)',
     make: (state, base, size = FULL) =>
-      frame(state, base, size).replace('frameborder', 'frameBorder').replace('></iframe>', ' />'),
+      frameTag(state, base, size)
+        .replace('frameborder', 'frameBorder')
+        .replace('></iframe>', ' />'),
   },
   {
     label: 'reveal.js',
-    // A slide has a fixed size, and the figure fits into it; the script sends the theme and receives the keys.
+    // The figure fits into the fixed size of a slide; the script sends the theme and receives the keys.
     make: (state, base, size = FULL) =>
-      `<section>\n  ${frame(state, base, size, 'data-src', 'data-size="fixed" ')}\n</section>\n${script(base)}`,
+      `<section>\n  ${frameTag(state, base, size, 'data-src', 'data-size="fixed" ')}\n</section>\n${moduleTag(base)}`,
     needsScript: true,
   },
 ];

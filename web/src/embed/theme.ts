@@ -3,7 +3,7 @@ import type { Theme } from '../plot/color';
 
 let pixel: CanvasRenderingContext2D | null | undefined;
 
-/** Luminance from 0 to 1, and opacity; the color may be in any color space of CSS. */
+/** Returns a color's luminance from 0 to 1 and its opacity; the color may be in any color space of CSS. */
 function lightOf(color: string): { readonly light: number; readonly alpha: number } {
   pixel ??= document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   if (!pixel) return { light: 0, alpha: 0 };
@@ -17,7 +17,8 @@ function lightOf(color: string): { readonly light: number; readonly alpha: numbe
   };
 }
 
-function* upFrom(element: Element): Generator<Element> {
+/** Yields an element and its ancestors, through shadow roots. */
+function* ancestorsOf(element: Element): Generator<Element> {
   for (let at: Element | null = element; at;) {
     yield at;
     const root: Node = at.getRootNode();
@@ -25,25 +26,25 @@ function* upFrom(element: Element): Generator<Element> {
   }
 }
 
-/** Luminance of the background of an element's letters. */
+/** Returns the luminance of the background of an element's letters. */
 function backgroundLuminance(element: Element): number {
-  for (const one of upFrom(element)) {
+  for (const one of ancestorsOf(element)) {
     const { light, alpha } = lightOf(getComputedStyle(one).backgroundColor);
     if (alpha > 0.5) return light;
   }
-  // A page without a background has the browser's, by its color scheme.
+  // A page without a background has that of the browser's color scheme.
   const schemes = getComputedStyle(element).colorScheme;
   const isSystemDark = matchMedia('(prefers-color-scheme: dark)').matches;
   const isDark = schemes.includes('dark') && (!schemes.includes('light') || isSystemDark);
   return isDark ? 0 : 1;
 }
 
-/** Letters of a luminance between these decide nothing without their background. */
+/** The luminances between which the color of letters does not tell the theme. */
 const [DARK, LIGHT] = [0.4, 0.6];
 
 /**
- * A page with light letters is dark. The background may be a picture, or a layer that is no ancestor, so that it
- * decides only for letters of a middle gray.
+ * Returns the theme of the page at an element: dark if letters are light. For letters of a middle gray the background
+ * decides, which can be unknown: a picture, or a layer that is no ancestor.
  */
 export function themeOf(element: Element): Theme {
   const letters = lightOf(getComputedStyle(element).color).light;
@@ -53,16 +54,16 @@ export function themeOf(element: Element): Theme {
 
 /** Calls `look` whenever the host's theme may have changed; returns a function that stops this. */
 export function watchTheme(element: Element, look: () => void): () => void {
-  // Themes are classes and attributes of ancestors, stylesheets, or the system's preference.
+  // Pages set themes by classes and attributes of ancestors, by stylesheets, or by the system's preference.
   const watcher = new MutationObserver(look);
-  for (const one of upFrom(element)) watcher.observe(one, { attributes: true });
+  for (const one of ancestorsOf(element)) watcher.observe(one, { attributes: true });
   watcher.observe(document.head, {
     attributes: true,
     attributeFilter: ['href', 'media', 'disabled', 'rel'],
     childList: true,
     subtree: true,
   });
-  // During a transition, colors are between those of the two themes.
+  // Looks again after a transition, during which colors are between those of the two themes.
   const onTransition = ({ propertyName }: TransitionEvent) =>
     propertyName.includes('color') && look();
   const job = new AbortController();

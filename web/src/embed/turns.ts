@@ -1,6 +1,6 @@
 /**
- * The figures of a document share one engine. They take turns in document order, so that the figure that a reader sees
- * first is ready first.
+ * Orders the figures of a document, which share one engine: they take turns in document order, so that the figure that a
+ * reader sees first is ready first.
  */
 const waiting = new Map<Element, () => void>();
 let isTaken = false;
@@ -8,17 +8,18 @@ let isTaken = false;
 /** Waits for the figure's turn; the returned function ends the turn. */
 export async function takeTurn(host: Element): Promise<() => void> {
   const turn = new Promise<void>((resolve) => waiting.set(host, resolve));
-  // Waits a task, so that all figures that ask in the same task are in the queue.
-  if (!isTaken) setTimeout(pass);
+  // Chooses the next figure in a later task, so that all figures that ask in this task are in the queue.
+  if (!isTaken) setTimeout(passTurn);
   await turn;
-  // A figure that continues at once asks again before another one is chosen.
+  // Chooses the next figure in a later task, so that a figure that continues at once can ask again first.
   return () => {
     isTaken = false;
-    setTimeout(pass);
+    setTimeout(passTurn);
   };
 }
 
-function pass(): void {
+/** Gives the turn to the first waiting figure of the document. */
+function passTurn(): void {
   const isBefore = (one: Node, other: Node) =>
     one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1;
   const [next] = [...waiting].sort(([one], [other]) => isBefore(one, other));

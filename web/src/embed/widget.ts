@@ -1,6 +1,6 @@
 /**
- * A figure as an anywidget module, for hosts that take these instead of HTML, as Jupyter Book 2 does. Such a host
- * copies this file to its own site, so the file has no relative imports: the model names the element's script.
+ * A figure as an anywidget module, for hosts that take such modules instead of HTML, as Jupyter Book 2 does. The host
+ * copies this file to its own site, so the file has no relative imports, and the model names the element's script.
  */
 interface AnyModel {
   get(name: 'script' | 'attributes' | 'content'): unknown;
@@ -14,7 +14,8 @@ interface Content {
   readonly title: string;
 }
 
-function linkOf({ link, picture, width, title }: Content): HTMLElement {
+/** Returns the placeholder: a picture that links to the figure. */
+function placeholderOf({ link, picture, width, title }: Content): HTMLElement {
   const image = Object.assign(document.createElement('img'), { src: picture, alt: title });
   image.setAttribute('width', width);
   const anchor = Object.assign(document.createElement('a'), { href: link });
@@ -33,7 +34,7 @@ async function render({
   for (const [name, value] of Object.entries(model.get('attributes') as object))
     figure.setAttribute(name, String(value));
   const content = model.get('content') as Content | undefined;
-  if (content) figure.append(linkOf(content));
+  if (content) figure.append(placeholderOf(content));
   el.append(figure);
   const script = String(model.get('script'));
   await import(/* @vite-ignore */ script).catch(() =>

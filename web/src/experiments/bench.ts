@@ -1,21 +1,21 @@
 /**
- * Experiments, as a room and as a figure: each measures how models behave without something that depends on the sink.
- * An experiment measures settings of the shown models and states the result in a sentence; its row in the table of
- * experiments defines both.
+ * Draws an experiment as a room and as a figure. An experiment measures settings of the shown models, most of which
+ * remove or disturb the sink, and states the result in a sentence. A row in the table of experiments (index.ts) defines
+ * settings and sentence.
  */
 import { computed } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { experiments } from './index';
-import type { Asked, Group, Setting } from './experiment';
+import type { ExperimentRequest, Group, Setting } from './experiment';
 import {
   choices,
   fileField,
   firstField,
   numberField,
-  opening,
+  roomHeading,
   subjectList,
   textField,
-  troubles,
+  troubleNotes,
 } from '../page/controls';
 import {
   appearsWhole,
@@ -40,12 +40,12 @@ import { sharedConditions } from '../words';
 
 const SOURCES = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['source'][];
 
-/** Returns the state for the experiment's figures: an experiment has prompts of its own. */
-function inner(state: State): State {
+/** Returns the state for the experiment's figures, whose prompts are the experiment's own. */
+function experimentState(state: State): State {
   return { ...state, input: state.source, T: state.length, n: state.runs };
 }
 
-/** Returns the models without their edits: the experiment adds its own. */
+/** Returns the shown models without edits, since the experiment adds its own. */
 function basesOf({ shown }: State): string[] {
   const bare = shown.flatMap((text) => {
     const parsed = parseSubject(text);
@@ -54,18 +54,18 @@ function basesOf({ shown }: State): string[] {
   return [...new Set(bare)].slice(0, MOST);
 }
 
-/** The longest shown prompt, in tokens: a larger map has no visible cells and fills the memory. */
-const LOOKED = 256;
+/** The longest prompt whose map is shown, in tokens: a larger map has no visible cells and fills the memory. */
+const MAP_TOKENS = 256;
 
-/** The number of settings of a model that are measured together, after the sentence has its numbers. */
-const SWEPT = 8;
+/** The number of settings of a model that are measured in a row, after the sentence has its numbers. */
+const SETTINGS_A_TURN = 8;
 
 /**
  * Interleaves the studies of the models: first those that the sentence needs, then the others, so that no model waits
  * for another.
  */
-function inTurns(lists: readonly (readonly Study[])[], lead: number): Study[] {
-  const turn = (i: number) => (i < lead ? 0 : 1 + Math.floor((i - lead) / SWEPT));
+function interleave(lists: readonly (readonly Study[])[], lead: number): Study[] {
+  const turn = (i: number) => (i < lead ? 0 : 1 + Math.floor((i - lead) / SETTINGS_A_TURN));
   const all = lists.flatMap((list) => list.map((one, i) => ({ ...one, turn: turn(i) })));
   return all.sort((a, b) => a.turn - b.turn);
 }
@@ -83,9 +83,12 @@ interface Ended {
   }[];
 }
 
-/** @param isEmbed a figure has the experiment alone: its sentence, chart and controls */
+/**
+ * Builds the room.
+ * @param isEmbed whether to build only the figure of an embed: sentence, chart and controls
+ */
 export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed = false): void {
-  // A host chooses the models and prompts of a figure: these parts of the room are not in the page.
+  // In a figure, whose host chooses models and prompts, these parts of the room are not added to the page.
   const sides = isEmbed ? document.createElement('div') : root;
   const rail = part(sides, 'rail');
   const middle = part(root, 'middle');
@@ -102,13 +105,13 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   const details = part(side, 'experiment-detail');
   const foot = part(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
 
-  // Conditions that all models share appear once, under the charts; a single figure states all of its own.
+  // In the room, conditions that all models share appear once, under the charts; an embed's figure states all.
   let stated: readonly string[] = [];
   const look = isEmbed ? {} : { stated: () => stated };
 
   const experiment = () => experiments.find(({ name }) => name === outer.state.value.experiment)!;
-  const askedOf = ({ models: { describe }, file }: Engine): Asked => {
-    const state = inner(outer.state.value);
+  const requestOf = ({ models: { describe }, file }: Engine): ExperimentRequest => {
+    const state = experimentState(outer.state.value);
     return { state, describe, question: questionOf(state, file.value) };
   };
   const chosen = (): string => {
@@ -116,20 +119,21 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     return bases[Math.min(outer.state.value.at, bases.length - 1)]!;
   };
 
-  /** Returns the subjects whose first prompt is shown: the chosen model, or all if the plan needs them. */
-  const looked = (engine: Engine): string[] => {
+  /** Returns the subjects whose first prompt is shown: the chosen model, or all if the plan needs their runs. */
+  const shownSubjects = (engine: Engine): string[] => {
     if (isEmbed && !experiment().isLed) return [];
-    const edits = experiment().look(askedOf(engine));
+    const edits = experiment().look(requestOf(engine));
     const bases = experiment().isLed ? basesOf(outer.state.value) : [chosen()];
     return bases.map((base) => `${base}${edits}`);
   };
 
+  /** Returns the settings of each model. */
   const planned = (engine: Engine): { base: string; settings: readonly Setting[] }[] =>
     basesOf(outer.state.value).map((base) => {
-      const request = askedOf(engine);
+      const request = requestOf(engine);
       const subject = `${base}${experiment().look(request)}`;
       const [lead] = experiment().isLed ? shownOf(outer, [subject]) : [];
-      // Another room's frame may lack the numbers that the plan needs.
+      // A frame that another room asked for may lack the numbers that the plan needs.
       const isWhole =
         lead?.frame && !lead.isStale && isRead(experiment().detail, lead.frame, request.describe);
       const frame = isWhole ? lead.frame : undefined;
@@ -143,7 +147,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   });
 
   /**
-   * Returns the context of figures of these subjects: saved files and embeds name them, and the experiment's prompts.
+   * Returns the context of figures of these subjects, so that saved files and embeds name these and the experiment's
+   * prompts.
    */
   const contextOf = (
     subjects: (engine: Engine) => readonly string[],
@@ -157,7 +162,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     state: computed(() => {
       const engine = outer.engine.value;
       const shown = [...new Set(engine ? subjects(engine) : [])].slice(0, MOST);
-      const state = inner(outer.state.value);
+      const state = experimentState(outer.state.value);
       return { ...state, ...change(state), ...(shown.length ? { shown } : {}) };
     }),
   });
@@ -166,29 +171,29 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       planned(engine).flatMap(({ base, settings }) =>
         settings.map((setting) => studyOf(base, setting).subject),
       ),
-    // On another site a run keeps all fields that it reads, for which memory is too small with a long text.
+    // A long text has no link to its embed: there, a run keeps all fields that it reads, which the memory cannot hold.
     (state) => ({
       ...experiment().embeds?.(state),
       ...(state.T > LONG ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
-  /** The context of the chosen model. */
+  /** The context of the detail's figure, which shows the chosen model. */
   const single = contextOf(
-    (engine) => [`${chosen()}${experiment().look(askedOf(engine))}`],
-    ({ T }) => ({ n: 1, at: 0, T: Math.min(T, LOOKED) }),
+    (engine) => [`${chosen()}${experiment().look(requestOf(engine))}`],
+    ({ T }) => ({ n: 1, at: 0, T: Math.min(T, MAP_TOKENS) }),
   );
 
   /** Whether the shown edits evict keys, so that the run records which. */
-  const isEvicting = (engine: Engine) => experiment().look(askedOf(engine)).includes('~evict');
+  const isEvicting = (engine: Engine) => experiment().look(requestOf(engine)).includes('~evict');
 
   asks(outer, scope, (_, engine) => {
-    const { question } = askedOf(engine);
+    const { question } = requestOf(engine);
     return {
       views: [experiment().detail],
       more: isEvicting(engine) ? ['evicted'] : [],
-      subjects: looked(engine),
-      question: { ...question, n: 1, T: Math.min(question.T, LOOKED) },
-      studies: inTurns(
+      subjects: shownSubjects(engine),
+      question: { ...question, n: 1, T: Math.min(question.T, MAP_TOKENS) },
+      studies: interleave(
         planned(engine).map(({ base, settings }) =>
           settings.map((setting) => studyOf(base, setting)),
         ),
@@ -199,7 +204,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
 
   let figures:
     { readonly view: View; readonly detail: View; readonly both: readonly Figure[] } | undefined;
-  /** The last complete figures, by experiment and model. */
+  /** The last complete frames, by experiment, perturbation and base model. */
   const cachedFrames = new Map<string, readonly Frame[]>();
 
   const groupsOf = (engine: Engine) =>
@@ -217,7 +222,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       return { base, frames: isOld ? cached : frames, isStale: isOld, errors, isWhole, least };
     });
 
-  // The sentence and the picture beside the chart appear together.
+  // The sentence and the detail's picture appear together.
   appearsWhole(root, scope, () => {
     const engine = outer.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
@@ -231,7 +236,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
         ...(error ? { error } : {}),
       };
     });
-    return [...shownOf(outer, looked(engine)), ...leads];
+    return [...shownOf(outer, shownSubjects(engine)), ...leads];
   });
 
   const linkOut = () =>
@@ -239,8 +244,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       >Open in Sinkscope</a
     >`;
 
-  /** Renders the notes beside the experiment: reports about large models, and the code to embed it. */
-  function beside(): TemplateResult {
+  /** Renders the notes at the side: reports about large models, and the code to embed the experiment. */
+  function sideNotes(): TemplateResult {
     const shown = basesOf(outer.state.value);
     return html`${experiment().foot?.() ?? nothing}
       <p>
@@ -251,7 +256,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   }
 
   let reported = '';
-  /** Dispatches the event once for each answer. */
+  /** Dispatches the event `ended` once for each answer. */
   function report(says: string, groups: readonly Group[]): void {
     if (says === reported) return;
     reported = says;
@@ -292,7 +297,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       list,
     );
     const groups = engine ? groupsOf(engine) : [];
-    const subjects = engine ? shownOf(outer, looked(engine)) : [];
+    const subjects = engine ? shownOf(outer, shownSubjects(engine)) : [];
     drawModels(state);
     drawQuestion(
       state,
@@ -301,14 +306,14 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     const shownGroups: Group[] = groups
       .filter(({ frames }) => frames.length)
       .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
-    const finding = experiment().says(shownGroups, inner(state));
+    const finding = experiment().says(shownGroups, experimentState(state));
     const failed = groups.flatMap(({ base, frames, errors }) =>
       errors.map((error): Shown => ({ subject: base, frame: frames[0], isStale: true, error })),
     );
     const messages = new Set(failed.map(({ error }) => error));
     render(
-      html`${opening(finding.heading, finding.text || (failed.length ? '' : 'Measuring …'), outer, nothing, isEmbed)}
-      ${troubles([...failed, ...subjects.filter(({ error }) => error && !messages.has(error))], outer)}`,
+      html`${roomHeading(finding.heading, finding.text || (failed.length ? '' : 'Measuring …'), outer, nothing, isEmbed)}
+      ${troubleNotes([...failed, ...subjects.filter(({ error }) => error && !messages.has(error))], outer)}`,
       head,
     );
     render(experiment().controls(outer), controls);
@@ -316,7 +321,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       shownGroups.length && !isEmbed ? experiment().table(shownGroups, outer.file.value) : nothing,
       table,
     );
-    render(isEmbed ? linkOut() : beside(), foot);
+    render(isEmbed ? linkOut() : sideNotes(), foot);
     if (!isEmbed) {
       const leads = shownGroups.map(({ title, frames: [lead] }) => ({ ...lead!, title }));
       const common = sharedConditions(leads);

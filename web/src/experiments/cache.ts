@@ -1,4 +1,4 @@
-/** Which keys to keep: loss against the budget, for each eviction policy. */
+/** The experiment Cache: the loss by the number of kept keys, for each eviction policy. */
 import { html } from 'lit';
 import type { Describe } from 'sinkscope';
 import { choicesOf } from '../ask/subject';
@@ -9,14 +9,14 @@ import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { percent } from '../words';
 import type { Experiment } from './experiment';
-import { check, choicesIn, lossColumns, settingsTable, slider, wholeOf } from './parts';
+import { checkbox, choicesIn, lossColumns, settingsTable, slider, uneditedOf } from './parts';
 
 const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
-/** Policies outside the sweep: one evicts once, at the end of a prompt, one at random. */
-const APART = ['snapkv', 'random'];
+/** Policies that a full sweep leaves out: one evicts only once, the other at random. */
+const NOT_SWEPT = ['snapkv', 'random'];
 const BUDGETS = [4, 8, 12, 16, 24, 32, 48, 64];
 
-/** SnapKV evicts once, at the end of a prompt: here, after the first half of the text. */
+/** Returns the edit of a policy. SnapKV evicts once, at the end of a prompt, which is here the first half of the text. */
 function editOf(policy: string, budget: number, T: number): string {
   if (policy === 'first') return `~evict(first,${budget},1)`;
   if (policy !== 'snapkv') return `~evict(${policy},${budget})`;
@@ -40,13 +40,13 @@ export const cache: Experiment = {
     const policyNames = policiesOf(asked.describe).map(([name]) => name);
     const { policies, budgets } =
       state.sweep === 'all'
-        ? { policies: policyNames.filter((name) => !APART.includes(name)), budgets: BUDGETS }
+        ? { policies: policyNames.filter((name) => !NOT_SWEPT.includes(name)), budgets: BUDGETS }
         : SOME;
     const isKnown = policyNames.includes(state.policy);
     const chosen = [...new Set([...policies, ...(isKnown ? [state.policy] : [])])];
     // The settings that the sentence needs come first.
     const sizes = [...new Set([state.budget, ...budgets])];
-    // The KL divergence takes a quarter longer: a full sweep has it only on request.
+    // A full sweep measures the KL divergence, which takes a quarter longer, only on request.
     const hasKl = state.sweep === 'some' || state.measure === 'kl';
     const measures = ['loss_mean', 'keeps_first', ...(hasKl ? ['kl_mean'] : [])];
     const all = sizes
@@ -64,7 +64,7 @@ export const cache: Experiment = {
   lead: 5,
   says: (groups, { budget }) => {
     const all = groups.flatMap(({ title, frames }) => {
-      const baseline = wholeOf(frames);
+      const baseline = uneditedOf(frames);
       const at = frames.filter((frame) => givenOf(frame, 'evict')?.budget === budget);
       if (!baseline || at.length < 2) return [];
       const order = at
@@ -81,7 +81,7 @@ export const cache: Experiment = {
         `in ${percent(keptShare(best.frame), 0)} of the heads), and highest when it keeps ${policy(worst.frame)} ` +
         `(${signed(worst.cost)}; ${percent(keptShare(worst.frame), 0)}).`,
     );
-    // Whether each policy that keeps the first token in most heads loses less than each of the others.
+    // Tells whether every policy that keeps the first token in most heads has a smaller loss than every other policy.
     const isKeeping = main!.order.map(({ frame }) => keptShare(frame) >= 0.5);
     const count = isKeeping.filter(Boolean).length;
     const isKept = 0 < count && count < isKeeping.length && isKeeping.lastIndexOf(true) < count;
@@ -118,12 +118,12 @@ export const cache: Experiment = {
     ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}
     ${
       how === 'all'
-        ? check('also KL to the baseline', measure === 'kl', (isOn) =>
+        ? checkbox('also KL to the baseline', measure === 'kl', (isOn) =>
             set({ measure: isOn ? 'kl' : 'loss' }),
           )
         : ''
     }
-    ${check('all policies and budgets', how === 'all', (isOn) =>
+    ${checkbox('all policies and budgets', how === 'all', (isOn) =>
       set(isOn ? { sweep: 'all' } : { sweep: 'some' }),
     )}`;
   },

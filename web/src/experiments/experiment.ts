@@ -1,6 +1,6 @@
 /**
- * The definition of an experiment, a row of the table in index.ts. A row lists the settings of each model, in words
- * that the queue understands, and explains their numbers; the room asks and draws.
+ * The definition of an experiment, which is a row of the table in index.ts. A row lists the settings to measure of each
+ * model, and explains the measured numbers in a sentence and a table; bench.ts measures and draws.
  */
 import type { TemplateResult } from 'lit';
 import type { Describe } from 'sinkscope';
@@ -10,13 +10,14 @@ import type { PromptFile, Question } from '../ask/question';
 import type { State } from '../ask/state';
 import type { View } from '../page/view';
 
-export interface Asked {
+/** What an experiment's plan depends on. */
+export interface ExperimentRequest {
   readonly state: State;
   readonly describe: Describe;
   readonly question: Question;
 }
 
-/** A setting of a model: its edits and its question. */
+/** A setting to measure of a model: edits and a question. */
 export interface Setting {
   /** The edits that follow the model in the text of a subject. */
   readonly edits: string;
@@ -37,24 +38,25 @@ export interface Experiment {
   readonly name: State['experiment'];
   readonly title: string;
   readonly hint: string;
-  /** The chart of all models; the chosen model's picture of one prompt is beside it. */
+  /** The chart of all models. */
   readonly view: View;
+  /** The chosen model's picture of one prompt, at the side. */
   readonly detail: View;
-  /** Returns the view, if it depends on the state. */
+  /** Returns the chart, for experiments whose chart depends on the state. */
   readonly viewOf?: (state: State) => View;
-  /** The state of the embed, for experiments that are no setting of a model. */
+  /** Returns keys in which the state of an embed differs from the page's. */
   readonly embeds?: (state: State) => Partial<State>;
   /** Returns the edit that the detail shows; '' for none. */
-  readonly look: (asked: Asked) => string;
+  readonly look: (asked: ExperimentRequest) => string;
   /** Whether the detail of every model is needed before its settings are known. */
   readonly isLed?: boolean;
-  /** @param lead the detail's frame of this model, if any */
-  readonly plan: (asked: Asked, lead: Frame | undefined) => readonly Setting[];
-  /** The number of first settings of the plan that the sentence needs: they are measured before all others. */
+  /** Returns the settings to measure; `lead` is the detail's frame of this model, if any. */
+  readonly plan: (asked: ExperimentRequest, lead: Frame | undefined) => readonly Setting[];
+  /** The number of settings at the start of the plan that the sentence needs, so that they are measured first. */
   readonly lead: number;
   /** Returns a heading and a sentence about the available numbers. */
   readonly says: (groups: readonly Group[], state: State) => Finding;
-  /** @param file the reader's prompts, if a command names them */
+  /** Returns the table; `file` has the reader's prompts, if commands name them. */
   readonly table: (groups: readonly Group[], file: PromptFile | undefined) => TemplateResult;
   readonly controls: (context: Context) => TemplateResult;
   readonly foot?: () => TemplateResult;

@@ -1,6 +1,6 @@
 /**
- * Perturbations: a repeated token, one channel, one weight. The experiment shows how small a change moves a sink, and
- * which architectures resist it. It demonstrates a mechanism on the reader's own models.
+ * The experiment Perturbations: a repeated token, one channel, one weight, or the directions of the tag. It shows how
+ * small a change moves a sink, and which architectures resist.
  */
 import { html } from 'lit';
 import { segmented } from '../page/controls';
@@ -8,25 +8,25 @@ import { superWeightOf, type Frame } from '../frame';
 import { draws } from '../ask/question';
 import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
-import { likeness, likeTheFirst, layerOfFirst } from '../views/likeness';
+import { likeness, countLikeFirst, layerOfFirst } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
 import { givenOf, isUnedited, signed } from '../views/settings';
 import type { View } from '../page/view';
 import { percent } from '../words';
-import type { Asked, Experiment, Group, Setting } from './experiment';
-import { cost, lossColumns, settingsTable, slider, wholeOf } from './parts';
+import type { ExperimentRequest, Experiment, Group, Setting } from './experiment';
+import { cost, lossColumns, settingsTable, slider, uneditedOf } from './parts';
 
-/** A hidden norm of token 1 below this multiple of the others' is ordinary. */
-const STANDS_OUT = 2;
-/** The number of random controls for the tested one. */
-const OTHERS = 5;
+/** The ratio of token 1's hidden norm to the others' from which it stands out. */
+const LARGE_RATIO = 2;
+/** The number of random controls for a tested channel, weight or direction. */
+const CONTROLS = 5;
 const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
 
-/** Draws distinct indices below n, except `not`; a seed gives the same ones. */
+/** Draws distinct indices below n, without `not`; a seed gives the same indices every time. */
 function drawOthers(n: number, not: number, seed: number): number[] {
   const draw = draws(seed);
   const places = new Set<number>();
-  for (let tries = 0; tries < 1000 && places.size < Math.min(OTHERS, n - 1); tries++) {
+  for (let tries = 0; tries < 1000 && places.size < Math.min(CONTROLS, n - 1); tries++) {
     const at = Math.floor(draw() * n);
     if (at !== not) places.add(at);
   }
@@ -37,15 +37,15 @@ function drawOthers(n: number, not: number, seed: number): number[] {
 const addsHeads = ({ architecture: { norm_place, branch_norms, gate } }: Frame) =>
   norm_place !== 'post' && !branch_norms && gate !== 'output_element';
 
-function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
+function planPerturbation({ state, question }: ExperimentRequest, lead: Frame): Setting[] {
   const { D, F } = lead.architecture;
   const settingOf = (edits: string): Setting => ({ edits, question, measures: MEASURES });
   if (state.perturbation === 'channel') {
     const { channel, layer, token, value } = peakOf(lead);
-    // Token 1 is the same in all prompts, so its channel can be set to 0, or to its value in the first prompt.
+    // Token 1 is the same in all prompts, so the channel of its hidden state can be set to 0 or to its value in the first.
     const number = `~clamp_channel(${channel},${layer},${token}`;
     const fixed = `${number},to=value,value=${value.toFixed(2)})`;
-    // For the first prompt itself the second edit would change nothing.
+    // With one prompt the second edit would change nothing.
     const alone = [`${number})`, ...(question.n > 1 ? [fixed] : [])];
     return [
       settingOf(''),
@@ -55,7 +55,7 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
     ];
   }
   if (state.perturbation === 'tag') {
-    const seeds = Array.from({ length: OTHERS }, (_, i) => state.seed + i);
+    const seeds = Array.from({ length: CONTROLS }, (_, i) => state.seed + i);
     const random = seeds.map((seed) => settingOf(`~project(random,seed=${seed})`));
     const tagSettings = ['~project', '~project(tag,heads)'].map(settingOf);
     return [settingOf(''), ...(addsHeads(lead) ? [...tagSettings, ...random] : [])];
@@ -66,7 +66,7 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
   const at = (r: number, c: number) => settingOf(`~scale_weight(down,${layer},${r},${c},0)`);
   const rows = drawOthers(D, row, state.seed);
   const columns = drawOthers(F, column, state.seed + 1);
-  // A narrow feed-forward layer may have fewer other columns than there are rows.
+  // A narrow feed-forward layer may have fewer columns to draw than rows.
   const pairs = rows.slice(0, columns.length).map((r, i) => at(r, columns[i]!));
   return [settingOf(''), at(row, column), ...pairs];
 }
@@ -74,8 +74,8 @@ function planPerturbation({ state, question }: Asked, lead: Frame): Setting[] {
 const repeatedOf = ({ question, first }: Frame) =>
   question.again ? `“${first.at(-1)}”` : 'a random word';
 
-/** States how many copies of a word, and of the start token, have the hidden norm of a first token. */
-function sayRepeat(groups: readonly Group[]) {
+/** States how many copies of a word, and of the start token, have a hidden norm as large as a first token's. */
+function repeatFinding(groups: readonly Group[]) {
   const results = groups.flatMap(({ title, frames }) => {
     const text = frames.find(({ question }) => question.input !== 'repeat');
     const repeated = frames.filter(({ question }) => question.input === 'repeat');
@@ -84,18 +84,26 @@ function sayRepeat(groups: readonly Group[]) {
     if (!text || !repeated.length) return [];
     const layer = layerOfFirst(text);
     const ratio = text.tensors.hidden_ratio!.data[layer]!;
-    const counts = comparable.map((frame) => likeTheFirst(frame, layer));
+    const counts = comparable.map((frame) => countLikeFirst(frame, layer));
     const sinks = [text, ...comparable].map(
       (frame) =>
         `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === text ? 'text' : repeatedOf(frame)}`,
     );
     return [
-      { title, ratio, both: comparable, counts, own: likeTheFirst(text, layer), T: text.T, sinks },
+      {
+        title,
+        ratio,
+        both: comparable,
+        counts,
+        own: countLikeFirst(text, layer),
+        T: text.T,
+        sinks,
+      },
     ];
   });
   const [main] = results;
   if (!main) return { heading: 'What if one token repeats?', text: '' };
-  const isMany = (i: number) => main.ratio >= STANDS_OUT && main.counts[i]! > 2 * main.own + 4;
+  const isMany = (i: number) => main.ratio >= LARGE_RATIO && main.counts[i]! > 2 * main.own + 4;
   return {
     heading: isMany(0)
       ? 'Repeated tokens behave like first tokens'
@@ -109,7 +117,7 @@ function sayRepeat(groups: readonly Group[]) {
         );
         return (
           `${title}: ${
-            ratio < STANDS_OUT
+            ratio < LARGE_RATIO
               ? `the first token’s hidden norm is only ${ratio.toFixed(1)}× that of the others, so no copy can stand out`
               : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copies.join(', ')}, and ${own} of ${T - 1} ordinary tokens`
           }. ` + `Sink₁ ${sinks.join(', ')}.`
@@ -119,8 +127,8 @@ function sayRepeat(groups: readonly Group[]) {
   };
 }
 
-/** States whether later tokens need the directions of the tag more than random ones, and what the heads write there. */
-function sayTag({
+/** States whether removing the tag's directions raises the loss more than removing random ones, and what heads write. */
+function tagWords({
   own,
   most,
   written,
@@ -137,10 +145,11 @@ function sayTag({
     : 'Later tokens use the directions of the tag, but hardly what the sink writes there';
 }
 
-function sayPerturbation(groups: readonly Group[], perturbation: Struck) {
+/** States how much the perturbation raises the loss, compared with random controls. */
+function perturbationFinding(groups: readonly Group[], perturbation: Perturbation) {
   const kind = KINDS[perturbation];
   const results = groups.flatMap(({ title, frames }) => {
-    const baseline = wholeOf(frames);
+    const baseline = uneditedOf(frames);
     const struck = frames.filter((frame) => givenOf(frame, kind));
     const [first, ...rest] = struck;
     if (!baseline || !first) return [];
@@ -178,19 +187,19 @@ function sayPerturbation(groups: readonly Group[], perturbation: Struck) {
   if (!main)
     return {
       heading: `What does one ${one} carry?`,
-      text: isAlone && perturbation !== 'channel' ? NONE[perturbation] : '',
+      text: isAlone && perturbation !== 'channel' ? NO_RESULT[perturbation] : '',
     };
   return {
     heading:
       perturbation === 'tag'
-        ? sayTag(main)
+        ? tagWords(main)
         : results.some(carries)
           ? `A single ${one} matters more than random ones${carries(main) ? '' : ' in another model'}`
           : `No single ${one} stands out from random ones here`,
     text: results
       .map(
         ({ title, own, most, count, sinks, alone, fixed, written }) =>
-          `${title}: ${WORDS[perturbation]} changes the loss by ${signed(own)} nats, ${OF_RANDOM[perturbation](count)} by at most ${signed(most)}` +
+          `${title}: ${WORDS[perturbation]} changes the loss by ${signed(own)} nats, ${CONTROL_WORDS[perturbation](count)} by at most ${signed(most)}` +
           `${alone === undefined ? '' : `; at the first token alone, ${signed(alone)}`}` +
           `${fixed === undefined ? '' : `, or fixed to its value in the first prompt, ${signed(fixed)}`}` +
           `${written === undefined ? '' : `; v₁ out of the output of each head, where the tag is written, by ${signed(written)}`}. Sink₁ ${sinks.join(' → ')}.`,
@@ -199,24 +208,27 @@ function sayPerturbation(groups: readonly Group[], perturbation: Struck) {
   };
 }
 
-type Struck = Exclude<State['perturbation'], 'repeat'>;
+type Perturbation = Exclude<State['perturbation'], 'repeat'>;
 
 const KINDS = { channel: 'clamp_channel', weight: 'scale_weight', tag: 'project' } as const;
 
-const WORDS: Readonly<Record<Struck, string>> = {
+/** A clause for each perturbation. */
+const WORDS: Readonly<Record<Perturbation, string>> = {
   channel: 'zeroing the channel with the largest activation',
   weight: 'zeroing the weight that writes the largest activation',
   tag: 'projecting the first token’s tags, W_O v₁ of each head, out of the residual stream',
 };
 
-const zeroed = (count: number) => `zeroing one of ${count} random ones`;
-const OF_RANDOM: Readonly<Record<Struck, (count: number) => string>> = {
-  channel: zeroed,
-  weight: zeroed,
+const zeroedWords = (count: number) => `zeroing one of ${count} random ones`;
+/** Returns a clause for the random controls of a perturbation. */
+const CONTROL_WORDS: Readonly<Record<Perturbation, (count: number) => string>> = {
+  channel: zeroedWords,
+  weight: zeroedWords,
   tag: (count) => `as many random directions, drawn ${count} times,`,
 };
 
-const NONE = {
+/** Explains why a perturbation has no result. */
+const NO_RESULT = {
   weight: 'None of these models sends all tokens through the same feed-forward layer.',
   tag: 'None of these models adds the output of its heads to the stream as W_O makes it.',
 } as const;
@@ -259,8 +271,8 @@ export const fragility: Experiment = {
   lead: 9,
   says: (groups, state) =>
     state.perturbation === 'repeat'
-      ? sayRepeat(groups)
-      : sayPerturbation(groups, state.perturbation),
+      ? repeatFinding(groups)
+      : perturbationFinding(groups, state.perturbation),
   table: (groups, file) =>
     settingsTable(
       groups,

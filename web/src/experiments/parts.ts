@@ -2,7 +2,7 @@
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { commandOf, copyCommand } from '../page/command';
-import { tablePlace, valueOf } from '../page/controls';
+import { tableRegion, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
@@ -10,14 +10,15 @@ import type { State } from '../ask/state';
 import { choicesOf } from '../ask/subject';
 import { costOf, isUnedited, settingName, signed, type Cost } from '../views/settings';
 
-type Sliding = {
+/** A key of the state whose value is a number. */
+type NumberKey = {
   [Name in keyof State]: State[Name] extends number ? Name : never;
 }[keyof State];
 
-/** A slider for a number of the state. */
+/** Returns a slider for a number of the state. */
 export function slider(
   label: string,
-  name: Sliding,
+  name: NumberKey,
   [min, max]: readonly [number, number],
   { state, set }: Context,
 ): TemplateResult {
@@ -34,7 +35,12 @@ export function slider(
   /></label>`;
 }
 
-export function check(label: string, isOn: boolean, turn: (isOn: boolean) => void): TemplateResult {
+/** Returns a checkbox. */
+export function checkbox(
+  label: string,
+  isOn: boolean,
+  turn: (isOn: boolean) => void,
+): TemplateResult {
   return html`<label class="check"
     ><input
       type="checkbox"
@@ -45,7 +51,7 @@ export function check(label: string, isOn: boolean, turn: (isOn: boolean) => voi
   >`;
 }
 
-/** The choices of an edit's parameter; only the current one before the engine runs. */
+/** Returns the choices of an edit's parameter with their labels; before the engine runs, only the current choice. */
 export function choicesIn(
   { engine }: Context,
   edit: string,
@@ -61,14 +67,18 @@ function costWords({ mean, deviation }: Cost): string {
   return `${signed(mean)}${spread}`;
 }
 
-export function wholeOf(frames: readonly Frame[]): Frame | undefined {
+/** Returns the frame without edits, if any. */
+export function uneditedOf(frames: readonly Frame[]): Frame | undefined {
   return frames.find(isUnedited);
 }
 
-/** Returns how much a setting raises the loss; undefined while it or the unedited run is missing. */
-export function cost(frames: readonly Frame[], of: (frame: Frame) => boolean): Cost | undefined {
-  const baseline = wholeOf(frames);
-  const match = frames.find((frame) => frame !== baseline && of(frame));
+/** Returns how much a setting raises the loss; undefined until both the setting and the unedited run are measured. */
+export function cost(
+  frames: readonly Frame[],
+  isMatch: (frame: Frame) => boolean,
+): Cost | undefined {
+  const baseline = uneditedOf(frames);
+  const match = frames.find((frame) => frame !== baseline && isMatch(frame));
   return baseline && match && costOf(match, baseline);
 }
 
@@ -77,10 +87,10 @@ export interface Column {
   readonly of: (frame: Frame, whole: Frame | undefined) => string | undefined;
 }
 
-/** A table with more rows than this is folded. */
+/** The most rows of a table that is not folded. */
 const MOST_OPEN = 12;
 
-/** A row for each setting of each model. */
+/** Returns a table with a row for each setting of each model. */
 export function settingsTable(
   groups: readonly { readonly title: string; readonly frames: readonly Frame[] }[],
   columns: readonly Column[],
@@ -90,7 +100,7 @@ export function settingsTable(
   const count = groups.reduce((sum, { frames }) => sum + frames.length, 0);
   return html`<details class="more" ?open=${count <= MOST_OPEN}>
     <summary>All numbers: ${count} settings</summary>
-    ${tablePlace(
+    ${tableRegion(
       caption,
       html`<table class="metrics settings">
         <caption>
@@ -106,7 +116,7 @@ export function settingsTable(
         </thead>
         <tbody>
           ${groups.map(({ title, frames }) => {
-            const baseline = wholeOf(frames);
+            const baseline = uneditedOf(frames);
             return frames.map(
               (frame, i) =>
                 html`<tr>

@@ -1,4 +1,4 @@
-/** Few bits: which tokens stretch the scale, and how much exact first tokens help. */
+/** The experiment Quantization: the loss with few bits, and how much exact first tokens help. */
 import { html, nothing } from 'lit';
 import { choicesOf } from '../ask/subject';
 import { choices } from '../page/controls';
@@ -9,17 +9,17 @@ import { costOf, givenOf, labelsIn, signed } from '../views/settings';
 import { errorOf, sweep } from '../views/sweep';
 import { capital, percent } from '../words';
 import type { Experiment } from './experiment';
-import { check, choicesIn, lossColumns, settingsTable, slider, wholeOf } from './parts';
+import { checkbox, choicesIn, lossColumns, settingsTable, slider, uneditedOf } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
 
-/** For weights, a tensor is a matrix and a channel is one of its outputs. */
+/** The names of scales of weights, whose tensors are matrices and whose channels are rows of these. */
 const OF_WEIGHTS: Readonly<Record<string, string>> = {
   tensor: 'one scale per matrix',
   channel: 'one scale per output row',
 };
 
-/** Weights belong to no token: they have no scale per token, and no first tokens stay exact. */
+/** Returns the choices of a scale; weights have none per token. */
 const granularitiesOf = (all: readonly (readonly [string, string])[], { quantized }: State) =>
   all
     .filter(([name]) => quantized !== 'weights' || name !== 'token')
@@ -67,7 +67,7 @@ export const quantization: Experiment = {
     const { bits, quantized } = state;
     const [granularity, exactTokens] = [granularityOf(state), exactOf(state)];
     const all = groups.flatMap(({ title, frames }) => {
-      const baseline = wholeOf(frames);
+      const baseline = uneditedOf(frames);
       const at = (first: number) => {
         const match = frames.find((frame) => {
           const parameters = givenOf(frame, 'quantize');
@@ -135,7 +135,7 @@ export const quantization: Experiment = {
     ${choices('with', granularity, granularities, (value) => set({ granularity: value }))}
     ${slider('bits', 'bits', [2, 8], context)}
     ${quantized === 'weights' ? nothing : slider('first tokens exact', 'exactTokens', [1, 8], context)}
-    ${check('all ways to share a scale', how === 'all', (isOn) =>
+    ${checkbox('all ways to share a scale', how === 'all', (isOn) =>
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;
   },

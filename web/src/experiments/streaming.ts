@@ -1,36 +1,36 @@
-/** A cache that evicts by age: how the loss changes when token 1 leaves it. */
+/** The experiment Streaming: how the loss changes when token 1 leaves a cache that evicts by age. */
 import { html } from 'lit';
 import { choices } from '../page/controls';
 import { attention } from '../views/attention';
 import { givenOf, signed } from '../views/settings';
 import { leaves, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
-import { size } from '../run/progress';
+import { sizeWords } from '../run/progress';
 import { defaults, type State } from '../ask/state';
 import type { Experiment, Finding, Group } from './experiment';
 import {
-  check,
+  checkbox,
   choicesIn,
   cost,
   lossColumns,
   reportedBadge,
   settingsTable,
   slider,
-  wholeOf,
+  uneditedOf,
   type Column,
 } from './parts';
 
 const MEASURES = ['loss_at', 'loss_mean'];
 
-/** The settings for a text many times as long as the training texts of the zoo. */
-const FAR = { length: 4000, runs: 1, positions: 'cache' } as const;
+/** The state for a text many times as long as the training texts of the zoo. */
+const LONG_TEXT = { length: 4000, runs: 1, positions: 'cache' } as const;
 
-/** A change of the loss below this, in nats per token, is little. */
+/** The change of the loss, in nats per token, below which it counts as little. */
 const LITTLE = 0.05;
 const QUESTION = 'What happens when the first token leaves the cache?';
 const HELPS_LITTLE = 'Keeping the first token helps little here';
 
-const isOf = (policy: string) => (frame: Frame) => givenOf(frame, 'evict')?.policy === policy;
+const hasPolicy = (policy: string) => (frame: Frame) => givenOf(frame, 'evict')?.policy === policy;
 
 /** Perplexity of Llama-2-13B over 65,000 tokens of a book (Xiao et al. 2024, figure 1). */
 const REPORTED = [
@@ -48,19 +48,22 @@ function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolea
     : `~evict(window,${budget}${placed})`;
 }
 
-/** States the memory of the first model's run if it kept only what its cache holds. */
-function holds([group]: readonly Group[]): string {
+/** States the memory of the first model's run, for a run that kept only what its cache holds. */
+function memoryWords([group]: readonly Group[]): string {
   const { bytes } = group?.frames.findLast((frame) => frame.bytes) ?? {};
   return bytes
-    ? ` Besides the weights, the run needs ${size(bytes.held)} of memory; keeping every key would need ${size(bytes.all)}.`
+    ? ` Besides the weights, the run needs ${sizeWords(bytes.held)} of memory; keeping every key would need ${sizeWords(bytes.all)}.`
     : '';
 }
 
-/** Beyond the context there is no unedited run, so the sentence compares the two caches. */
-function sayFar(groups: readonly Group[], { firstKeys, recentKeys }: State): Finding | undefined {
+/** Compares the two caches on a text beyond the context, for which there is no unedited run. */
+function longTextFinding(
+  groups: readonly Group[],
+  { firstKeys, recentKeys }: State,
+): Finding | undefined {
   const all = groups.flatMap(({ title, frames }) => {
-    const [window, kept] = ['window', 'first'].map((policy) => frames.find(isOf(policy)));
-    const baseline = wholeOf(frames);
+    const [window, kept] = ['window', 'first'].map((policy) => frames.find(hasPolicy(policy)));
+    const baseline = uneditedOf(frames);
     return window && baseline && baseline.T < window.T
       ? [{ title, window, kept, whole: baseline }]
       : [];
@@ -84,13 +87,13 @@ function sayFar(groups: readonly Group[], { firstKeys, recentKeys }: State): Fin
         : HELPS_LITTLE,
     text:
       `${T.toLocaleString('en')} tokens, ${Math.round(T / main.whole.T)} times the context of ${main.title}, with the ` +
-      `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${sentences.join(' ')}${holds(groups)}`,
+      `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${sentences.join(' ')}${memoryWords(groups)}`,
   };
 }
 
 const longColumns: readonly Column[] = [
   { name: 'tokens', of: ({ T }) => T.toLocaleString('en') },
-  { name: 'memory of a run', of: ({ bytes }) => bytes && size(bytes.held) },
+  { name: 'memory of a run', of: ({ bytes }) => bytes && sizeWords(bytes.held) },
 ];
 
 export const streaming: Experiment = {
@@ -111,11 +114,11 @@ export const streaming: Experiment = {
   lead: 3,
   says: (groups, state) => {
     const { firstKeys, recentKeys } = state;
-    const beyondContext = sayFar(groups, state);
+    const beyondContext = longTextFinding(groups, state);
     if (beyondContext) return beyondContext;
     const all = groups.flatMap(({ title, frames }) => {
-      const window = cost(frames, isOf('window'))?.mean;
-      const keptCost = cost(frames, isOf('first'))?.mean;
+      const window = cost(frames, hasPolicy('window'))?.mean;
+      const keptCost = cost(frames, hasPolicy('first'))?.mean;
       const end = frames.map(leaves).find(Number.isFinite);
       return window === undefined ? [] : [{ title, window, kept: keptCost, end }];
     });
@@ -147,7 +150,7 @@ export const streaming: Experiment = {
             : main.window - main.kept > LITTLE
               ? 'Keeping the first token recovers part of the loss'
               : HELPS_LITTLE,
-      text: [first, ...comparisons].join(' ') + holds(groups),
+      text: [first, ...comparisons].join(' ') + memoryWords(groups),
     };
   },
   table: (groups, file) => {
@@ -170,13 +173,16 @@ export const streaming: Experiment = {
       choicesIn(context, 'evict', 'positions', positions),
       (value) => set({ positions: value }),
     )}
-    ${check('also recompute (slow)', recompute === 'yes', (isOn) => set({ recompute: isOn ? 'yes' : 'no' }))}
-    ${check(`a text of ${FAR.length.toLocaleString('en')} tokens`, length >= FAR.length, (isOn) =>
-      set(
-        isOn
-          ? FAR
-          : { length: defaults.length, runs: defaults.runs, positions: defaults.positions },
-      ),
+    ${checkbox('also recompute (slow)', recompute === 'yes', (isOn) => set({ recompute: isOn ? 'yes' : 'no' }))}
+    ${checkbox(
+      `a text of ${LONG_TEXT.length.toLocaleString('en')} tokens`,
+      length >= LONG_TEXT.length,
+      (isOn) =>
+        set(
+          isOn
+            ? LONG_TEXT
+            : { length: defaults.length, runs: defaults.runs, positions: defaults.positions },
+        ),
     )}`;
   },
   foot: () =>

@@ -1,4 +1,4 @@
-/** The lab's charts: a table of the columns of a log that are drawn, and both labs' lines of each. */
+/** Draws the lab's charts: a table says which columns of a log each chart shows, with a line for each lab. */
 import { drawChart, type Series } from '../plot/chart';
 import { part } from '../page/view';
 import { percent, show } from '../words';
@@ -6,7 +6,7 @@ import type { Lab } from './lab';
 import { recent, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
-/** The most points of a line; adjacent steps are averaged, since a batch is noisy. */
+/** The most points of a line; each is the mean of adjacent steps, since a batch is noisy. */
 const POINTS = 120;
 const [TALL, LOW] = [142, 96];
 
@@ -20,8 +20,9 @@ interface Chart {
   readonly title: string;
   /** Explains the lines of a task with triggers. */
   readonly key?: string;
-  /** The same for a trigger planted in a text, and for a training with held-out text. */
+  /** Explains the lines of a training with a trigger planted in its text. */
   readonly keyOfPlanted?: string;
+  /** Explains the lines of a training with held-out text. */
   readonly keyOfHeld?: string;
   readonly lines: readonly Line[];
   readonly domain?: readonly [number, number];
@@ -84,7 +85,7 @@ const CHARTS: readonly Chart[] = [
   },
 ];
 
-/** Returns a line of the log in at most POINTS points, each a mean. */
+/** Returns a column of the log as a line of at most POINTS points. */
 function lineOf(
   { log }: Lab,
   { column, dash, isFaint }: Line,
@@ -113,8 +114,8 @@ function lineOf(
 }
 
 /**
- * @param count of the charts, the first ones
- * @returns what draws both labs into them
+ * Adds the first `count` charts to the page.
+ * @returns a function that draws both labs into the charts
  */
 export function createCharts(
   root: HTMLElement,
@@ -123,7 +124,7 @@ export function createCharts(
   const charts = CHARTS.slice(0, count);
   const places = charts.map(({ isHalf }) => part(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
-    // Before the first step there is nothing to draw.
+    // Hides the charts before the first step.
     const isBegun = pair.some(({ lab }) => lab.log.length);
     for (const place of places) place.hidden = !isBegun;
     if (!isBegun) return;
@@ -139,7 +140,7 @@ export function createCharts(
         percent: isShare,
         isHalf,
       } = chart;
-      // A text has no triggers, and its best possible loss is unknown.
+      // Leaves out lines without numbers, such as attention on triggers or the best possible loss for a text.
       const isThere = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recent(lab, column)));
       const shown = lines.filter(isThere);

@@ -1,4 +1,4 @@
-/** The lab's buttons, and the fields of its settings. */
+/** The lab's buttons and the fields of its settings. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { copyCommand } from '../page/command';
 import { choices, numberInput, segmented } from '../page/controls';
@@ -16,13 +16,13 @@ import {
   type Settings,
 } from './settings';
 
-/** Settings that are visible before the reader opens the rest. */
+/** Settings that are visible before the reader opens the others. */
 const FIRST_SEEN = ['operation', 'optimizer', 'learning_rate'];
 const FIRST_SEEN_OF_FINE_TUNE = ['from', 'operation', 'learning_rate'];
 const MINUTE = 60;
 
 /** Formats a remaining time. */
-function duration(seconds: number): string {
+function durationWords(seconds: number): string {
   if (!Number.isFinite(seconds)) return '';
   if (seconds < MINUTE) return `${Math.max(1, Math.round(seconds))} s`;
   return `${Math.round(seconds / MINUTE)} min`;
@@ -39,13 +39,13 @@ export class Controls {
     this.#again = again;
   }
 
-  /** The buttons Train, one step and Reset, and the progress. */
+  /** Renders the buttons Train, one step and Reset, and the progress. */
   bar(): TemplateResult {
     const pair = this.#pair;
     const { isRunning, canTrain, step, steps, isOver, labs } = pair;
     const [{ settings }] = labs;
     const seconds = Math.max(...labs.map((lab) => lab.seconds));
-    const remaining = duration(pair.secondsLeft);
+    const remaining = durationWords(pair.secondsLeft);
     const label = isRunning ? 'Pause' : isOver ? `${pair.moreSteps} more steps` : 'Train';
     const isComing = labs.some(({ stage }) => stage === 'loading');
     const cost = isComing
@@ -78,11 +78,11 @@ export class Controls {
       >`;
   }
 
-  /** The choice between random and trained weights, and their text. */
+  /** Renders the choice between random and trained weights, and of the text for trained ones. */
   course(): TemplateResult {
     const isOn = isFineTune(this.#context.state.value.leftRun);
     return html`${this.#courses(isOn)}
-    ${isOn ? this.#text(this.#pair.given()[0]!.settings) : nothing}`;
+    ${isOn ? this.#text(this.#pair.requested()[0]!.settings) : nothing}`;
   }
 
   #courses(isOn: boolean): TemplateResult {
@@ -101,7 +101,7 @@ export class Controls {
   }
 
   sets(names: readonly string[]): TemplateResult {
-    const requested = this.#pair.given();
+    const requested = this.#pair.requested();
     const { settings } = requested[0]!;
     return html`${requested.map((one, i) => this.#set(i as Side, names[i]!, one.settings))}
       <section class="lab-set" aria-label="Experiment">
@@ -137,7 +137,7 @@ export class Controls {
       .map((row) => this.#field('both', row, settings));
   }
 
-  /** The text that fine-tuning reads: the passages of this page, or a file, which resets the labs. */
+  /** Renders the choice of the text for fine-tuning: the passages of this page, or a file, which resets the labs. */
   #text(settings: Settings): TemplateResult {
     const change = async (event: Event) => {
       const input = event.target as HTMLInputElement;

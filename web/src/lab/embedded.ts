@@ -1,6 +1,6 @@
 /**
- * The lab as a figure: two models that the reader trains, without the fields of their settings. Nothing is fetched
- * until Train is pressed; training ends at its last step, and its workers end with the figure.
+ * The lab as a figure: two models that the reader trains, without the fields of their settings. The engine is fetched
+ * when Train is pressed. Training ends at the last step, and its workers end with the figure.
  */
 import { html, render } from 'lit';
 import { allows } from '../page/controls';
@@ -18,11 +18,11 @@ const FRAME_MS = 100;
 /** The number of charts: attention on the first token, and loss. */
 const CHARTS = 2;
 
-/** The detail of `ended`, the event of a figure whose trainings have both ended. */
+/** The detail of the event `ended`, which a figure dispatches when both trainings have ended. */
 export interface Trained {
   readonly view: 'lab';
   readonly says: string;
-  /** Results of the left and of the right model; numbers by step are [steps]. */
+  /** The results of the left and of the right model; numbers by step are [steps]. */
   readonly results: readonly {
     readonly subject: string;
     readonly title: string;
@@ -53,12 +53,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const charts = part(grid, 'lab-charts');
   const drawCharts = createCharts(charts, CHARTS);
   const drawMaps = (theme = context.theme.peek()) => {
-    const pairNames = pair.named();
+    const pairNames = pair.namedLabs();
     pairNames.forEach((one, i) => maps[i]!(one, theme));
     drawCharts(pairNames);
   };
   const menu = addSaveMenu(head, context, () => {
-    return { pair: pair.named(), columns: pair.columns, grid, draw: drawMaps };
+    return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
   let isOver = false;
   let isOpening = false;
@@ -71,7 +71,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     try {
       await pair.open(context.engine.peek()!.models);
       if (isOver) return;
-      for (const { problems } of pair.given())
+      for (const { problems } of pair.requested())
         for (const why of problems) context.fail(`${why}. The default is used.`);
       follow();
       await pair.again();
@@ -83,7 +83,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     draw();
   }
 
-  /** Other settings need another training, which the reader starts. */
+  /** Resets the training when its settings change, and redraws after changes. */
   function follow(): void {
     let from = '';
     scope.effect(() => {
@@ -102,8 +102,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     });
   }
 
-  /** Before the first training the place shows the host's picture, or a sentence. */
-  function waits(): void {
+  /** Hides the grid before the first training, when the host's picture or a sentence is in its place. */
+  function updateWaiting(): void {
     const isWaiting = !pair.isReady;
     if (grid.hidden === isWaiting) return;
     grid.hidden = isWaiting;
@@ -113,7 +113,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   let reported = '';
   function report(): void {
-    const labs = pair.named();
+    const labs = pair.namedLabs();
     const sentence = verdict(labs);
     if (!pair.isOver || sentence === reported) return;
     reported = sentence;
@@ -129,7 +129,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   }
 
   function draw(): void {
-    waits();
+    updateWaiting();
     const { leftRun, rightRun } = context.state.peek();
     const preset = [...fromScratch, ...fineTune].find(
       (one) => one.leftRun === leftRun && one.rightRun === rightRun,
@@ -137,7 +137,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const { isRunning } = pair;
     const isBegun = pair.isReady && pair.step > 0;
     const claim = preset?.claim ?? 'Two models with the same task and seed. Press Train.';
-    say(finding, isBegun && !isRunning ? verdict(pair.named()) : claim);
+    say(finding, isBegun && !isRunning ? verdict(pair.namedLabs()) : claim);
     finding.hidden = !allows(context.state.peek(), 'finding');
     const act = () => (pair.isReady ? pair.toggle() : void open());
     render(

@@ -1,13 +1,13 @@
-/** Exports: a model into Explore or onto the disk, the log, the picture. */
+/** Exports a model to Explore or to the disk, and the log and the picture as files. */
 import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
-import { addKinds, aboutOf, hand, KINDS, onPaper, type Kind } from '../save/menu';
+import { addKinds, aboutOf, downloadFile, KINDS, onPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type Logged } from './files';
 import { verdict, type NamedLab } from './words';
 
 /** Opens the model in Explore, with the sample as its text. */
-export async function openInside({ name, lab }: NamedLab, context: Context): Promise<void> {
+export async function openInExplore({ name, lab }: NamedLab, context: Context): Promise<void> {
   const { setup, words, settings, step } = lab;
   const isFixed = setup!.first !== undefined;
   const title = `${name} after ${step} steps`.replaceAll('/', ' ');
@@ -21,11 +21,11 @@ export async function openInside({ name, lab }: NamedLab, context: Context): Pro
   context.inside(await modelFiles(title, await lab.trained()));
 }
 
-/** Saves the whole folder as one ZIP archive. */
+/** Saves the model's folder as a ZIP archive. */
 export async function saveModel({ name, lab }: NamedLab): Promise<void> {
   const words = `${name} after ${lab.step} steps`.toLowerCase();
   const folder = `sinkscope-lab-${words.replace(/[^\p{L}\p{N}.]+/gu, '-')}`.slice(0, 100);
-  hand(await modelZip(folder, await lab.trained()), `${folder}.zip`);
+  downloadFile(await modelZip(folder, await lab.trained()), `${folder}.zip`);
 }
 
 interface Shown {
@@ -64,7 +64,7 @@ async function fileOf(kind: Kind, { pair, columns, grid, context, draw }: Shown)
   return kind === 'PNG' ? pngOf(picture) : new Blob([svgText(picture)], { type: 'image/svg+xml' });
 }
 
-/** The menu of the lab's picture and numbers; `shown` returns the state at the reader's click. */
+/** Adds a menu that saves the lab's picture and numbers; `shown` returns the state at the reader's click. */
 export function addSaveMenu(
   place: HTMLElement,
   context: Context,
@@ -76,7 +76,7 @@ export function addSaveMenu(
     KINDS,
     (kind) =>
       void fileOf(kind, { ...shown(), context }).then(
-        (file) => hand(file, `sinkscope-lab.${kind.toLowerCase()}`),
+        (file) => downloadFile(file, `sinkscope-lab.${kind.toLowerCase()}`),
         context.fail,
       ),
   );

@@ -1,4 +1,4 @@
-/** A lab's model as files that open anywhere, and its log as a sheet or as JSON. */
+/** Writes a lab's model as files for other programs, and its log as CSV or JSON. */
 import { strToU8, zipSync } from 'fflate';
 import { labFolder, sha256, type DiskFile, type LabRecipe, type LogEntry } from 'sinkscope';
 import { csv } from '../save/numbers';
@@ -10,12 +10,12 @@ export interface Trained {
   readonly setup: Setup;
   readonly weights: Uint8Array;
   readonly steps: number;
-  /** Every setting of the trainer by name, with its default. */
+  /** The default of each setting of the trainer. */
   readonly defaults: LabRecipe['settings'];
 }
 
-/** The folder that `train --out` writes too: Explore, transformers and the command line open it. */
-async function folderOf({ setup, weights, steps, defaults }: Trained) {
+/** Returns the files that `train --out` also writes, which Explore, transformers and the command line open. */
+async function filesOf({ setup, weights, steps, defaults }: Trained) {
   const { options, tokenizer, tokenizerConfig, source, text } = setup;
   const recipe = {
     settings: { ...defaults, ...options.recipe },
@@ -31,15 +31,15 @@ async function folderOf({ setup, weights, steps, defaults }: Trained) {
 
 /** Returns the model's files for Explore. */
 export async function modelFiles(folder: string, trained: Trained): Promise<readonly DiskFile[]> {
-  return (await folderOf(trained)).map(({ path, data }) => ({
+  return (await filesOf(trained)).map(({ path, data }) => ({
     path: `${folder}/${path}`,
     file: new Blob([data as BlobPart]),
   }));
 }
 
-/** Returns one ZIP archive with the folder in it. */
+/** Returns a ZIP archive with the model's folder. */
 export async function modelZip(folder: string, trained: Trained): Promise<Blob> {
-  const files = (await folderOf(trained)).map(
+  const files = (await filesOf(trained)).map(
     ({ path, data }) =>
       [`${folder}/${path}`, typeof data === 'string' ? strToU8(data) : data] as const,
   );
@@ -54,13 +54,13 @@ export interface Logged {
   readonly command: string;
 }
 
-/** The build that measured it, and the address of both labs. */
+/** The version of the build that measured a log, and the link to both labs. */
 interface Origin {
   readonly version: string;
   readonly link: string;
 }
 
-/** Writes a line for each step of each lab. */
+/** Returns the logs as CSV, with a line for each step of each lab. */
 export function logCsv(
   labs: readonly Logged[],
   columns: readonly string[],

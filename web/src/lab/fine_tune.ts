@@ -1,9 +1,9 @@
-/** Fine-tuning: a model of the zoo continues from a checkpoint, on the page's passages or the reader's text. */
+/** Sets up fine-tuning: a model of the zoo continues from a checkpoint, on the page's passages or the reader's text. */
 import { signal } from '@preact/signals-core';
 import { cutText, labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
 import { base } from '../base';
 import { type Models } from '../run/models';
-import { fetched, InputError } from '../ask/errors';
+import { fetchNamed, InputError } from '../ask/errors';
 import { PASSAGES, textOf, type Card } from '../ask/zoo';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
@@ -13,22 +13,22 @@ import { HELD, HELD_TOKENS, TRAINED } from './table';
 /** The reader's text, which the browser stores. */
 export const ownText = signal<OwnText | undefined>(undefined);
 
-/** The token before every sequence: <s> is token 0 of every model of the zoo. */
-const FIRST: Readonly<Record<string, number>> = { fixed: 0, any: -1 };
+/** The id of the token before every sequence, -1 for none; <s> is token 0 of every model of the zoo. */
+const FIRST_IDS: Readonly<Record<string, number>> = { fixed: 0, any: -1 };
 
-async function passages(): Promise<string> {
+async function readPassages(): Promise<string> {
   const files = await Promise.all(PASSAGES.map(textOf));
   return files.flatMap((file) => JSON.parse(file) as string[]).join('\n');
 }
 
-async function license() {
-  const response = await fetched(new URL('LICENSE', base), 'LICENSE');
+async function readLicense() {
+  const response = await fetchNamed(new URL('LICENSE', base), 'LICENSE');
   return { name: 'the Apache license', text: await response.text() };
 }
 
 async function textFor(settings: Settings) {
-  if (settings.text === 'license') return license();
-  if (settings.text !== 'own') return { name: 'the passages', text: await passages() };
+  if (settings.text === 'license') return readLicense();
+  if (settings.text !== 'own') return { name: 'the passages', text: await readPassages() };
   ownText.value ??= await keptText();
   if (ownText.value) return ownText.value;
   throw new InputError(
@@ -36,6 +36,7 @@ async function textFor(settings: Settings) {
   );
 }
 
+/** Reads the config and the weights of a checkpoint. */
 async function weightsFor(card: Card, at: number, models: Models) {
   if (at >= TRAINED) {
     const { config, weights: begin } = await models.zoo.exact(card.id);
@@ -54,9 +55,13 @@ async function weightsFor(card: Card, at: number, models: Models) {
 }
 
 /**
- * Returns held-out sequences: beginnings of passages like those that the zoo was trained on, of the training's length.
+ * Returns held-out sequences of the training's length: beginnings of passages like those that the zoo was trained on.
  */
-async function heldOf(tokenizer: Tokenizer, length: number, first: number): Promise<number[][]> {
+async function heldOutSequences(
+  tokenizer: Tokenizer,
+  length: number,
+  first: number,
+): Promise<number[][]> {
   const prefix = first >= 0 ? [first] : [];
   const [file] = PASSAGES;
   const passages = JSON.parse(await textOf(file)) as string[];
@@ -67,7 +72,8 @@ async function heldOf(tokenizer: Tokenizer, length: number, first: number): Prom
   }).then((all) => all.map((ids) => [...prefix, ...ids]));
 }
 
-function changesOf(settings: Settings): Record<string, string> {
+/** Returns the settings that change the model's architecture. */
+function architectureChanges(settings: Settings): Record<string, string> {
   const names = ['operation', 'bias_key', 'gate'].filter((name) => settings[name] !== 'own');
   return Object.fromEntries(names.map((name) => [name, String(settings[name])]));
 }
@@ -84,15 +90,15 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
   const text = Int32Array.from(tokenizer.encode(found.text, { special: 'none' }), ({ id }) => id);
   const { optimizer, learning_rate, weight_decay, length, batch, planted, seed, steps } = settings;
   const recipe = { optimizer, learning_rate, weight_decay, length, batch, planted, seed, steps };
-  const first = FIRST[String(settings.first)];
-  const fineTune = labOnward(JSON.parse(trained.config) as object, changesOf(settings), {
+  const first = FIRST_IDS[String(settings.first)];
+  const fineTune = labOnward(JSON.parse(trained.config) as object, architectureChanges(settings), {
     ...(recipe as Record<string, number | string>),
     ...(first === undefined ? {} : { first }),
   });
   const firstId = Number(fineTune.recipe.first);
-  // Passages that the model is trained on do not measure forgetting.
+  // Measures forgetting only if the model is not trained on the same passages.
   const isNew = settings.text !== 'passages';
-  const heldOut = isNew ? { held: await heldOf(tokenizer, Number(length), firstId) } : {};
+  const heldOut = isNew ? { held: await heldOutSequences(tokenizer, Number(length), firstId) } : {};
   return {
     ...heldOut,
     options: { ...fineTune, begin: trained.begin, text },

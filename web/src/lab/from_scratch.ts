@@ -1,4 +1,4 @@
-/** A model with random initial weights: its shape, its task, and characters for its tokens. */
+/** Sets up a model with random initial weights: its shape, its task, and characters for its tokens. */
 import { LAB_MODEL, labConfig, labTokenizer } from 'sinkscope';
 import { pick, type Settings } from './settings';
 import type { Setup } from './setup';
@@ -10,7 +10,7 @@ function tokenizerOf({ triggers, first }: Settings) {
   return labTokenizer({ ...shape, first: first === 'fixed' ? 0 : -1 });
 }
 
-/** Returns the text of each token: triggers are ringed numbers, all others letters and digits. */
+/** Returns the text of each token: a ringed number for a trigger, a letter or digit for any other token. */
 export const letters = (settings: Settings): readonly string[] => tokenizerOf(settings).words;
 
 export function setUp(settings: Settings): Setup {

@@ -1,6 +1,6 @@
 /**
- * One lab: a model in training, in a worker of its own. It trains, pauses and resets; its fields hold the state, and
- * `changed` counts the updates, ten a second at most.
+ * One lab: a model in training, in a worker of its own. The lab trains, pauses and resets the model. Its fields have the
+ * state, and `changed` counts the updates, ten a second at most.
  */
 import { signal } from '@preact/signals-core';
 import {
@@ -12,7 +12,7 @@ import {
   type Training,
 } from 'sinkscope';
 import { base } from '../base';
-import { sentence } from '../ask/errors';
+import { errorSentence } from '../ask/errors';
 import type { Trained } from './files';
 import { recipeOf, type Settings } from './settings';
 import type { Setup } from './setup';
@@ -22,25 +22,25 @@ export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lo
 
 /** Milliseconds between two pictures. */
 const FRAME_MS = 100;
-/** Milliseconds between two checkpoints, for the case that the worker ends. */
+/** Milliseconds between two saved states, which replace a training whose worker ends. */
 const KEEP_MS = 3000;
-/** Steps between two measurements of the old text. */
+/** The number of steps between two measurements of the loss on held-out text. */
 const HELD_EVERY = 10;
-/** The fewest triggers of a sample, so that it has something to copy. */
+/** The fewest triggers of a sample, so that the model has something to copy. */
 const TRIGGERS = 2;
-/** The cores of one of two labs; the digits do not depend on them. */
+/** The number of workers of each lab, half of the cores; the digits of a training do not depend on it. */
 const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
 /** The cost of a training step, in forward passes. */
 const STEP_COST = 3.3;
 
-/** Attention of the fixed sample, [L, H, T, T]. */
+/** The attention weights of the fixed sample, [L, H, T, T]. */
 interface Picture {
   readonly data: Float32Array;
   readonly shape: readonly number[];
 }
 
-/** Returns the seconds of a forward pass, after a first one that may include compilation. */
-async function timed(training: Training): Promise<number> {
+/** Measures the seconds of a forward pass; the first one may include compilation. */
+async function timeForward(training: Training): Promise<number> {
   const startTime = performance.now();
   await training.look();
   return (performance.now() - startTime) / 1000;
@@ -57,34 +57,37 @@ export class Lab {
   picture: Picture | undefined;
   /** The model and its recipe; undefined before the first training. */
   setup: Setup | undefined;
-  /** Seconds of training so far. */
+  /** The seconds of training so far. */
   seconds = 0;
-  /** The last saved state, for the case that the worker ends; undefined if none was saved. */
+  /** The last saved state, from which training continues if its worker ends; undefined if none was saved. */
   kept: Kept | undefined;
   readonly #prepare: (settings: Settings) => Promise<Setup>;
-  /** Seconds of a forward pass, before any training. */
+  /** The seconds of a forward pass, measured before training. */
   #lookSeconds = NaN;
   #engine: Promise<Engine> | undefined;
   #training: Training | undefined;
   #job: AbortController | undefined;
   #running: Promise<void> | undefined;
-  /** Counts the initializations, so that only the latest one counts. */
+  /** Counts the initializations, so that an outdated one can stop. */
   #turn = 0;
 
   readonly #side: number;
   readonly #isKept: boolean;
   /** The key of the training: all settings that its digits depend on. */
-  #of = '';
+  #key = '';
 
-  /** @param isKept whether the training is saved for the next visit */
+  /**
+   * Creates a lab without a model.
+   * @param isKept whether the training is saved for the next visit
+   */
   constructor(side: number, prepare: (settings: Settings) => Promise<Setup>, isKept = true) {
     this.#side = side;
     this.#isKept = isKept;
     this.#prepare = prepare;
   }
 
-  /** Whether there is a model; a refused or lost one leaves its picture. */
-  get isThere(): boolean {
+  /** Whether the lab has a model; a refused or lost one leaves only its picture. */
+  get hasModel(): boolean {
     return this.#training !== undefined;
   }
 
@@ -97,7 +100,7 @@ export class Lab {
     return this.log.length;
   }
 
-  /** Seconds of a step on this machine; an estimate before the first. */
+  /** The seconds of a step on this machine, estimated before the first one. */
   get stepSeconds(): number {
     return this.step ? this.seconds / this.step : STEP_COST * this.#lookSeconds;
   }
@@ -122,7 +125,7 @@ export class Lab {
     const saved = await keptOf(this.#side, await this.#nameOf(settings)).catch(() => undefined);
     if (turn !== this.#turn) return;
     if (saved) await this.begin(settings, saved);
-    // A saved state that this build does not know is ignored.
+    // Starts anew if nothing was saved or this build refuses the saved state.
     if (!saved || (turn + 1 === this.#turn && this.stage === 'refused')) await this.begin(settings);
   }
 
@@ -153,15 +156,15 @@ export class Lab {
       const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
       if (turn !== this.#turn) return;
       const state = from ? { state: from.state } : {};
-      this.#of = await this.#nameOf(settings);
+      this.#key = await this.#nameOf(settings);
       const workers = Math.min(WORKERS, engine.describe.training!.parts);
       const training = await engine.train({ ...setup.options, ...state, workers });
       if (turn !== this.#turn) return void training.close().catch(() => {});
       this.#training = training;
       this.setup = setup;
-      this.sample = await this.#choose(training);
-      await this.#look();
-      this.#lookSeconds = Math.min(await timed(training), await timed(training));
+      this.sample = await this.#chooseSample(training);
+      await this.#updatePicture();
+      this.#lookSeconds = Math.min(await timeForward(training), await timeForward(training));
       const isOver = this.step >= Number(settings.steps);
       if (turn === this.#turn) this.#show(isOver ? 'ended' : 'ready');
     } catch (error) {
@@ -169,8 +172,8 @@ export class Lab {
     }
   }
 
-  /** Returns the first of twenty samples with enough triggers. */
-  async #choose(training: Training): Promise<readonly number[]> {
+  /** Returns the first sample with enough triggers, or the one with most of twenty. */
+  async #chooseSample(training: Training): Promise<readonly number[]> {
     const { triggers } = this.settings;
     if (triggers === undefined) return training.sample();
     let best: readonly number[] = [];
@@ -184,8 +187,9 @@ export class Lab {
   }
 
   /**
-   * Trains until that step, or until it is paused.
-   * @param pace steps in a second, at most
+   * Trains until a step, or until `pause`.
+   * @param until the step after which training stops
+   * @param pace the most steps in a second
    */
   async run(until: number, pace = Infinity): Promise<void> {
     const training = this.#training;
@@ -201,12 +205,12 @@ export class Lab {
     let drawn = performance.now();
     let savedAt = drawn;
     const frame = async () => {
-      await this.#look();
+      await this.#updatePicture();
       const time = performance.now();
       this.seconds += (time - drawn) / 1000;
       drawn = time;
       if (time - savedAt > KEEP_MS) {
-        await this.#keep(training);
+        await this.#save(training);
         savedAt = time;
       }
       this.changed.value = this.changed.peek() + 1;
@@ -217,34 +221,34 @@ export class Lab {
         if (performance.now() - drawn >= FRAME_MS) await frame();
       }
       await frame();
-      await this.#keep(training);
+      await this.#save(training);
       this.#show(this.step >= Number(this.settings.steps) ? 'ended' : 'ready');
     } catch (error) {
       if (signal.aborted) {
         await frame()
-          .then(() => this.#keep(training))
+          .then(() => this.#save(training))
           .catch(() => {});
         this.#show('ready');
       } else this.#fail(error, 'lost');
     }
   }
 
-  /** Saves the training so far, for the case that the worker or the visit ends. */
-  async #keep(training: Training): Promise<void> {
+  /** Saves the training so far, so that it can continue after the end of its worker or of the visit. */
+  async #save(training: Training): Promise<void> {
     const { step, seconds } = this;
     this.kept = { step, seconds, log: [...this.log], state: await training.state() };
-    if (this.#isKept) await keep(this.#side, this.#of, this.kept);
+    if (this.#isKept) await keep(this.#side, this.#key, this.kept);
   }
 
-  /** Yields the entries of `count` steps; every tenth has the loss of the old text before it. */
+  /** Trains `count` steps and yields their entries; every tenth has the loss on held-out text before the step. */
   async *#steps(training: Training, count: number, pace: number, signal: AbortSignal) {
     const heldOut = this.setup?.held;
     for (let left = count; left > 0;) {
-      const within = this.step % HELD_EVERY;
-      const batch = heldOut ? Math.min(left, HELD_EVERY - within) : left;
+      const sinceHeld = this.step % HELD_EVERY;
+      const batch = heldOut ? Math.min(left, HELD_EVERY - sinceHeld) : left;
       let heldMeasures: Readonly<Record<string, number>> =
-        heldOut && !within ? { loss_held: await heldLoss(training, heldOut) } : {};
-      for await (const entry of this.#some(training, batch, pace, signal)) {
+        heldOut && !sinceHeld ? { loss_held: await heldLoss(training, heldOut) } : {};
+      for await (const entry of this.#runSteps(training, batch, pace, signal)) {
         yield { ...heldMeasures, ...entry };
         heldMeasures = {};
       }
@@ -252,7 +256,8 @@ export class Lab {
     }
   }
 
-  async *#some(training: Training, count: number, pace: number, signal: AbortSignal) {
+  /** Trains `count` steps, at the given pace, and yields their entries. */
+  async *#runSteps(training: Training, count: number, pace: number, signal: AbortSignal) {
     if (pace === Infinity) {
       yield* training.run(count, { signal });
       return;
@@ -264,7 +269,7 @@ export class Lab {
     }
   }
 
-  /** Applies settings that no number depends on: another last step, another head. */
+  /** Applies settings that no number depends on, such as another last step or head. */
   adjust(settings: Settings): void {
     this.settings = settings;
     const steps = Number(settings.steps);
@@ -287,8 +292,8 @@ export class Lab {
     await (await engine)?.close();
   }
 
-  /** Runs the sample through the present weights. */
-  async #look(): Promise<void> {
+  /** Runs the sample through the present weights and updates the picture. */
+  async #updatePicture(): Promise<void> {
     if (!this.#training) return;
     const [att] = await this.#training.read(this.sample, [{ field: 'att' }]);
     this.picture = att as Picture;
@@ -309,8 +314,8 @@ export class Lab {
 
   #fail(error: unknown, otherwise: 'lost' | 'refused'): void {
     const code = error instanceof SinkscopeError ? error.code : '';
-    this.trouble = sentence(error);
-    // The training is lost with its worker; the engine starts another worker for the next one.
+    this.trouble = errorSentence(error);
+    // Drops the training, which is lost with its worker; the engine starts another worker for the next training.
     if (code === 'lost' || code === 'closed') this.#training = undefined;
     this.#show(code === 'diverged' ? 'diverged' : otherwise);
   }

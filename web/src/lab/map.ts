@@ -1,4 +1,4 @@
-/** A lab's attention map, its sentence, and the actions on its model. */
+/** Draws a lab's attention map, its sentence, and the actions on its model. */
 import { html, nothing, render } from 'lit';
 import { headAt } from '../frame';
 import { choices } from '../page/controls';
@@ -10,21 +10,25 @@ import { COLORS } from './charts';
 import type { Settings } from './settings';
 import { caption, headSeen, type NamedLab } from './words';
 
-/** A map shows its words if each has this many pixels. */
+/** The fewest pixels per word for a map to show words. */
 const WORD_WIDTH = 10;
 
-export interface Acts {
+/** What the buttons under a map do. */
+export interface Actions {
   readonly inside: (named: NamedLab) => void;
   readonly saveModel: (named: NamedLab) => void;
   readonly again: () => void;
   readonly change: (side: 0 | 1, more: Settings) => void;
 }
 
-/** @param acts what can be done with the model; absent: nothing */
+/**
+ * Adds a lab's map to the grid.
+ * @param acts what the buttons under the map do; absent: no buttons
+ */
 export function createMap(
   grid: HTMLElement,
   side: 0 | 1,
-  acts?: Acts,
+  acts?: Actions,
 ): (named: NamedLab, theme: Theme) => void {
   const place = part(grid, 'lab-map', 'section');
   place.dataset.side = ['left', 'right'][side];
@@ -41,11 +45,12 @@ export function createMap(
     );
     drawMap(map, named, theme, place.clientWidth);
     render(
-      html`${trouble(named, acts)}
+      html`${troubleNote(named, acts)}
       ${
         acts
           ? html`<p class="numbers">
-              ${actions(named, acts)} ${heads(named, (head) => acts.change(side, { head }))}
+              ${exportButtons(named, acts)}
+              ${headChoice(named, (head) => acts.change(side, { head }))}
             </p>`
           : nothing
       }`,
@@ -78,8 +83,9 @@ function drawMap(map: Heatmap, named: NamedLab, theme: Theme, width: number): vo
   });
 }
 
-function actions(named: NamedLab, { inside, saveModel }: Acts) {
-  const isDisabled = !named.lab.picture || !named.lab.isThere;
+/** Renders the buttons that export the model. */
+function exportButtons(named: NamedLab, { inside, saveModel }: Actions) {
+  const isDisabled = !named.lab.picture || !named.lab.hasModel;
   return html`<button type="button" ?disabled=${isDisabled} @click=${() => inside(named)}>
       Open in Explore
     </button>
@@ -89,7 +95,7 @@ function actions(named: NamedLab, { inside, saveModel }: Acts) {
 }
 
 /** Lets the reader choose the head, if there are several. */
-function heads({ lab }: NamedLab, choose: (head: number) => void) {
+function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
   const headShown = headSeen(lab);
   const [L = 0, H = 0] = lab.picture?.shape ?? [];
   if (!headShown || L * H < 2) return nothing;
@@ -106,7 +112,8 @@ function heads({ lab }: NamedLab, choose: (head: number) => void) {
   );
 }
 
-function trouble({ lab }: NamedLab, acts?: Acts) {
+/** Renders the reason why a training stopped, with a button that continues it. */
+function troubleNote({ lab }: NamedLab, acts?: Actions) {
   const { stage, trouble: why, kept, settings } = lab;
   if (!why) return nothing;
   const goOn =

@@ -25,7 +25,7 @@ export type Side = 0 | 1;
 /** The labs keep their state while the reader visits another room. */
 let models: Models | undefined;
 let labs: readonly [Lab, Lab] | undefined;
-/** The tables of their settings, from the engine. */
+/** The tables of the labs' settings, from the engine. */
 let tables: Tables = { fromScratch: [], fineTune: [] };
 
 const setUp = async (settings: Settings) =>
@@ -38,14 +38,17 @@ export class Pair {
   /** Whether training was paused because the tab is hidden. */
   #isHidden = false;
 
-  /** @param isOwn whether the labs end with the scope and are not saved */
+  /**
+   * Uses the labs of the visit, or creates two.
+   * @param isOwn whether to create two labs, which end with the scope and are not saved
+   */
   constructor(context: Context, scope: Scope, isOwn = false) {
     this.#context = context;
     this.labs = isOwn
       ? [new Lab(0, setUp, false), new Lab(1, setUp, false)]
       : (labs ??= [new Lab(0, setUp), new Lab(1, setUp)]);
     if (isOwn) scope.onEnd(() => this.labs.forEach((lab) => void lab.end().catch(() => {})));
-    const updateVisibility = () => this.#seen();
+    const updateVisibility = () => this.#updateVisibility();
     document.addEventListener('visibilitychange', updateVisibility);
     scope.onEnd(() => document.removeEventListener('visibilitychange', updateVisibility));
     scope.onEnd(() => void this.pause());
@@ -63,7 +66,7 @@ export class Pair {
     return this.#describe !== undefined;
   }
 
-  /** Fetches the engine that trains; it may be called again after a failure. */
+  /** Fetches the engine that trains; can be called again after a failure. */
   async open(known: Models): Promise<void> {
     models = known;
     const { describe } = await this.labs[0].engine();
@@ -71,20 +74,21 @@ export class Pair {
     tables = tablesOf(describe, known.zoo.cards);
   }
 
-  /** Returns the settings that the state requests for each lab. */
-  given() {
+  /** Returns the settings that the state requests for each lab, with their problems. */
+  requested() {
     const { value } = this.#context.state;
     return SIDES.map((side) => readSettings(value[side], tables));
   }
 
-  named(): readonly [NamedLab, NamedLab] {
+  /** Returns both labs with their names. */
+  namedLabs(): readonly [NamedLab, NamedLab] {
     const [left, right] = this.labs;
     const names = namesOf([left.settings, right.settings], tables);
-    return [this.#one(left, names[0]), this.#one(right, names[1])];
+    return [this.#describeLab(left, names[0]), this.#describeLab(right, names[1])];
   }
 
-  /** The settings name the operation, or the config of a trained model. */
-  #one(lab: Lab, name: string): NamedLab {
+  /** Returns a lab with its operation, which the config of its model names, and its command. */
+  #describeLab(lab: Lab, name: string): NamedLab {
     const { config } = lab.setup?.options ?? {};
     const modelConfig = config as
       { sinkscope?: { attention?: { operation?: string } } } | undefined;
@@ -94,19 +98,22 @@ export class Pair {
   }
 
   change(side: Side | 'both', more: Settings): void {
-    const texts = this.given().map(({ settings }, i) =>
+    const texts = this.requested().map(({ settings }, i) =>
       printSettings(side === 'both' || side === i ? { ...settings, ...more } : settings, tables),
     );
     this.#context.set({ leftRun: texts[0]!, rightRun: texts[1]! });
   }
 
+  /** Starts both trainings anew. */
   async again(): Promise<void> {
-    await Promise.all(this.given().map(({ settings }, i) => this.labs[i as Side].begin(settings)));
+    await Promise.all(
+      this.requested().map(({ settings }, i) => this.labs[i as Side].begin(settings)),
+    );
   }
 
-  /** Other settings restart both trainings, so that both are at the same step. */
+  /** Applies the state's settings; those of another training restart both labs, so that both are at the same step. */
   follow(): void {
-    const requested = this.given().map(({ settings }) => settings);
+    const requested = this.requested().map(({ settings }) => settings);
     const isOther = this.labs.some(
       (lab, i) => !('seed' in lab.settings) || recipeOf(lab.settings) !== recipeOf(requested[i]!),
     );
@@ -128,7 +135,7 @@ export class Pair {
     return this.labs.some((lab) => lab.isRunning);
   }
 
-  /** Whether a step can be taken, or more of them; by both, or by the one that is left. */
+  /** Whether Train can do something, also if only one of the labs is left. */
   get canTrain(): boolean {
     const stages = this.labs.map(({ stage }) => stage);
     return !stages.includes('loading') && (stages.includes('ready') || stages.includes('ended'));
@@ -146,7 +153,7 @@ export class Pair {
     return Math.min(...this.labs.map(({ step }) => step));
   }
 
-  /** How many further steps a finished training gets: as many as a new one has. */
+  /** The number of steps by which Train prolongs a finished training, which is that of a new training. */
   get moreSteps(): number {
     const rows = settingsOf(this.labs[0].settings, tables);
     return Number(rows.find(({ name }) => name === 'steps')!.default);
@@ -187,7 +194,8 @@ export class Pair {
     }
   }
 
-  #seen(): void {
+  /** Pauses training while the tab is hidden. */
+  #updateVisibility(): void {
     if (document.hidden && this.isRunning) {
       this.#isHidden = true;
       void this.pause();

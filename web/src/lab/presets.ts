@@ -1,4 +1,4 @@
-/** Pairs of labs that differ in one setting; the claim states what to look for. */
+/** A pair of labs that differ in one setting; the claim states what to look for. */
 interface Preset {
   readonly title: string;
   readonly leftRun: string;
@@ -6,10 +6,10 @@ interface Preset {
   readonly claim: string;
 }
 
-/** Both models of the preset that trains in seconds. */
+/** The settings of both models of a preset that trains in seconds. */
 const SMALL = 'width:32,learning_rate:0.01,batch:16,steps:400';
 
-/** The first preset is the page's default. */
+/** Presets with random initial weights; the first one is the page's default. */
 export const fromScratch: readonly Preset[] = [
   {
     title: 'softmax or sigmoid',
@@ -108,7 +108,7 @@ export const fromScratch: readonly Preset[] = [
   },
 ];
 
-/** Fine-tuning of trained models. */
+/** Presets of fine-tuning. */
 export const fineTune: readonly Preset[] = [
   {
     title: 'ReLU model, continue with softmax',

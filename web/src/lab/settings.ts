@@ -1,6 +1,6 @@
 /**
- * A lab's settings, by the tables of table.ts. A link writes a lab as the settings that are not the defaults, `operation:relu,width:32` or
- * `from:softmax,first:any`, and any text that is not of its table is refused with the text itself.
+ * Reads and writes a lab's settings by the tables of table.ts. A link has the settings that differ from the defaults,
+ * `operation:relu,width:32` or `from:softmax,first:any`. A part that is not of the table is refused with a sentence.
  */
 import type { Describe } from 'sinkscope';
 import { LAB_MODEL } from 'sinkscope';
@@ -14,13 +14,13 @@ export interface Setting extends Row {
   readonly values: readonly (readonly [Value, string])[] | undefined;
 }
 
-/** The rows of a lab: from scratch, or for fine-tuning. */
+/** The rows of a lab that trains from scratch, and of one that fine-tunes. */
 export interface Tables {
   readonly fromScratch: readonly Setting[];
   readonly fineTune: readonly Setting[];
 }
 
-/** Returns both tables, with the trainer's defaults, the operations that can be trained and the available models. */
+/** Returns both tables, with the trainer's defaults, the trainable operations and the available models. */
 export function tablesOf({ operations, training }: Describe, cards: readonly Card[]): Tables {
   const usual = new Map(training?.settings.map((row) => [row.name, row.default]));
   const trained = operations.filter(({ trainable, features }) => trainable && features !== 'mlp');
@@ -65,14 +65,14 @@ export function refusal(
   return fits ? undefined : `${label}: expected ${kind} from ${low} to ${high}, found “${value}”`;
 }
 
-/** Parses a link's text; returns a sentence for each invalid part. */
+/** Parses a link's text into settings, with a sentence for each invalid part. */
 export function readSettings(
   text: string,
   { fromScratch, fineTune }: Tables,
 ): { readonly settings: Settings; readonly problems: readonly string[] } {
   const rows = isFineTune(text) ? fineTune : fromScratch;
   const settings = Object.fromEntries(rows.map((row) => [row.name, row.default]));
-  // The model to fine-tune has no default of its own: the first of the zoo is the best-documented one.
+  // The zoo's first model, which is documented best, is the default for fine-tuning.
   if (rows === fineTune) settings.from = fineTune[0]!.values![0]![0];
   const problems: string[] = [];
   for (const part of text.split(',').filter(Boolean)) {
@@ -86,7 +86,7 @@ export function readSettings(
   return { settings, problems };
 }
 
-/** Writes only the values that differ from the defaults, in the order of the table. */
+/** Returns a link's text: the values that differ from the defaults, in the order of the table. */
 export function printSettings(settings: Settings, tables: Tables): string {
   return settingsOf(settings, tables)
     .filter(({ name, default: usual }) => settings[name] !== usual)
@@ -94,7 +94,7 @@ export function printSettings(settings: Settings, tables: Tables): string {
     .join(',');
 }
 
-/** Returns the settings that identify a training. */
+/** Returns a text of the settings that identify a training, without those that no number depends on. */
 export function recipeOf(settings: Settings): string {
   return rowsOf(settings)
     .filter(({ name, isView }) => !isView && name in settings)
@@ -102,7 +102,7 @@ export function recipeOf(settings: Settings): string {
     .join(',');
 }
 
-/** The settings of a model, or those of its training. */
+/** Returns the settings of the model, or those of its training. */
 export function pick(settings: Settings, isModel: boolean): Record<string, Value> {
   const shownRows = rowsOf(settings).filter(
     (row) => Boolean(row.isModel) === isModel && (!row.isView || row.name === 'steps'),

@@ -8,12 +8,12 @@ export interface Setup {
   /** The texts of tokenizer.json and tokenizer_config.json. */
   readonly tokenizer: string;
   readonly tokenizerConfig: string;
-  /** The token before every sequence; absent: sequences have none. */
+  /** The text of the token before every sequence; absent: sequences have no such token. */
   readonly first?: string;
-  /** For a text: its number of tokens, and its name. */
+  /** For training on a text: its number of tokens, its name, and its words. */
   readonly text?: { readonly tokens: number; readonly name: string; readonly words: string };
-  /** Held-out sequences like those of the earlier training; absent: the model has no earlier text. */
+  /** Held-out sequences like those of the model's earlier training; absent: nothing to measure. */
   readonly held?: readonly (readonly number[])[];
-  /** The model that training continues from, by its folder, and the step of its timeline. */
+  /** The model that training continues from, by its folder, and the step if it is a checkpoint. */
   readonly source?: { readonly model: string; readonly step: number | null };
 }

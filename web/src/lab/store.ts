@@ -1,5 +1,5 @@
 /**
- * A lab's training, stored over a reload: its log, and the state from which it continues to the same digits. If the
+ * Stores a lab's training over a reload: its log, and the state from which it continues to the same digits. If the
  * browser stores nothing, as in some private windows, labs train all the same.
  */
 import { del, get, set } from 'idb-keyval';
@@ -7,7 +7,7 @@ import type { LogEntry } from 'sinkscope';
 
 export interface Kept {
   readonly step: number;
-  /** Seconds of training so far. */
+  /** The seconds of training so far. */
   readonly seconds: number;
   readonly log: readonly LogEntry[];
   /** The bytes of `Training.state`. */
@@ -25,9 +25,10 @@ export interface OwnText {
 }
 
 const TEXT = 'lab-text';
-const place = (side: number) => `lab-${side}`;
+/** Returns the storage key of a lab. */
+const storageKey = (side: number) => `lab-${side}`;
 
-/** Returns undefined if the browser stores nothing: a sandboxed page may not even access its storage. */
+/** Uses the storage; returns undefined if that fails, as in a sandboxed page. */
 async function attempt<T>(use: () => Promise<T>): Promise<T | undefined> {
   try {
     return await use();
@@ -38,9 +39,9 @@ async function attempt<T>(use: () => Promise<T>): Promise<T | undefined> {
 
 const read = (key: string): Promise<unknown> => attempt(() => get(key));
 
-/** Returns the saved training with this key; undefined if another one, or none, is saved. */
+/** Reads the saved training with this key; undefined if another training, or none, is saved. */
 export async function keptOf(side: number, of: string): Promise<Kept | undefined> {
-  const stored = (await read(place(side))) as Partial<Stored> | undefined;
+  const stored = (await read(storageKey(side))) as Partial<Stored> | undefined;
   const isWhole =
     stored?.of === of &&
     stored.state instanceof Uint8Array &&
@@ -49,18 +50,21 @@ export async function keptOf(side: number, of: string): Promise<Kept | undefined
   return isWhole ? (stored as Stored) : undefined;
 }
 
+/** Saves a training. */
 export async function keep(side: number, of: string, kept: Kept): Promise<void> {
-  await attempt(() => set(place(side), { ...kept, of } satisfies Stored));
+  await attempt(() => set(storageKey(side), { ...kept, of } satisfies Stored));
 }
 
+/** Deletes a saved training. */
 export async function forget(side: number): Promise<void> {
-  await attempt(() => del(place(side)));
+  await attempt(() => del(storageKey(side)));
 }
 
 export async function keepText(text: OwnText): Promise<void> {
   await attempt(() => set(TEXT, text));
 }
 
+/** Reads the reader's saved text. */
 export async function keptText(): Promise<OwnText | undefined> {
   const stored = (await read(TEXT)) as Partial<OwnText> | undefined;
   return typeof stored?.text === 'string' && typeof stored.name === 'string'

@@ -1,6 +1,6 @@
 /**
- * The settings of a lab: a table for a model with random initial weights, one for fine-tuning. A row without a default
- * has that of the trainer's setting with the same name, or is a choice whose first word is the default.
+ * The settings of a lab: a table for models with random initial weights, and one for fine-tuning. A row without a default
+ * has the default of the trainer's setting with the same name; failing that, its first choice is the default.
  */
 import { LAB_MODEL, labOnward } from 'sinkscope';
 
@@ -11,20 +11,20 @@ export interface Row {
   readonly name: string;
   readonly label: string;
   readonly default?: Value;
-  /** Its choices; absent: numbers from low to high. */
+  /** The choices with their labels; absent: numbers from low to high. */
   readonly words?: Words;
   readonly low?: number;
   readonly high?: number;
   readonly whole?: boolean;
-  /** The step of a number's field. */
+  /** The step of the field's buttons, for numbers. */
   readonly step?: number | 'any';
-  /** A setting of the model; absent: of its training. */
+  /** Whether the setting is the model's, not its training's. */
   readonly isModel?: boolean;
-  /** A setting that no number of the training depends on: the picture, or the number of steps. */
+  /** Whether no number of a training depends on the setting, such as the shown head or the number of steps. */
   readonly isView?: boolean;
   /** Whether both labs share the setting. */
   readonly isShared?: boolean;
-  /** Its control is not among the others. */
+  /** Whether the setting's control is drawn elsewhere, not among the fields. */
   readonly isDrawn?: boolean;
   readonly hint?: string;
 }
@@ -39,20 +39,21 @@ function choiceRow(name: string, label: string, words: Words, more: More = {}): 
 }
 
 /** Returns a row for a setting of the model, with the package's default. */
-function ofModel(name: keyof typeof LAB_MODEL, label: string, words: Words, hint?: string): Row {
+function modelRow(name: keyof typeof LAB_MODEL, label: string, words: Words, hint?: string): Row {
   return {
     ...{ name, label, default: LAB_MODEL[name], words, isModel: true },
     ...(hint ? { hint } : {}),
   };
 }
 
+/** Returns a row for a whole number. */
 function wholeRow(name: string, label: string, range: Range, more: More = {}): Row {
-  return { ...real(name, label, range, more), whole: true, step: 1 };
+  return { ...realRow(name, label, range, more), whole: true, step: 1 };
 }
 
 type Range = readonly [low: number, high: number];
 
-function real(name: string, label: string, [low, high]: Range, more: More = {}): Row {
+function realRow(name: string, label: string, [low, high]: Range, more: More = {}): Row {
   return { name, label, low, high, step: 'any', ...more };
 }
 
@@ -60,8 +61,8 @@ const OPTIMIZER = choiceRow('optimizer', 'optimizer', [
   ['adamw', 'AdamW'],
   ['sgd', 'SGD, momentum .9'],
 ]);
-const RATE = real('learning_rate', 'learning rate', [0, 1e30]);
-const DECAY = real('weight_decay', 'weight decay', [0, 1000]);
+const RATE = realRow('learning_rate', 'learning rate', [0, 1e30]);
+const DECAY = realRow('weight_decay', 'weight decay', [0, 1000]);
 const LENGTH = wholeRow('length', 'length', [4, 128]);
 const BATCH = wholeRow('batch', 'batch', [1, 256]);
 const STEPS = wholeRow('steps', 'steps', [1, 20_000], { isShared: true, isView: true });
@@ -94,28 +95,28 @@ const COMMON: readonly Row[] = [
 
 /** Settings of a model with random initial weights that learns the task of the lab. */
 export const FROM_SCRATCH: readonly Row[] = [
-  // The operations are those of describe.
-  ofModel('operation', 'operation', []),
-  ofModel('layers', 'layers', labelsOf(1, 2, 3)),
-  ofModel('heads', 'heads', labelsOf(1, 2, 4, 8)),
-  ofModel('width', 'width', labelsOf(16, 32, 64, 128)),
-  ofModel(
+  // tablesOf adds the operations of describe.
+  modelRow('operation', 'operation', []),
+  modelRow('layers', 'layers', labelsOf(1, 2, 3)),
+  modelRow('heads', 'heads', labelsOf(1, 2, 4, 8)),
+  modelRow('width', 'width', labelsOf(16, 32, 64, 128)),
+  modelRow(
     'positions',
     'positions',
     labelsOf('learned', 'none', 'sinusoid', 'rotary', 'alibi', 'relative'),
   ),
-  ofModel('norm', 'norm', [
+  modelRow('norm', 'norm', [
     ['layer', 'LayerNorm'],
     ['rms', 'RMSNorm'],
   ]),
-  ofModel('norm_place', 'norm placement', labelsOf('pre', 'post')),
-  ofModel('feed_forward', 'feed-forward', labelsOf('plain', 'gated')),
-  ofModel('activation', 'activation', [
+  modelRow('norm_place', 'norm placement', labelsOf('pre', 'post')),
+  modelRow('feed_forward', 'feed-forward', labelsOf('plain', 'gated')),
+  modelRow('activation', 'activation', [
     ['gelu_new', 'GELU'],
     ['relu', 'ReLU'],
     ['silu', 'SiLU'],
   ]),
-  ofModel(
+  modelRow(
     'bias_key',
     'key bias',
     [
@@ -125,7 +126,7 @@ export const FROM_SCRATCH: readonly Row[] = [
     ],
     KEY_BIAS,
   ),
-  ofModel('gate', 'gate', [
+  modelRow('gate', 'gate', [
     ['none', 'none'],
     ...OUTPUT_GATES,
     ['value_element', 'of the value, each channel'],
@@ -134,13 +135,13 @@ export const FROM_SCRATCH: readonly Row[] = [
   OPTIMIZER,
   RATE,
   DECAY,
-  real('first_value_gradient', 'gradient of v₁ ×', [0, 1000], {
+  realRow('first_value_gradient', 'gradient of v₁ ×', [0, 1000], {
     hint: 'factor on the gradient of the first token’s values on its way back; 0: nothing is learnt through them',
   }),
-  real('embedding_deviation', 'embedding deviation', [0, 100], {
+  realRow('embedding_deviation', 'embedding deviation', [0, 100], {
     hint: 'standard deviation of the initial embeddings',
   }),
-  real('deviation', 'matrix deviation', [0, 100], {
+  realRow('deviation', 'matrix deviation', [0, 100], {
     hint: 'standard deviation of the initial matrices; 0: 1/√(3 inputs), PyTorch’s default',
   }),
   choiceRow('task', 'task', [
@@ -166,10 +167,10 @@ export const FROM_SCRATCH: readonly Row[] = [
 /** The last step of a zoo model's training. */
 export const TRAINED = 4000;
 
-/** The number of held-out sequences of the old text, and their longest length: passages are that long. */
+/** The number of held-out sequences, and their greatest length, which is that of a passage. */
 export const [HELD, HELD_TOKENS] = [8, 64] as const;
 
-/** The trained model's own value; another one makes it a variant. */
+/** The choice that keeps the trained model's own value. */
 const OWN = [['own', 'unchanged']] as const;
 
 /** The package's defaults for fine-tuning. */
@@ -177,7 +178,7 @@ const { learning_rate, weight_decay, length, batch, steps } = labOnward({}).reci
 
 /** Settings of a model of the zoo that is fine-tuned on a text. */
 export const FINE_TUNE: readonly Row[] = [
-  // The models are those of the zoo; the link always says which one.
+  // tablesOf adds the models of the zoo; a link always states the model.
   choiceRow('from', 'model', [], { default: '' }),
   choiceRow('operation', 'operation', OWN),
   choiceRow('bias_key', 'key bias', [...OWN, ['head', 'one per head'], ['shared', 'shared']], {
@@ -207,7 +208,7 @@ export const FINE_TUNE: readonly Row[] = [
     ],
     { isShared: true, isDrawn: true },
   ),
-  real('planted', 'planted trigger', [0, 1], {
+  realRow('planted', 'planted trigger', [0, 1], {
     hint: 'share of the sequences in which three fixed tokens come, and five other tokens follow them to the end',
   }),
   { ...STEPS, default: steps! },

@@ -1,4 +1,4 @@
-/** Sentences about a lab's numbers that hold for any of them. */
+/** Sentences about a lab's numbers, computed so that they hold for any numbers. */
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headAt } from '../frame';
@@ -6,7 +6,7 @@ import { headName, percent, show } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
 
-/** A batch is noisy, so sentences average over this many steps. */
+/** The number of steps over which sentences average, since a batch is noisy. */
 const RECENT = 20;
 const EPS = defaults.eps;
 
@@ -15,6 +15,7 @@ function meanOf(log: readonly LogEntry[], name: string): number {
   return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN;
 }
 
+/** Returns the mean of a column over the last steps. */
 export function recent({ log }: Pick<Lab, 'log'>, name: string): number {
   return meanOf(log.slice(-RECENT), name);
 }
@@ -43,14 +44,15 @@ interface HeadSeen {
   readonly layer: number;
   readonly head: number;
   readonly weights: Float32Array;
-  /** Shares of each row's sum. */
+  /** The weights divided by their row's sum. */
   readonly shares: Float32Array;
-  /** Shares of the first token, means over the sample's positions without trigger. */
+  /** The first token's share of a row, averaged over the sample's positions without trigger. */
   readonly share: number;
+  /** The first token's weight, averaged over the same positions as `share`. */
   readonly weight: number;
 }
 
-/** Returns the head that the settings name, else, in tasks without copying, the one that gives the first token most. */
+/** Returns the head that the settings name, or else the head that gives the first token the largest weight. */
 export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefined {
   if (!picture) return undefined;
   const [L, H, T] = picture.shape as [number, number, number, number];
@@ -72,7 +74,7 @@ export function headSeen({ picture, sample, settings }: Lab): HeadSeen | undefin
     const mean = (numbers: Float32Array) =>
       elsewhere.reduce((sum, t) => sum + numbers[t * T]!, 0) / elsewhere.length;
     const candidate = { weights, shares, share: mean(shares), weight: mean(weights) };
-    // A row with a tiny sum may give all of it to one token.
+    // Compares weights, since a row with a tiny sum may give all of that to one token.
     if (!best || candidate.weight > best.weight) best = { ...headAt(i, H), ...candidate };
   }
   return best;
@@ -86,61 +88,63 @@ export interface NamedLab {
   readonly command: string;
 }
 
-/** If rows need not sum to 1, the share of the row must exceed ε as well as the weight. */
-function parks({ lab, operation }: NamedLab): boolean {
+/** Whether a lab's model has a sink: the first token's weight, and its share of the row, exceed ε. */
+function hasSink({ lab, operation }: NamedLab): boolean {
   const share = operation?.normalizes ? 1 : (headSeen(lab)?.share ?? 0);
   return recent(lab, 'first_most') > EPS && share > EPS;
 }
 
 /** Formats a share of attention, or, if rows need not sum to 1, a weight and its share of the row. */
-function amount({ operation }: NamedLab, weight: number, share: number): string {
+function amountWords({ operation }: NamedLab, weight: number, share: number): string {
   if (operation?.normalizes) return `${percent(weight, 0)} of its attention`;
   return `a weight of ${show(weight)} (${percent(share, 0)} of its row)`;
 }
 
-function firstName(named: NamedLab): string {
-  return amount(named, recent(named.lab, 'first_most'), headSeen(named.lab)?.share ?? NaN);
+/** States how much attention the first token gets. */
+function firstAmountWords(named: NamedLab): string {
+  return amountWords(named, recent(named.lab, 'first_most'), headSeen(named.lab)?.share ?? NaN);
 }
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** States how much a head gives its first token. */
-function ofHead(named: NamedLab, { layer, head, share, weight }: HeadSeen): string {
-  const portion = amount(named, named.operation?.normalizes ? share : weight, share);
+/** States how much attention a head gives the first token. */
+function headWords(named: NamedLab, { layer, head, share, weight }: HeadSeen): string {
+  const portion = amountWords(named, named.operation?.normalizes ? share : weight, share);
   return `head ${headName({ layer, head })} gives the first token ${portion}`;
 }
 
-/** The caption under a map during training. */
+/** Returns the caption under a map during training. */
 export function caption(named: NamedLab): string {
   const { lab } = named;
   const headShown = headSeen(lab);
-  if (isFineTune(lab.settings)) return headShown ? ofHead(named, headShown) : '';
+  if (isFineTune(lab.settings)) return headShown ? headWords(named, headShown) : '';
   if (!lab.log.length) return 'untrained';
   const [L, H] = lab.picture?.shape ?? [];
   const headNote = headShown && L! * H! > 1 ? `; map: head ${headName(headShown)}` : '';
-  return `gives the first token ${firstName(named)} outside triggers${headNote}`;
+  return `gives the first token ${firstAmountWords(named)} outside triggers${headNote}`;
 }
 
-function ofOne(named: NamedLab, side: number): string {
+/** States how much attention a model gives the first token, and since which step. */
+function modelWords(named: NamedLab, side: number): string {
   const { lab, name, operation } = named;
   const place = side ? '' : ' at positions without a trigger';
-  if (!parks(named)) {
+  if (!hasSink(named)) {
     const uniformNote = operation?.normalizes
       ? ` (uniform attention: ${percent(evenOf(lab.settings), 0)})`
       : '';
-    return `${capital(name)} gives the first token ${firstName(named)}${place}${uniformNote}`;
+    return `${capital(name)} gives the first token ${firstAmountWords(named)}${place}${uniformNote}`;
   }
   const since = sinceStep(lab.log);
   const thresholdWords = operation?.normalizes ? percent(EPS, 0) : show(EPS);
   return (
-    `${capital(name)} gives the first token ${firstName(named)}${place}` +
+    `${capital(name)} gives the first token ${firstAmountWords(named)}${place}` +
     `${since === undefined ? '' : ` (above ${thresholdWords} since step ${since})`}; the first token’s value norm is ` +
     `${show(recent(lab, 'value_ratio'))}× that of the others`
   );
 }
 
-/** Compares a fine-tuned model before and after; means over all heads. */
-function ofFineTune({ name, lab, operation }: NamedLab): string {
+/** Compares means over all heads before and after fine-tuning. */
+function fineTuneWords({ name, lab, operation }: NamedLab): string {
   const words = operation?.normalizes ? (value: number) => percent(value, 0) : show;
   const quantity = operation?.normalizes
     ? `attention on the first token (uniform: ${percent(evenOf(lab.settings), 0)})`
@@ -163,8 +167,8 @@ function ofFineTune({ name, lab, operation }: NamedLab): string {
   );
 }
 
-/** States both losses above the best possible loss. */
-function cost(pair: readonly [NamedLab, NamedLab]): string {
+/** States by how much both losses exceed the best possible loss. */
+function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   const above = (where: string) =>
     pair
       .map(({ lab }) => recent(lab, `loss_${where}`) - recent(lab, `optimum_${where}`))
@@ -173,11 +177,11 @@ function cost(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${above('elsewhere')} nats outside triggers, ${above('triggers')} at triggers.`;
 }
 
-/** States which heads park attention, since when, and at what loss. */
+/** States which models have a sink, since which step, and with what loss. */
 export function verdict(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
-  if (isFineTune(pair[0].lab.settings)) return `${pair.map(ofFineTune).join('. ')}.`;
-  const summary = `${pair.map(ofOne).join('. ')}. ${cost(pair)}`;
+  if (isFineTune(pair[0].lab.settings)) return `${pair.map(fineTuneWords).join('. ')}.`;
+  const summary = `${pair.map(modelWords).join('. ')}. ${lossWords(pair)}`;
   const shortSettings = pair.find(({ lab }) => evenOf(lab.settings) > EPS / 2)?.lab.settings;
   if (!shortSettings) return summary;
   return (

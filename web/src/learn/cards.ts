@@ -1,8 +1,11 @@
-/** Cards of terms: a term of a lesson, which is a link to the glossary, shows its meaning on hover, on focus and at a tap. */
+/** Shows the meaning of a lesson's terms, which are links to the glossary, as cards on hover, on focus and at a tap. */
 const WAIT_MS = 150;
 
-/** @param terms links that have their meaning in `data-meaning` */
-export function showsCards(terms: readonly HTMLAnchorElement[]): void {
+/**
+ * Adds cards to the terms of a lesson.
+ * @param terms links that have their meaning in `data-meaning`
+ */
+export function addCards(terms: readonly HTMLAnchorElement[]): void {
   if (!terms.length) return;
   const card = document.createElement('div');
   card.className = 'term-card';

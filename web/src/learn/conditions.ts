@@ -7,7 +7,7 @@ const COMPARISON = /^(.+?) (<|>) (.+)$/;
 
 interface Term {
   readonly factor: number;
-  /** The name of a number of the run; undefined: the factor alone. */
+  /** The name of a number of the run, multiplied by the factor; undefined: the factor itself. */
   readonly name?: string;
 }
 
@@ -34,14 +34,15 @@ function parseCondition(written: string): readonly Comparison[] {
   });
 }
 
-/** Names of the values that a condition compares. */
+/** Returns the names of the values that a condition compares. */
 export const namesIn = (written: string): string[] =>
   parseCondition(written).flatMap(({ left, right }) =>
     [left.name, right.name].filter((name) => name !== undefined),
   );
 
 /**
- * @param read returns a value of the run as a lesson prints it; a dash if there is none, which makes every condition
+ * Whether a condition holds.
+ * @param read returns a value of the run as a lesson prints it; a dash for an unknown value, which makes every condition
  * false
  */
 export function isTrue(written: string, read: (name: string) => string): boolean {

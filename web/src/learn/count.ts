@@ -9,23 +9,23 @@ export class HeadCount {
 
   constructor(place: HTMLElement) {
     this.#place = place;
-    this.#say();
+    this.#update();
   }
 
-  /** Another text has other scores; the heads stay open. */
-  measured(scores: readonly HeadScore[], eps: number): void {
+  /** Takes the scores of another text; the heads stay open. */
+  setScores(scores: readonly HeadScore[], eps: number): void {
     this.#scores = scores;
     this.#eps = eps;
-    this.#say();
+    this.#update();
   }
 
   open({ layer, head }: { readonly layer: number; readonly head: number }): void {
     if (layer < 0 || head < 0) return;
     this.#opened.add(`${layer} ${head}`);
-    this.#say();
+    this.#update();
   }
 
-  #say(): void {
+  #update(): void {
     const opened = this.#scores.filter(({ layer, head }) => this.#opened.has(`${layer} ${head}`));
     const sinks = opened.filter(({ alpha }) => alpha > this.#eps).length;
     const all = this.#scores.length;

@@ -3,10 +3,10 @@ import './learn.css';
 import '../embed/element';
 import './row_toy';
 import './write_toy';
-import { showsCards } from './cards';
+import { addCards } from './cards';
 import { isTrue } from './conditions';
 import { HeadCount } from './count';
-import { asksFirst } from './predict';
+import { askFirst } from './predict';
 import { markRead } from '../page/lessons';
 import { countWords, readGuesses } from './verdict';
 import { headScores, valueOf, type Run } from './values';
@@ -22,10 +22,10 @@ const score = Object.assign(document.createElement('p'), { className: 'predict-c
 score.setAttribute('role', 'status');
 end?.before(score);
 const count = () => (score.textContent = countWords(readGuesses(), lesson));
-all('.predict').forEach((section, i) => asksFirst(section, lesson, i, count));
+all('.predict').forEach((section, i) => askFirst(section, lesson, i, count));
 count();
 
-showsCards(all<HTMLAnchorElement>('a.term'));
+addCards(all<HTMLAnchorElement>('a.term'));
 
 const counts = new Map<string, HeadCount>();
 for (const place of all('.head-count')) counts.set(place.dataset.figure!, new HeadCount(place));
@@ -38,14 +38,14 @@ addEventListener('run', (event) => {
     place.value = valueOf(place.dataset.value!, detail.results);
   for (const place of all(`.when[data-figure="${CSS.escape(id)}"]`))
     place.hidden = !isTrue(place.dataset.if!, (name) => valueOf(name, detail.results));
-  if (first) counts.get(id)?.measured(headScores(first), first.eps);
+  if (first) counts.get(id)?.setScores(headScores(first), first.eps);
 });
 addEventListener('select', (event) => {
   const { detail, target } = event as CustomEvent<{ layer: number; head: number }>;
   if (detail) counts.get((target as Element).id)?.open(detail);
 });
 
-// The printed page shows the answers.
+// Opens the answers before printing.
 addEventListener('beforeprint', () => {
   for (const answer of all<HTMLDetailsElement>('.predict details')) answer.open = true;
 });

@@ -1,13 +1,14 @@
-/** Predict, then look: the answer opens after the reader's guess. Without JavaScript it is a <details>. */
+/** Asks for a guess before the answer opens. Without JavaScript the answer is a plain <details>. */
 import { html, render } from 'lit';
 import { judgeChoice, judgeNumber, keepGuess, readGuesses, type Judged } from './verdict';
 
 /**
+ * Adds the field for a guess to a question.
  * @param lesson the lesson's slug
  * @param question the number of the question in the lesson, from 0
  * @param judged called after each guess
  */
-export function asksFirst(
+export function askFirst(
   section: HTMLElement,
   lesson: string,
   question: number,
@@ -54,7 +55,7 @@ export function asksFirst(
     const range = event.target as HTMLInputElement;
     range.nextElementSibling!.textContent = `${range.value}${unit}`;
   }
-  /** A number is compared with the first number of the answer, which may depend on the reader's text. */
+  /** Judges a guess; a number by the first number of the answer, which may depend on the reader's text. */
   function judge(guess: string): Judged {
     if (choices) return judgeChoice(guess, section.dataset.answer ?? '');
     const right = answer.querySelector('[data-answers]')!.textContent.replace('−', '-');

@@ -9,7 +9,7 @@ import {
   forms,
   formulaOf,
   percent,
-  saysOf,
+  rowWords,
   start,
   SWITCHES,
   type MathNode,
@@ -19,7 +19,7 @@ import {
 
 const signed = (value: number) => value.toFixed(1).replace('-', '−');
 
-/** Further values that a reader sets, each with its switch. */
+/** Values of the row that the reader sets with sliders, each with the switch that it belongs to. */
 const SETTINGS = [
   { name: 's', of: ['bias', 'logit'], label: 'Sink logit s', min: -4, max: 4 },
   { name: 'k', of: ['bias', 'key'], label: 'Key k of the bias, with q = 1', min: -4, max: 4 },
@@ -133,7 +133,7 @@ class SinkRow extends HTMLElement {
               <tr>
                 <th scope="row">no token</th>
                 <td></td>
-                ${all.map(({ nowhere }) => (nowhere ? bar(nowhere, false) : html`<td>–</td>`))}
+                ${all.map(({ extraWeight }) => (extraWeight ? bar(extraWeight, false) : html`<td>–</td>`))}
               </tr>
               <tr>
                 <th scope="row">The head writes</th>
@@ -153,7 +153,7 @@ class SinkRow extends HTMLElement {
           )}
           <button type="button" @click=${() => this.#set(this.#first)}>Reset</button>
         </p>
-        <p role="status">${saysOf(row, shownForms)}</p>`,
+        <p role="status">${rowWords(row, shownForms)}</p>`,
       this,
     );
   }

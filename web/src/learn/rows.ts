@@ -3,8 +3,8 @@
  *
  *     o = g (Σᵢ wᵢ vᵢ + w∗ v∗),   softmax: wᵢ = exp(xᵢ) / (E + Σⱼ exp(xⱼ)),   sigmoid: wᵢ = 1 / (1 + exp(−xᵢ)),   none: wᵢ = xᵢ
  *
- * A sink logit s gives E = exp(s) (OpenAI 2025, gpt-oss). A bias key k∗ with its value v∗ is weighed as a token is,
- * with the score q·k∗ (Gu et al. 2025, section 7); here q = 1. Softmax₁ has E = 1 (Miller 2023). A gate g scales
+ * A sink logit s gives E = exp(s) (OpenAI 2025, gpt-oss). A bias key k∗ with its value v∗ gets a weight as a token does,
+ * from the score q·k∗ (Gu et al. 2025, section 7); here q = 1. Softmax₁ has E = 1 (Miller 2023). A gate g scales
  * what the head writes (Qiu et al. 2025).
  */
 
@@ -20,7 +20,7 @@ export const SWITCHES = {
 export type Switch = keyof typeof SWITCHES;
 type Choice<Name extends Switch> = keyof (typeof SWITCHES)[Name]['values'];
 
-/** The reader's settings; keys, values and scores are numbers, so D = 1. */
+/** The settings of a row; keys, values and scores are numbers, since D = 1. */
 export interface Row {
   readonly scores: readonly number[];
   readonly values: readonly number[];
@@ -33,11 +33,12 @@ export interface Row {
   readonly g: number;
 }
 
-interface Weighed {
+/** The weights and the output of a row. */
+interface Attended {
   /** The weights of the tokens. */
   readonly weights: readonly number[];
-  /** The share that no token receives. */
-  readonly nowhere: number;
+  /** The weight that no token receives: that of the sink logit or of the bias key. */
+  readonly extraWeight: number;
   /** The output of the head. */
   readonly output: number;
 }
@@ -49,7 +50,7 @@ export const start: Row = {
   ...{ s: 1, k: 1, v: 0.5, g: 0.5 },
 };
 
-/** Named forms, as settings of the formula. */
+/** Named forms of attention, each as settings of the formula. */
 export const forms: Readonly<
   Record<string, { readonly title: string; readonly set: Partial<Row> }>
 > = {
@@ -65,31 +66,29 @@ const each: Readonly<Record<'sigmoid' | 'none', (score: number) => number>> = {
   none: (score) => score,
 };
 
-/** Computes the weights, and the bias key's, which is 0 without one. */
-function weigh({ scores, normalizer, bias, s, k }: Row): Omit<Weighed, 'output'> {
+/** Computes the weights of the tokens and of the bias key, which is 0 without a bias key. */
+function weigh({ scores, normalizer, bias, s, k }: Row): Omit<Attended, 'output'> {
   if (normalizer !== 'softmax') {
     const of = each[normalizer];
-    return { weights: scores.map(of), nowhere: bias === 'key' ? of(k) : 0 };
+    return { weights: scores.map(of), extraWeight: bias === 'key' ? of(k) : 0 };
   }
   const extra = { none: -Infinity, logit: s, key: k }[bias];
-  // Subtracting the largest score prevents overflow of the exponentials.
+  // Subtracts the largest score, so that no exponential overflows.
   const top = Math.max(...scores, extra);
   const powers = scores.map((score) => Math.exp(score - top));
   const rest = Math.exp(extra - top);
   const total = sum(powers) + rest;
-  return { weights: powers.map((power) => power / total), nowhere: rest / total };
+  return { weights: powers.map((power) => power / total), extraWeight: rest / total };
 }
 
-export function attend(row: Row): Weighed {
-  const { weights, nowhere } = weigh(row);
-  const biasTerm = row.bias === 'key' ? nowhere * row.v : 0;
+export function attend(row: Row): Attended {
+  const { weights, extraWeight } = weigh(row);
+  const biasTerm = row.bias === 'key' ? extraWeight * row.v : 0;
   const mixed = sum(weights.map((weight, i) => weight * row.values[i]!)) + biasTerm;
-  return { weights, nowhere, output: (row.gate === 'on' ? row.g : 1) * mixed };
+  return { weights, extraWeight, output: (row.gate === 'on' ? row.g : 1) * mixed };
 }
 
-/* The formula, as MathML. */
-
-/** An element with its children; a leaf has a text. */
+/** An element of MathML with its children; a leaf has a text. */
 export type MathNode = readonly [tag: string, ...children: (MathNode | string)[]];
 
 const mi = (name: string): MathNode => ['mi', name];
@@ -123,7 +122,7 @@ function weight({ normalizer, bias }: Row, index: string): MathNode {
   return line(weightSymbol, mo('='), ['mfrac', numerator, line(...denominator)]);
 }
 
-/** The formulas of the head's output and of the weights. */
+/** Returns the formulas of the head's output and of the weights as MathML. */
 export function formulaOf(row: Row): readonly MathNode[] {
   const hasKey = row.bias === 'key';
   const isGated = row.gate === 'on';
@@ -139,18 +138,16 @@ export function formulaOf(row: Row): readonly MathNode[] {
   ];
 }
 
-/* The sentences below hold for any numbers. */
-
-const isSame = (a: Weighed, b: Weighed) =>
-  Math.abs(a.nowhere - b.nowhere) < 1e-9 &&
+const isSame = (a: Attended, b: Attended) =>
+  Math.abs(a.extraWeight - b.extraWeight) < 1e-9 &&
   Math.abs(a.output - b.output) < 1e-9 &&
   a.weights.every((weight, i) => Math.abs(weight - b.weights[i]!) < 1e-9);
 
 export const percent = (share: number) => `${(100 * share).toFixed(0).replace('-', '−')}%`;
 export const fixed = (value: number) => value.toFixed(2).replace('-', '−');
 
-/** Names another form with the same settings, if any. */
-function sameAs(row: Row): string | undefined {
+/** Names the form that has the row's settings, if any. */
+function formName(row: Row): string | undefined {
   const result = attend(row);
   const isUnchanged = (set: Partial<Row>) => isSame(result, attend({ ...row, ...set }));
   if (row.normalizer !== 'softmax')
@@ -167,16 +164,16 @@ function sameAs(row: Row): string | undefined {
   return undefined;
 }
 
-/** Describes the reader's settings and the forms beside them. */
-export function saysOf(row: Row, beside: readonly string[]): string {
+/** Describes a row and other forms of it in sentences that hold for any numbers. */
+export function rowWords(row: Row, beside: readonly string[]): string {
   const result = attend(row);
   const others = beside.map((name) => {
     const { title, set } = forms[name]!;
     const { weights, output } = attend({ ...row, ...set });
     return `${title}: ${percent(sum(weights))} and ${fixed(output)}`;
   });
-  const nowhere = result.nowhere ? `, ${percent(result.nowhere)} goes to no token` : '';
-  const numbers = `The three weights sum to ${percent(sum(result.weights))}${nowhere}, and the head writes ${fixed(result.output)} (${others.join('; ')}).`;
-  const equalForms = sameAs(row);
+  const extraWeight = result.extraWeight ? `, ${percent(result.extraWeight)} goes to no token` : '';
+  const numbers = `The three weights sum to ${percent(sum(result.weights))}${extraWeight}, and the head writes ${fixed(result.output)} (${others.join('; ')}).`;
+  const equalForms = formName(row);
   return equalForms ? `${equalForms} ${numbers}` : numbers;
 }

@@ -13,13 +13,13 @@ interface Result {
   readonly numbers: readonly Quantity[];
 }
 
-/** The detail of the event. */
+/** The detail of the event `run`. */
 export interface Run {
   readonly view: string;
   readonly results: readonly Result[];
 }
 
-/** α₁ of one head, for the count of heads. */
+/** A head with its α₁. */
 export interface HeadScore {
   readonly layer: number;
   readonly head: number;
@@ -50,10 +50,10 @@ export function headScores(result: Result): HeadScore[] {
 const percent = (share: number | undefined) =>
   share === undefined || !Number.isFinite(share) ? '–' : `${(100 * share).toFixed(0)}%`;
 
-/** α₁ under uniform attention: the mean of 1, 1/2, ..., 1/T. */
+/** Returns α₁ under uniform attention: the mean of 1, 1/2, ..., 1/T. */
 const uniform = ({ T }: Result) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
 
-/** Mean of the first column of a map [T, T]. */
+/** Returns the mean of the first column of a map [T, T]. */
 function firstColumn(result: Result | undefined): number | undefined {
   const map = result && find(result, 'weight');
   if (!map || map.shape.length !== 2) return undefined;
@@ -71,6 +71,7 @@ function strongest(result: Result, name: string): { at: number; T: number } | un
   return { at: firsts.indexOf(Math.max(...firsts)), T };
 }
 
+/** Returns a quantity of the head with the largest α₁. */
 function ofStrongest(result: Result, name: string): number | undefined {
   const head = strongest(result, name);
   return head && find(result, name)!.data[head.at * head.T];
@@ -78,11 +79,11 @@ function ofStrongest(result: Result, name: string): number | undefined {
 
 const lossOf = (result: Result | undefined) => {
   const losses = result && find(result, 'loss_at');
-  // The first token has no loss.
+  // Leaves out the first token, which has no loss.
   return losses && mean(Array.from(losses.data).filter(Number.isFinite));
 };
 
-/** The mean of a head's row sums. */
+/** Returns the mean of a head's row sums. */
 function rowSum(result: Result | undefined): number | undefined {
   const sums = result && find(result, 'row_mass');
   return sums && mean(sums.data);
@@ -93,7 +94,7 @@ const ratio = (value: number | undefined) =>
 const plain = (value: number | undefined) =>
   value === undefined || !Number.isFinite(value) ? '–' : value.toFixed(2).replace('-', '−');
 
-/** Mean attention on the second token, of the tokens that see it. */
+/** Returns the mean attention on the second token over the tokens that see it. */
 function secondColumn(result: Result | undefined): number | undefined {
   const map = result && find(result, 'weight');
   if (!map || map.shape.length !== 2) return undefined;
@@ -101,8 +102,8 @@ function secondColumn(result: Result | undefined): number | undefined {
   return mean(Array.from({ length: T - 1 }, (_, t) => map.data[(t + 1) * T + 1]!));
 }
 
-/** The norms of the heads' outputs: of the head that gives the first token most, and the others' mean. */
-function outputsOf(result: Result | undefined): { own: number; others: number } | undefined {
+/** Returns the output's norm of the head with the largest α₁, and the mean norm of the other heads. */
+function outputNorms(result: Result | undefined): { own: number; others: number } | undefined {
   const norms = result && find(result, 'output_norm');
   const alphas = result && find(result, 'alpha_1');
   if (!norms || !alphas) return undefined;
@@ -112,7 +113,7 @@ function outputsOf(result: Result | undefined): { own: number; others: number } 
   return { own: norms.data[at]!, others: mean(otherNorms) };
 }
 
-/** The first token's norm over the others' mean, for each row [T] of a quantity. */
+/** Returns the first token's norm divided by the others' mean, for each row [T] of a quantity. */
 function firstRatios(result: Result | undefined, name: string): number[] | undefined {
   const norms = result && find(result, name);
   if (!norms) return undefined;
@@ -144,7 +145,7 @@ const second =
   ([, other]) =>
     percent(of(other));
 
-/** The values by their names in lessons. */
+/** Functions that print the values, by their names in lessons. */
 export const values: Readonly<Record<string, Value>> = {
   tokens: ([first]) => String(first?.T ?? '–'),
   uniform: ([first]) => percent(first && uniform(first)),
@@ -152,7 +153,7 @@ export const values: Readonly<Record<string, Value>> = {
   count: ([first]) =>
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
   share: ([first]) => {
-    // Over several prompts Sink₁ is a mean of shares, not the share of the mean scores.
+    // Takes Sink₁ of several prompts from its own mean, which is not the share of the mean scores.
     const sink = first && find(first, 'sink_1');
     if (sink) return percent(sink.data[0]);
     const all = first ? headScores(first) : [];
@@ -175,8 +176,8 @@ export const values: Readonly<Record<string, Value>> = {
   second_key: ([first]) => percent(secondColumn(first)),
   most_given: ([first]) =>
     percent(first && Math.max(...Array.from(find(first, 'alpha_1')?.data ?? [NaN]))),
-  output: ([first]) => plain(outputsOf(first)?.own),
-  other_outputs: ([first]) => plain(outputsOf(first)?.others),
+  output: ([first]) => plain(outputNorms(first)?.own),
+  other_outputs: ([first]) => plain(outputNorms(first)?.others),
   embedding_ratio: ([first]) => ratio(firstRatios(first, 'hidden_norm')?.[0]),
   hidden_ratio: ([first]) => {
     const all = firstRatios(first, 'hidden_norm');
@@ -189,7 +190,7 @@ export const values: Readonly<Record<string, Value>> = {
   cos_first: ([first]) => plain(columnsOf(first, 'cos')?.first),
   cos_others: ([first]) => plain(columnsOf(first, 'cos')?.others),
   key_size: ([first]) => {
-    // All cells of a row have the norm of its query.
+    // Takes one cell of each row, since all of them have the norm of the row's query.
     const row = columnsOf(first, 'norm')?.last;
     return ratio(row && row[0]! / mean(row.slice(1)));
   },

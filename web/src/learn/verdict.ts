@@ -6,7 +6,7 @@ export interface Judged {
   readonly said: string;
 }
 
-/** Shares of the range of guesses within which a guess is right, or near. */
+/** The errors, as shares of the range of guesses, up to which a guess is right or near. */
 const RIGHT = 0.03;
 const NEAR = 0.15;
 
@@ -58,7 +58,7 @@ export function readGuesses(): readonly Guess[] {
     const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
     return Array.isArray(stored) ? stored.filter(isGuess) : [];
   } catch {
-    // Browsers may forbid storage, or another program may have written the value.
+    // The browser may forbid storage, or another program may have written the value.
     return [];
   }
 }
@@ -70,7 +70,7 @@ export function keepGuess(guess: Guess): void {
   try {
     localStorage.setItem(KEY, JSON.stringify([...others, guess]));
   } catch {
-    // Without storage a guess is only judged.
+    // If the browser stores nothing, the guess is judged but not counted.
   }
 }
 

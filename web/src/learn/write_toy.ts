@@ -6,7 +6,7 @@ import { html, render } from 'lit';
 import type { Edit } from 'sinkscope';
 import { distinct, promptOf, writeOn, type Condition, type Written } from '../run/writing';
 
-/** The longest text: the model's context. */
+/** The number of tokens of the longest text, which is the model's context. */
 const LENGTH = 128;
 
 const none: readonly Edit[] = [];
@@ -27,17 +27,20 @@ class SinkWrite extends HTMLElement {
   #isBusy = false;
   #problem = '';
   readonly #written = new Map<string, Written>();
-  /** The controls and the generated text; the recorded texts beside it may be parsed later. */
+  /** The place of the controls and the generated text, next to the recorded texts, which may be parsed later. */
   readonly #place = document.createElement('div');
 
   connectedCallback(): void {
     this.#prompt = this.getAttribute('prompt') ?? '';
-    // The prerendered text stays until the reader starts the generation.
+    // Keeps the recorded texts until the reader starts the generation.
     this.append(this.#place);
     this.#draw();
   }
 
-  /** Generates a text with every cache. @param seed seed of the draws */
+  /**
+   * Generates a text with every cache.
+   * @param seed the seed of the draws
+   */
   async write(seed: number): Promise<readonly Written[]> {
     const { borrowModels } = await import('../embed/live');
     const id = this.getAttribute('model') ?? '';
@@ -60,7 +63,7 @@ class SinkWrite extends HTMLElement {
     try {
       const all = await this.write(this.#seed);
       CACHES.forEach(({ name }, i) => this.#written.set(name, all[i]!));
-      // The recorded texts belong to the first prompt and seed.
+      // Removes the recorded texts, which belong to the first prompt and seed.
       this.querySelector('.recorded')?.remove();
       this.dataset.seed = String(this.#seed);
     } catch (error) {

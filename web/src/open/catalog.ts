@@ -1,13 +1,13 @@
 /**
- * Models of the hub that are worth opening here. Their notes state how they are built, or what a
- * named paper reports; this page has measured none of these numbers.
+ * Models of the hub that the page suggests to open. Their notes state how they are built, or what a named paper reports;
+ * this page has measured none of these numbers.
  */
 
 interface Suggestion {
   readonly id: string;
   /** The approximate size of the download; the plan has the exact one. */
   readonly megabytes: number;
-  /** Special tokens that the tokenizer itself prepends. */
+  /** The special tokens that the tokenizer itself prepends. */
   readonly adds: string;
   readonly see: string;
 }

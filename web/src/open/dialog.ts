@@ -1,11 +1,11 @@
-/** The dialog in which the reader opens a model; it draws the opener's stage and decides nothing. */
+/** The dialog in which the reader opens a model. It draws the opener's stage; all decisions are the opener's. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalog';
 import { ENDPOINT, type Opener, type Several, type Stage } from './opener';
 import { isDownload, planRows } from './words';
-import { loadedWords, size, type Loaded } from '../run/progress';
+import { loadedWords, sizeWords, type Loaded } from '../run/progress';
 import { fingerprintOf, nameOfId, isOfDisk } from '../ask/ids';
 import { addressOfRecording, isOfRecording } from '../ask/recordings';
 import '../page/dialog.css';
@@ -17,7 +17,7 @@ function hubForm(opener: Opener): TemplateResult {
   const { name } = opener.fields;
   const submit = (event: Event) => {
     event.preventDefault();
-    // The dialog may not have rendered the last letter yet.
+    // Reads the field itself, since the state may not have the last letter yet.
     const typed = opener.fields.name.trim();
     if (typed) void opener.lookUp(typed);
   };
@@ -38,7 +38,7 @@ function hubForm(opener: Opener): TemplateResult {
         ${suggestions.map(({ id }) => html`<option value=${id}></option>`)}
       </datalist>
     </form>
-    ${moreFields(opener)} ${suggested(opener)}`;
+    ${moreFields(opener)} ${suggestionList(opener)}`;
 }
 
 function moreFields(opener: Opener): TemplateResult {
@@ -67,7 +67,8 @@ function moreFields(opener: Opener): TemplateResult {
   </details>`;
 }
 
-function suggested(opener: Opener): TemplateResult {
+/** Lists the suggested models. */
+function suggestionList(opener: Opener): TemplateResult {
   return html`<ul class="open-list">
     ${suggestions.map(
       ({ id, megabytes, adds, see }) =>
@@ -93,7 +94,7 @@ function diskForm(opener: Opener): TemplateResult {
   const choose = (event: Event) => {
     const input = event.target as HTMLInputElement;
     if (input.files?.length) void opener.openFiles(filesOfList([...input.files]));
-    // The same files may be chosen again after a mistake.
+    // Empties the field, so that the same files can be chosen again.
     input.value = '';
   };
   return html`<div class="open-drop">
@@ -111,31 +112,34 @@ function diskForm(opener: Opener): TemplateResult {
   </div>`;
 }
 
-function keptLine(opener: Opener): TemplateResult | typeof nothing {
+/** States the size of the cache, with a button that clears it. */
+function cacheLine(opener: Opener): TemplateResult | typeof nothing {
   if (!(opener.keptBytes > 0)) return nothing;
   return html`<p class="open-kept">
-    <span>Cached models: ${size(opener.keptBytes)}</span>
+    <span>Cached models: ${sizeWords(opener.keptBytes)}</span>
     <button type="button" @click=${() => void opener.clear()}>Clear</button>
   </p>`;
 }
 
+/** Renders the stage in which the reader names a model or chooses files. */
 function choosing(opener: Opener): TemplateResult {
-  return html`${hubForm(opener)} ${diskForm(opener)} ${keptLine(opener)}`;
+  return html`${hubForm(opener)} ${diskForm(opener)} ${cacheLine(opener)}`;
 }
 
-function looking(opener: Opener, what: string): TemplateResult {
+function lookingUp(opener: Opener, what: string): TemplateResult {
   return html`<p role="status">${what} …</p>
     <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>`;
 }
 
-function several(opener: Opener, models: readonly Several[]): TemplateResult {
+/** Renders the choice among several models. */
+function severalModels(opener: Opener, models: readonly Several[]): TemplateResult {
   return html`<p>These files hold ${models.length} models. Which one?</p>
     <ul class="open-list">
       ${models.map(
         (one) =>
           html`<li>
             <button type="button" @click=${() => void opener.take(one)}>
-              <strong>${one.title}</strong><span>${size(one.bytes)}</span>
+              <strong>${one.title}</strong><span>${sizeWords(one.bytes)}</span>
             </button>
           </li>`,
       )}
@@ -143,7 +147,8 @@ function several(opener: Opener, models: readonly Several[]): TemplateResult {
     <p class="links"><button type="button" @click=${() => opener.back()}>Back</button></p>`;
 }
 
-function places(opener: Opener): TemplateResult {
+/** Renders the choice whether the model is added to the shown ones or replaces them. */
+function placeChoice(opener: Opener): TemplateResult {
   const place = (isBeside: boolean, text: string) =>
     html`<label class="check"
       ><input
@@ -208,9 +213,9 @@ function recordingFound(opener: Opener, { id, bytes }: Stage & { readonly name: 
       <dt>recording from</dt>
       <dd>${addressOfRecording(id)!.host}</dd>
       <dt>to download</dt>
-      <dd>${bytes === undefined ? 'size unknown' : size(bytes)}</dd>
+      <dd>${bytes === undefined ? 'size unknown' : sizeWords(bytes)}</dd>
     </dl>
-    ${places(opener)}
+    ${placeChoice(opener)}
     <p class="links">
       <button type="button" class="primary" @click=${() => void opener.loadRecording(id)}>
         Load the recording
@@ -220,7 +225,7 @@ function recordingFound(opener: Opener, { id, bytes }: Stage & { readonly name: 
 }
 
 /** Explains why a plan cannot be loaded. */
-function obstacle(plan: Plan, mayRead: boolean): string {
+function obstacleWords(plan: Plan, mayRead: boolean): string {
   if (plan.refusal) return `${plan.id} ${plan.refusal}.`;
   if (plan.gated && !mayRead)
     return 'Only accounts that accepted its license can download it: go back and enter an access token.';
@@ -232,9 +237,9 @@ function planned(
   { plan, kept, isSlow }: Stage & { readonly name: 'plan' },
 ): TemplateResult {
   const isKept = kept >= plan.bytes && plan.bytes > 0;
-  const problem = obstacle(plan, isKept || Boolean(opener.fields.token));
+  const problem = obstacleWords(plan, isKept || Boolean(opener.fields.token));
   const back = html`<button type="button" @click=${() => opener.back()}>Back</button>`;
-  const go = html`${places(opener)}
+  const go = html`${placeChoice(opener)}
     <p class="links">
       <button type="button" class="primary" @click=${() => void opener.load(plan)}>
         ${isSlow ? 'Wait longer' : isKept ? 'Load from this machine' : 'Download and run'}
@@ -270,20 +275,20 @@ function loading(opener: Opener, plan: Plan, loaded: Loaded): TemplateResult {
 function body(opener: Opener): TemplateResult {
   const { stage } = opener;
   if (stage.name === 'ask') return asking(opener, stage.id);
-  if (stage.name === 'looking') return looking(opener, stage.what);
-  if (stage.name === 'several') return several(opener, stage.models);
+  if (stage.name === 'looking') return lookingUp(opener, stage.what);
+  if (stage.name === 'several') return severalModels(opener, stage.models);
   if (stage.name === 'plan') return planned(opener, stage);
   if (stage.name === 'recording') return recordingFound(opener, stage);
   if (stage.name === 'loading') return loading(opener, stage.plan, stage.loaded);
   return choosing(opener);
 }
 
-/** Creates the dialog, closed. */
+/** Adds the dialog to the page without opening it. */
 export function createDialog(opener: Opener): { draw(): void } {
   const dialog = document.createElement('dialog');
   dialog.id = 'open';
   dialog.setAttribute('aria-labelledby', 'open-title');
-  // Escape closes it like the button.
+  // The event also follows the key Escape.
   dialog.addEventListener('close', () => opener.hide());
   document.body.append(dialog);
   return {

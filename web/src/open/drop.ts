@@ -2,7 +2,7 @@
 import { filesOfDrop } from 'sinkscope';
 import type { Opener } from './opener';
 
-/** Opens files that are dropped anywhere, since a drop must not lead away from the page. */
+/** Accepts drops anywhere on the page, so that a dropped file never replaces the page in the tab. */
 export function acceptDrops(opener: Opener): void {
   document.addEventListener('dragover', (event) => event.preventDefault());
   document.addEventListener('drop', (event) => {

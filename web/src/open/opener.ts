@@ -1,6 +1,7 @@
 /**
- * From a name or some files to an open model, one step at a time: choose, look up, see the cost, load. Nothing large is
- * read before the reader has seen the plan and agreed. One model is opened at a time; further links wait in a queue.
+ * Opens a model from a name or from files, in steps: the reader chooses, the page looks up the plan, the reader sees the
+ * cost and agrees, the page loads. Nothing large is read before that. One model is opened at a time, and models of
+ * further links wait in a queue.
  */
 import {
   cacheBytes,
@@ -15,7 +16,7 @@ import {
 import { type Models } from '../run/models';
 import { loadedWords, type Loaded } from '../run/progress';
 import { isDownload } from './words';
-import { sentence, InputError, isTooSlow } from '../ask/errors';
+import { errorSentence, InputError, isTooSlow } from '../ask/errors';
 import {
   idOfAddress,
   idOfRecordingFile,
@@ -37,7 +38,7 @@ import {
 export type Stage =
   | { readonly name: 'choose' }
   /**
-   * A link names a model: the page contacts a hub only if the reader agrees, and the reader has to choose local files.
+   * A link names a model, for which the reader has to agree to contact a hub, or to choose local files.
    */
   | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
@@ -61,12 +62,12 @@ export interface Several {
   readonly from: string | Plan;
 }
 
-/** The reader's input; links contain none of it, and the token is stored only here. */
+/** The reader's input. No link contains any of it, and the token is stored nowhere else. */
 export interface Fields {
   readonly name: string;
   readonly token: string;
   readonly endpoint: string;
-  /** Whether the model is shown beside the present ones or alone. */
+  /** Whether the model is added to the shown ones instead of replacing them. */
   readonly isBeside: boolean;
 }
 
@@ -75,12 +76,12 @@ interface Dependencies {
   readonly models: () => Models | undefined;
   /** Called when a model is open, by the reader's choice or by a link. */
   readonly opened: (id: string, how: 'alone' | 'beside' | 'asked') => void;
-  /** Called if no dialog is open that could show the error. */
+  /** Called with an error if no open dialog shows it. */
   readonly failed: (text: string) => void;
   readonly changed: () => void;
 }
 
-/** The endpoint is a preference of this machine. A link cannot set it, since it decides which server is contacted. */
+/** The storage key of the hub's address, which no link can set, since it decides which server the page contacts. */
 const ENDPOINT_KEY = 'sinkscope.endpoint';
 export const ENDPOINT = 'https://huggingface.co';
 
@@ -95,23 +96,24 @@ function storedEndpoint(): string {
 export class Opener {
   stage: Stage = { name: 'choose' };
   fields: Fields = { name: '', token: '', endpoint: storedEndpoint(), isBeside: false };
-  /** Why the last step failed. */
+  /** The sentence that explains why the last step failed; '' if it did not. */
   error = '';
-  /** Bytes in the cache; NaN until known. */
+  /** The number of bytes in the cache; NaN until known. */
   keptBytes = NaN;
   isShown = false;
   readonly #dependencies: Dependencies;
   #job: AbortController | undefined;
-  /** Models of links that are not open; the page does not ask again for declined ones. */
+  /** Models of links for which the page still has to ask the reader. */
   #asked: readonly string[] = [];
+  /** Models that the reader has declined, for which the page does not ask again. */
   readonly #declined = new Set<string>();
-  /** Repositories whose checkpoints the reader steps through: the page does not ask for these again. */
+  /** Repositories whose checkpoints the reader steps through, for which the page does not ask again. */
   readonly #trusted = new Set<string>();
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies;
   }
 
-  /** The work in progress, for readers who have closed the dialog. */
+  /** Names the work in progress, for readers who have closed the dialog. */
   get work(): string | undefined {
     const { stage } = this;
     if (stage.name === 'looking') return stage.what;
@@ -124,7 +126,7 @@ export class Opener {
     this.#dependencies.changed();
   }
 
-  /** Handles closing: the present step stops, and models of links are declined. */
+  /** Handles the closing of the dialog: stops the present step, and declines the models of links. */
   hide(): void {
     if (!this.isShown) return;
     this.#job?.abort();
@@ -194,13 +196,13 @@ export class Opener {
       const [only] = chosen;
       if (only && chosen.length === 1 && (await isRecordingFile(only.file))) {
         const id = await idOfRecordingFile(only.file as File);
-        this.#compare(id);
+        this.#checkFingerprint(id);
         return this.#loadRecording(id, signal, only.file);
       }
       const plans = await planFiles(chosen);
       const [plan, ...more] = plans;
       signal.throwIfAborted();
-      // The bytes are local, so there is nothing to ask.
+      // Loads at once, since the bytes are local.
       if (plan && !more.length) return this.#load(plan, signal);
       this.show();
       this.#set({
@@ -231,7 +233,7 @@ export class Opener {
   /**
    * Admits a model that a link or the training slider requests. No host is contacted before the reader agrees, here or
    * on an earlier visit with a download; files must be chosen by the reader.
-   * @returns whether it may be opened now; if not, the page asks the reader, and `opened` follows
+   * @returns whether the model may be opened now; if not, the page asks the reader, and `opened` follows on agreement
    */
   async admit(id: string, signal: AbortSignal): Promise<boolean> {
     const models = this.#dependencies.models()!;
@@ -255,7 +257,7 @@ export class Opener {
     return this.#ask(id);
   }
 
-  /** Asks the reader; the model is not open yet. */
+  /** Asks the reader to agree to a model. */
   #ask(id: string): false {
     if (this.#declined.has(id)) return false;
     this.#asked = [...new Set([...this.#asked, id])];
@@ -312,7 +314,7 @@ export class Opener {
     if (!models) throw new Error('The engine is not running yet; try again in a moment.');
     const recipe = this.#recipe(plan);
     const id = recipe.source === 'hub' ? idOfPlan(plan) : await idOfFiles(plan);
-    if (recipe.source === 'disk') this.#compare(id);
+    if (recipe.source === 'disk') this.#checkFingerprint(id);
     this.#set({ name: 'loading', plan, loaded: { done: 0, total: plan.bytes } });
     models.admit(id, recipe);
     models.pin(id);
@@ -345,7 +347,7 @@ export class Opener {
     this.#finish(id);
   }
 
-  /** A recording is small, so it is read at once and shown like a model. */
+  /** Reads a recording at once, since it is small, and shows it like a model. */
   async #loadRecording(id: string, signal: AbortSignal, file?: Blob): Promise<void> {
     const recordings = this.#dependencies.models()?.recordings;
     if (!recordings) throw new Error('The engine is not running yet; try again in a moment.');
@@ -359,8 +361,8 @@ export class Opener {
     this.#finish(id);
   }
 
-  /** The chosen files must match the fingerprint of the link. */
-  #compare(id: string): void {
+  /** Throws an error unless the chosen files match the fingerprint of the link's model. */
+  #checkFingerprint(id: string): void {
     const requested = this.#asked.find(isOfDisk);
     if (!requested || !this.isShown || fingerprintOf(requested) === fingerprintOf(id)) return;
     throw new InputError(
@@ -379,7 +381,7 @@ export class Opener {
     if (this.isShown) this.#askNext();
   }
 
-  /** Runs one step at a time: a new one stops the one before. */
+  /** Runs a step of opening; a new step stops the one before. */
   async #step(what: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#job?.abort();
     const job = new AbortController();
@@ -391,21 +393,21 @@ export class Opener {
       if (job.signal.aborted) return;
       const { stage } = this;
       const isSlow = isTooSlow(error);
-      // The downloaded bytes stay in the cache, so that the same plan can resume.
+      // Keeps the downloaded bytes in the cache, so that the same plan can resume.
       const canResume = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
       this.stage = canResume
         ? { name: 'plan', plan: stage.plan, kept: await keptOf(stage.plan), isSlow }
         : this.#asked[0]
           ? { name: 'ask', id: this.#asked[0] }
           : { name: 'choose' };
-      // Dropped files opened no dialog; now the reader has to choose.
+      // Opens the dialog, which dropped files have not opened, since the reader has to choose now.
       if (isSlow) this.isShown = true;
       this.#fail(error);
     }
   }
 
   #fail(error: unknown): void {
-    const text = sentence(error);
+    const text = errorSentence(error);
     if (this.isShown) this.error = text;
     else this.#dependencies.failed(text);
     this.#dependencies.changed();
@@ -428,7 +430,7 @@ function recordingAddress(text: string): URL | undefined {
   return /^https?:\/\/\S+$/.test(text) && URL.canParse(text) ? new URL(text) : undefined;
 }
 
-/** Whether an earlier visit has cached a file of it: then the reader has agreed. */
+/** Whether a file of the repository is cached, so that the reader has agreed on an earlier visit. */
 async function isKept(repository: string): Promise<boolean> {
   const cached = await cacheList().catch(() => []);
   return cached.some(({ id, complete }) => complete && id === repository);

@@ -1,4 +1,4 @@
-/** The dialog in which the reader chooses subjects: models, steps of their training, what-ifs. */
+/** The dialog in which the reader chooses the shown subjects: models, steps of their training, what-ifs. */
 import type { Describe } from 'sinkscope';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { nameOf, valueOf } from '../page/controls';
@@ -6,7 +6,7 @@ import type { Context } from '../page/context';
 import type { Choice } from '../run/opened';
 import { OTHERS, others, type Other } from '../ask/arithmetic';
 import { field } from '../page/terms';
-import { editChoices, MOST, parseSubject, printSubject, toggled } from '../ask/subject';
+import { editChoices, MOST, parseSubject, printSubject, toggleSubject } from '../ask/subject';
 import '../page/dialog.css';
 import './open.css';
 
@@ -20,11 +20,11 @@ const SOURCES = {
 export class Picker {
   readonly #dialog = document.createElement('dialog');
   readonly #context: Context;
-  /** The selected model and edit of the forms; steps of a training are fetched when its model is chosen. */
+  /** The selected model and edit of the forms. */
   #model = 'softmax';
   #edit = 'sigmoid';
   #steps: readonly number[] = [];
-  /** The texts of the edits, once they are fetched. */
+  /** The engine's tables with the texts of the edits, once fetched. */
   #texts: Describe | undefined;
 
   constructor(context: Context) {
@@ -51,7 +51,7 @@ export class Picker {
   }
 
   #add(text: string): void {
-    if (!this.#shown.includes(text)) this.#set(toggled(this.#shown, text));
+    if (!this.#shown.includes(text)) this.#set(toggleSubject(this.#shown, text));
   }
 
   async #loadSteps(): Promise<void> {
@@ -88,7 +88,7 @@ export class Picker {
         type="checkbox"
         .checked=${isPicked}
         ?disabled=${isStuck}
-        @change=${() => this.#set(toggled(shown, text))}
+        @change=${() => this.#set(toggleSubject(shown, text))}
       />${name}</label
     >`;
   }
@@ -128,7 +128,7 @@ export class Picker {
   #editForm(): TemplateResult {
     const { models } = this.#context.engine.peek()!;
     const trainedWith = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
-    // The model's own operation is no what-if.
+    // Leaves out the model's own operation, which is no what-if.
     const all = editChoices(this.#texts ?? models.describe).filter(
       ({ operation }) => !operation || operation !== trainedWith,
     );
@@ -137,7 +137,7 @@ export class Picker {
       event.preventDefault();
       const data = new FormData(event.target as HTMLFormElement);
       const values = edit.parameters.map(({ name }) => String(data.get(name) || ''));
-      // Empty values at the end take their defaults.
+      // Drops empty values at the end, which take their defaults.
       while (values.length && !values.at(-1)) values.pop();
       const isStandard = values.every((value, i) => value === String(edit.parameters[i]!.default));
       const edits = [{ name: edit.name, values: isStandard ? [] : values }];

@@ -1,13 +1,13 @@
 /** Describes a plan to the reader before anything is loaded. */
 import type { Plan } from 'sinkscope';
-import { size } from '../run/progress';
+import { sizeWords } from '../run/progress';
 
 const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' } as const;
 
-/** Whether the weights come from a network instead of the reader's disk. */
+/** Whether the weights of a plan come from a network instead of the reader's disk. */
 export const isDownload = ({ files }: Plan): boolean => files.weights.some(({ url }) => url);
 
-/** Rows about a plan: its files, the download's size, its license. */
+/** Returns rows about a plan: files, size of the download, license. */
 export function planRows(plan: Plan, kept: number): readonly (readonly [string, string])[] {
   const { weights } = plan.files;
   const isRemote = isDownload(plan);
@@ -19,12 +19,12 @@ export function planRows(plan: Plan, kept: number): readonly (readonly [string, 
     [
       isRemote ? 'to download' : 'on your disk',
       kept > 0 && isRemote
-        ? `${size(Math.max(0, plan.bytes - kept))}; ${size(kept)} of ${size(plan.bytes)} are cached`
+        ? `${sizeWords(Math.max(0, plan.bytes - kept))}; ${sizeWords(kept)} of ${sizeWords(plan.bytes)} are cached`
         : plan.bytes
-          ? size(plan.bytes)
+          ? sizeWords(plan.bytes)
           : 'size unknown',
     ],
-    ['memory', `about ${size(plan.memory)}`],
+    ['memory', `about ${sizeWords(plan.memory)}`],
     ['tokenizer', tokenizerWords(plan)],
   ];
   if (isRemote) {

@@ -1,4 +1,4 @@
-/** The state of the page, and the address that names it. */
+/** The state of the page, and the browser's address of this state. */
 import { effect, signal } from '@preact/signals-core';
 import { isOfDisk, isOfHub } from '../ask/ids';
 import type { PromptFile } from '../ask/question';
@@ -8,7 +8,7 @@ import { parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
 import { failure, notices } from './messages';
 
-/** Delay of address changes, since browsers refuse frequent ones. */
+/** The delay of address changes, since browsers refuse frequent ones. */
 const ADDRESS_MS = 150;
 
 const parsed = parseHash(location.hash);
@@ -24,12 +24,12 @@ export function set(change: Partial<State>): void {
     state.value = { ...current, ...change };
 }
 
-/** Returns the page's address with another hash, or that of another page of the site. */
+/** Returns the page's address with another hash, or the address of another page of the site. */
 const absolute = (hash: string, page = '') =>
   new URL(`./${page}${hash}`, location.href.split('#')[0]).href;
 
-/** Returns a link to send: the page of the state's room has the title and picture of a preview. */
-export function shared(hash: string): string {
+/** Returns a link to send, which leads to the room's own page, since that has a title and a picture for previews. */
+export function sharedLink(hash: string): string {
   const { room } = state.peek();
   return absolute(hash, room === defaults.room ? '' : `${room}/index.html`);
 }
@@ -39,10 +39,10 @@ export function address(): string {
   return absolute(linkTo(state.peek()));
 }
 
-/** The address that was last written or read; another one is a link whose event is still to come. */
+/** The address that was last written or read; a different one is a link whose event is still to come. */
 let lastHash = location.hash;
 let writing = 0;
-/** Keys whose change is a step of the browser's history. */
+/** Keys of the state whose change adds a step to the browser's history. */
 const PLACES = ['view', 'experiment', 'curve'] as const;
 const placeOf = (of: State): string => PLACES.map((name) => of[name]).join();
 let place = placeOf(state.peek());
@@ -61,10 +61,10 @@ effect(() => {
   clearTimeout(writing);
   writing = window.setTimeout(writeAddress, ADDRESS_MS);
 });
-// Back from a link leads to the state in which it was followed.
+// Writes the address before a click on a link, so that Back leads to the present state.
 addEventListener('click', writeAddress, { capture: true });
 
-/** A link of this page was followed, or an address pasted. */
+// Reads the state when a link of this page was followed or an address was pasted.
 addEventListener('hashchange', () => {
   lastHash = location.hash;
   const next = parseHash(lastHash);
@@ -84,7 +84,7 @@ addEventListener('hashchange', () => {
   place = placeOf(state.peek());
 });
 
-/** Replaces names in a link that this page lacks. */
+/** Replaces names in the state that this page does not have. */
 export function checkNames(models: Models, rooms: readonly { readonly name: string }[]): void {
   const current = state.peek();
   if (!rooms.some(({ name }) => name === current.room)) {

@@ -1,4 +1,4 @@
-/** The command that prints a frame's numbers with the same digits, and a button that copies it. */
+/** Makes the command that prints a frame's numbers with the same digits, and a button that copies the command. */
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Edit } from 'sinkscope';
 import type { Frame } from '../frame';
@@ -9,13 +9,13 @@ import { heldOutFile, passagesEach } from '../ask/zoo';
 
 /** The most prompts of token ids that a command may contain. */
 const MOST_IDS = 10;
-/** Time for which a button shows that it has copied. */
+/** The time for which a button shows that it has copied. */
 const COPIED_MS = 2000;
 
 /** Characters that a terminal obeys when they are pasted into it, even inside quotes. */
 const CONTROLS = /[\0-\x09\x0b-\x1f\x7f-\x9f]/;
 
-/** Quotes a word for a Unix shell; zsh expands a word that begins with "=". */
+/** Quotes a word for a Unix shell, also one that begins with "=", which zsh would expand. */
 function quoted(word: string): string {
   return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
@@ -25,7 +25,7 @@ function shellLine(words: readonly string[]): string {
   return words.map(quoted).join(' ');
 }
 
-/** Returns an option and its value; in one word if the value could be parsed as an option. */
+/** Returns an option and its value, as one word if the value looks like an option. */
 function optionWords(name: string, value: string): string[] {
   return value.startsWith('-') ? [`${name}=${value}`] : [name, value];
 }
@@ -71,7 +71,7 @@ function promptWords(frame: Frame, file: PromptFile | undefined): string[] | und
   return ids.flatMap((one) => ['--ids', one.join()]);
 }
 
-/** @returns undefined if the command line cannot measure the frame */
+/** Returns the command of a frame; undefined if the command line cannot measure the frame. */
 export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
   if (frame.recording)
     return shellLine(['sinkscope', 'measure', pathWord(`${nameOfId(frame.model.id)}.safetensors`)]);
@@ -86,7 +86,7 @@ export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
     ...frame.edits.flatMap((edit) => ['--edit', editWords(edit)]),
     ...['--eps', String(frame.eps)],
     ...(arithmetic ? ['--arithmetic', arithmetic] : []),
-    // A text longer than the context ran with only the cached keys.
+    // A text beyond the context ran with only the cached keys.
     ...(frame.bytes ? ['--streaming'] : []),
   ];
   return shellLine(words);

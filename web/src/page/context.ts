@@ -12,9 +12,9 @@ import type { State } from '../ask/state';
 import { unedited } from '../ask/subject';
 import type { Pointed, ViewApi, View } from './view';
 
-/** Set when the engine runs and the zoo's index has loaded. */
+/** What the page can use when the engine runs and the zoo's index has loaded. */
 export interface Engine {
-  /** Counts the files of prompts that were chosen, and the ways of splitting them. */
+  /** Changes with each new file of prompts and each new way of splitting the file. */
   readonly file: ReadonlySignal<number>;
   readonly models: Models;
   readonly queue: Queue;
@@ -30,22 +30,22 @@ export interface Context {
   readonly set: (change: Partial<State>) => void;
   readonly point: (pointed: Pointed) => void;
   readonly choose: (file: PromptFile) => void;
-  /** Lets the reader open a model, of this name if given. */
+  /** Opens the dialog for opening a model, of this name if given. */
   readonly open: (name?: string) => void;
-  /** Lets the reader choose the subjects. */
+  /** Opens the dialog for choosing the subjects. */
   readonly pick: () => void;
   /**
    * Opens the dialog with the code that embeds a view, in its figure's state.
-   * @param pinned the head that the figure shows, if the state leaves it to the figure
+   * @param pinned the head that the figure shows, if the state leaves the choice to the figure
    */
   readonly embed: (view: string, figure: Context, pinned: Partial<State>) => void;
-  /** Lets the reader inspect the files of a model. */
+  /** Opens a model from its files, such as the lab's. */
   readonly inside: (files: readonly DiskFile[]) => void;
-  /** Lets every checkpoint of a repository open without a question: the reader steps through them. */
+  /** Lets all checkpoints of a repository open without asking, since the reader steps through them. */
   readonly trust: (repository: string) => void;
   readonly fail: (error: unknown) => void;
   readonly notify: (notice: string) => void;
-  /** Facts about this state, or about a changed one. */
+  /** Returns facts about the state, or about the state with a change. */
   readonly facts: (change?: Partial<State>) => Facts;
   readonly link: (change?: Partial<State>) => string;
 }
@@ -54,7 +54,7 @@ export interface Context {
 export class Scope {
   readonly #ends = new Set<() => void>();
 
-  /** Ends with its parent at the latest; the parent forgets a child that ends earlier. */
+  /** Creates a scope that ends with its parent, if not earlier. */
   constructor(parent?: Scope) {
     if (!parent) return;
     const end = () => this.end();
@@ -81,7 +81,7 @@ export class Scope {
   }
 }
 
-/** A room's request: views of the state's subjects and head, unless it names others. */
+/** A room's request to the queue, by default for the state's subjects and head. */
 interface Wish extends Partial<
   Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'isFixed' | 'heads'>
 > {
@@ -161,7 +161,7 @@ export interface Shown {
 
 const pairs = new WeakMap<Frame, Frame>();
 
-/** Returns a frame with its baseline: the same object as long as both are the same. */
+/** Returns a frame with its baseline, as the same object for the same two frames. */
 function withBase(frame: Frame, base: Frame): Frame {
   const cached = pairs.get(frame);
   if (cached?.base === base) return cached;
@@ -180,10 +180,10 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
   });
 }
 
-/** After this time the room's controls are shown; the places of its pictures stay empty. */
+/** The time in milliseconds after which a room shows its controls without its pictures. */
 const BARE_MS = 3000;
 
-/** Prevents layout shifts: shows only the heading of a room until its pictures are drawn, or have failed. */
+/** Shows only the heading of a room until its pictures are drawn or have failed, so that the layout does not shift. */
 export function appearsWhole(root: HTMLElement, scope: Scope, shown: () => Shown[]): void {
   root.classList.add('awaited');
   const appear = () => root.classList.remove('awaited', 'late');

@@ -1,4 +1,4 @@
-/** The controls that rooms share: each maps the state to a template, and changes the state through `set`. */
+/** The controls that rooms share, each a function that returns a template and changes the state through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { framesOf, type Context, type Scope, type Shown } from './context';
@@ -6,14 +6,20 @@ import { isBidirectional, type Frame, mapsOf } from '../frame';
 import { hubName, isOfHub, nameOfId, isOfDisk } from '../ask/ids';
 import { isOfRecording } from '../ask/recordings';
 import { NO_WEIGHTS } from '../run/recordings';
-import { INPUTS, isWanting, promptsOfFile, readPrompts, type Splitting } from '../ask/question';
+import {
+  INPUTS,
+  isInputMissing,
+  promptsOfFile,
+  readPrompts,
+  type Splitting,
+} from '../ask/question';
 import { defaults, table, type NumberName, type State } from '../ask/state';
 import { MOST, parseSubject, titleOf } from '../ask/subject';
 import { explained, field } from './terms';
 import { firstWords, readable, word } from '../words';
 import { part } from './view';
 
-/** Whether a link's `hide=` leaves a control: text numbers subjects generate finding how save links. */
+/** Whether a link shows a control, as its `hide=` does not list it: text numbers subjects generate finding how save links. */
 export function allows(state: State, name: string): boolean {
   return !state.hide.includes(name);
 }
@@ -37,7 +43,7 @@ export function choices(
   );
 }
 
-/** A field for a number of the state, within its range; some models have a smaller maximum. */
+/** Returns a field for a number of the state, within its range, or up to a model's smaller maximum. */
 export function numberField(
   label: string,
   name: NumberName,
@@ -54,7 +60,10 @@ export function numberField(
   });
 }
 
-/** @param take uses a number, NaN if none is typed; returns the number that the field then shows */
+/**
+ * Returns a field for a number.
+ * @param take gets the typed number, NaN if none, and returns the number that the field then shows
+ */
 export function numberInput(
   label: string,
   shown: unknown,
@@ -63,7 +72,7 @@ export function numberInput(
 ): TemplateResult {
   const change = (event: Event) => {
     const input = event.target as HTMLInputElement;
-    // The template does not write this value, so that a half-typed number survives the next drawing.
+    // Writes the value here, not in the template, so that a half-typed number survives the next drawing.
     input.value = String(take(input.value.trim() === '' ? NaN : Number(input.value)));
   };
   return field(
@@ -81,7 +90,10 @@ export function numberInput(
   );
 }
 
-/** @param options a value, its label, and its tooltip */
+/**
+ * Returns buttons of which one is pressed.
+ * @param options the value, label and tooltip of each button
+ */
 export function segmented<const Value extends string | number>(
   label: string,
   options: readonly (readonly [value: Value, name: string, title?: string])[],
@@ -104,12 +116,16 @@ export function segmented<const Value extends string | number>(
   </div>`;
 }
 
-/** A table that scrolls in its own region, which the keyboard can focus. */
-export const tablePlace = (label: string, table: TemplateResult) =>
+/** Returns a table in a region that scrolls and that the keyboard can focus. */
+export const tableRegion = (label: string, table: TemplateResult) =>
   html`<div class="table-place" tabindex="0" role="region" aria-label=${label}>${table}</div>`;
 
-/** The heading of a room. @param below follows the title @param isEmbed a host page has its own title */
-export function opening(
+/**
+ * Returns the heading of a room.
+ * @param below follows the title
+ * @param isEmbed whether the title is left out, since a host page has its own
+ */
+export function roomHeading(
   title: string,
   finding: string,
   { state }: Context,
@@ -136,13 +152,13 @@ export function addEmbedButton(
   return code;
 }
 
-/** Opens the picker of models. */
+/** Returns the button that opens the picker of models. */
 export function addButton(isFull: boolean, { pick }: Context): TemplateResult {
   return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
 }
 
 /**
- * The models that a room compares: all but the last can be removed, and more can be added.
+ * Returns the list of models that a room compares, with buttons to remove models, except the last, and to add some.
  * @param show replaces the whole list
  * @param named renders a model's name; absent: as text
  */
@@ -173,7 +189,10 @@ export function subjectList(
   </div>`;
 }
 
-/** @param input the row of the state that names the source of the prompts */
+/**
+ * Returns the field for the reader's text.
+ * @param input the key of the state that names the source of the prompts
+ */
 export function textField(
   { state, set }: Context,
   rows: number,
@@ -197,7 +216,7 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
     const input = event.target as HTMLInputElement;
     const [chosen] = input.files ?? [];
     if (chosen) void readPrompts(chosen).then(choose, fail);
-    // An empty value lets the reader choose the same file again after editing it.
+    // Empties the field, so that the reader can choose the same file again after editing it.
     input.value = '';
   };
   const ways = [
@@ -225,7 +244,7 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
   </div>`;
 }
 
-/** The control for the start token of a text. */
+/** Returns the control for the start token of a text. */
 export function firstField({ state, set }: Context, frames: readonly Frame[]): TemplateResult {
   const { first } = state.value;
   const automatic = new Set(
@@ -252,7 +271,7 @@ export function firstField({ state, set }: Context, frames: readonly Frame[]): T
   );
 }
 
-/** Example sentences for visitors. */
+/** Example texts to click on. */
 export const EXAMPLES = [
   'The quick brown fox jumps over the lazy dog.',
   'Attention is all you need.',
@@ -279,7 +298,7 @@ export function examples({ state, set }: Context): TemplateResult {
   </select>`;
 }
 
-/** The first token of the text, with a link to the same measurement with or without the start token. */
+/** Names the first token of the text, with a link to the same measurement with or without the start token. */
 export function startToken(
   { set }: Context,
   frames: readonly Frame[],
@@ -288,7 +307,7 @@ export function startToken(
   const sample = frames.find(({ special }) => special.bos);
   if (!labels.length || !sample) return nothing;
   const isWithout = sample.first.length === 0;
-  // A link without the key keeps the tokenizer's own behavior.
+  // Without the key `first` in a link, the tokenizer adds its own special tokens.
   const standard = sample.special.automatic[0] === sample.special.bos ? '' : 'bos';
   const bos = readable(sample.special.bos!);
   const text = isWithout
@@ -306,7 +325,7 @@ export function startToken(
   </button>`;
 }
 
-/** The switch for shares of each row, if rows need not sum to 1. */
+/** Returns the switch between weights and shares of each row, for models whose rows need not sum to 1. */
 export function normalizeField(
   { state, set }: Context,
   frames: readonly Frame[],
@@ -323,11 +342,11 @@ export function normalizeField(
   >`;
 }
 
-/** The note of a recording that replaces controls which need weights. */
+/** The note that replaces controls which a recording cannot use, as it has no weights. */
 const isRecorded = (frames: readonly Frame[]): boolean =>
   frames.length > 0 && frames.every(({ recording }) => recording);
 
-/** The reader's text or file; nothing for other sources of prompts. */
+/** Returns the field for the reader's text or file; nothing for other sources of prompts. */
 function promptField(context: Context, rows: number): TemplateResult | typeof nothing {
   const { input } = context.state.value;
   if (input === 'text') return textField(context, rows);
@@ -340,7 +359,7 @@ function sourceField({ state, set }: Context): TemplateResult {
   );
 }
 
-/** The length and number of the prompts. */
+/** Returns the fields for the length and the number of the prompts. */
 function sizeFields(context: Context, frames: readonly Frame[]): TemplateResult {
   const { T, input, n } = context.state.value;
   const longest = Math.min(...frames.map(({ architecture }) => architecture.context));
@@ -383,8 +402,8 @@ function rareFields(context: Context, frames: readonly Frame[]): TemplateResult 
 }
 
 /**
- * The whole question in one bar: the subjects, the text, its tokens, and a panel of all settings.
- * @param more further content of that panel
+ * Returns the bar with the whole question: the subjects, the text, its tokens, and a panel of all settings.
+ * @param more further content of the panel
  */
 export function askBar(
   context: Context,
@@ -414,7 +433,7 @@ export function askBar(
       frame
         ? html`<details class="tokens">
             <summary>${frame.T} ${frame.T === 1 ? 'token' : 'tokens'}</summary>
-            <div class="words">${chips(frame, context)}</div>
+            <div class="words">${tokenChips(frame, context)}</div>
           </details>`
         : nothing
     }
@@ -425,11 +444,11 @@ export function askBar(
   </div>`;
 }
 
-/** A longer list of tokens is abridged: no reader goes through it. */
+/** The most tokens that are listed; no reader goes through a longer list. */
 const CHIPS = 1024;
 
-/** The tokens of the first prompt: one tab stop; the arrow keys move through them. */
-export function chips(
+/** Returns the tokens of the first prompt as buttons: one tab stop, within which the arrow keys move. */
+export function tokenChips(
   frame: Frame,
   { state, set, point }: Context,
   isPlain = false,
@@ -485,8 +504,8 @@ export function chips(
   </div>`;
 }
 
-/** Colors the chips by how much the token under the pointer attends to each, without a new render. */
-export function lightsChips(
+/** Colors the tokens by how much the token under the pointer attends to each, without a new render. */
+export function colorChips(
   root: ParentNode,
   context: Context,
   scope: Scope,
@@ -495,7 +514,7 @@ export function lightsChips(
   let isLit = false;
   const reveal = (chip: HTMLElement | undefined) => {
     const list = chip?.parentElement;
-    // The list does not scroll while the pointer is over it.
+    // Does not scroll the list while the pointer is over it.
     if (!list || list.matches(':hover')) return;
     const [a, b] = [chip!.getBoundingClientRect(), list.getBoundingClientRect()];
     const overflow = (low: number, high: number) => Math.min(0, low) || Math.max(0, high);
@@ -526,7 +545,7 @@ export function lightsChips(
   });
 }
 
-/** Returns the title of a subject, before and after it is opened. */
+/** Returns the title of a subject, also before its model is open. */
 export function nameOf(
   { subject, frame }: Pick<Shown, 'subject' | 'frame'>,
   context: Context,
@@ -539,7 +558,7 @@ export function nameOf(
   return titleOf(parsed, title ?? nameOfId(parsed.id), models.describe);
 }
 
-/** The text followed by the generated tokens. */
+/** Returns the text and the generated tokens after it. */
 function writtenText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
   const plain = tokens.filter(({ special }) => !special);
   const join = (some: typeof plain) => some.map(({ text }) => text).join('');
@@ -579,16 +598,16 @@ export function generateControls(
   </details>`;
 }
 
-/** Explains in a subject's place why it is not shown, and how to fix that. */
-export function troubles(
+/** Explains why subjects are not shown, and how to fix that. */
+export function troubleNotes(
   shown: readonly Shown[],
   context: Context,
 ): TemplateResult | typeof nothing {
   const failed = shown.filter(({ error }) => error);
   if (!failed.length) return nothing;
   const keptWords = ({ frame }: Shown) => (frame ? ' The last good result is shown.' : '');
-  // If all subjects lack the same input, that is no error.
-  const wanting = failed.find(({ error }) => isWanting(error!));
+  // Asks for the input instead of stating errors if all subjects lack the same input.
+  const wanting = failed.find(({ error }) => isInputMissing(error!));
   if (wanting)
     return html`<p class="trouble wanting" role="alert">${wanting.error}${keptWords(wanting)}</p>`;
   return html`<div class="trouble" role="alert">

@@ -1,4 +1,4 @@
-/** One room at a time: its code is fetched when the reader enters it. */
+/** Shows one room at a time, whose code is fetched when the reader enters the room. */
 import { computed, effect } from '@preact/signals-core';
 import { defaults } from '../ask/state';
 import { set, state } from './address';
@@ -14,13 +14,16 @@ export interface Room {
   readonly load: () => Promise<{ readonly build: Build }>;
 }
 
-/** The tab's title: the question on Start, elsewhere the room. */
+/** Returns the tab's title: the question on Start, elsewhere the room's title. */
 function titleOf({ name, title }: Room): string {
   if (name === defaults.room) return 'Why do language models stare at the first token? · Sinkscope';
   return `${title} · Sinkscope`;
 }
 
-/** @param rooms the first one is the default */
+/**
+ * Shows the room of the state, now and after changes.
+ * @param rooms the first one is the default
+ */
 export function enter(main: HTMLElement, rooms: readonly Room[], context: Context): void {
   let inside: { readonly name: string; readonly scope: Scope } | undefined;
   let standing: { readonly name: string; readonly scope: Scope } | undefined;
@@ -32,7 +35,7 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
     if (inside?.name === target) return;
     const scope = new Scope();
     inside = { name: target, scope };
-    // The previous room stays until the next one is loaded.
+    // Keeps the previous room until the next one is loaded.
     const start = (build: Build) => {
       if (inside?.scope !== scope) return;
       standing?.scope.end();
@@ -46,7 +49,7 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
       build(root, context, scope);
     };
     const cached = built.get(target);
-    // A room sets state and calls the queue, which must not happen inside this effect.
+    // Starts the room outside of this effect, since a room sets state and calls the queue.
     if (cached) queueMicrotask(() => start(cached));
     else
       room.load().then(
@@ -68,7 +71,7 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
   });
 }
 
-/** Whether the host has a newer build than the running one: the old files are deleted then. */
+/** Whether the host has replaced the running build by a newer one, so that files of the old build are gone. */
 async function isReplaced(): Promise<boolean> {
   const script = document.querySelector('script[type="module"]')?.getAttribute('src');
   try {

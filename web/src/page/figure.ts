@@ -1,7 +1,6 @@
 /**
- * A row of the table of views on the page: its heading, a cell for each subject on shared scales, how to
- * read it, what the numbers depend on, and a menu to save it. Rooms and embeds consist of
- * figures; a figure outside the screen is not drawn.
+ * Draws a view as a figure: a heading, a cell for each subject on shared scales, how to read the picture, the conditions
+ * of its numbers, and a menu to save it. Rooms and embeds consist of figures; a figure outside the screen is not drawn.
  */
 import { untracked } from '@preact/signals-core';
 import { render, html } from 'lit';
@@ -15,10 +14,10 @@ import { INPUTS } from '../ask/question';
 import {
   addKinds,
   addRecording,
-  asMenu,
+  makeMenu,
   fileName,
   fileOf,
-  hand,
+  downloadFile,
   KINDS,
   onPaper,
 } from '../save/menu';
@@ -28,15 +27,15 @@ import { isRead, lackWords, part, say, type DrawOptions, type Update, type View 
 import { CLASS_WORDS, stampWords } from '../words';
 
 export interface FigureLook {
-  /** Without heading, conditions and menu, which the room shows. */
+  /** Whether the figure has no heading, conditions and menu, since the room shows these. */
   readonly isBare?: boolean;
-  /** The room's heading is also the figure's, and the keyboard reaches the picture before the controls. */
+  /** Whether the room's heading is also the figure's; the keyboard then reaches the picture before the controls. */
   readonly isMain?: boolean;
   /** Whether the figure is embedded: only the controls that the host requests are shown. */
   readonly isEmbed?: boolean;
-  /** Conditions that the room states: the figure states only others. Saved files have all of them. */
+  /** Returns the conditions that the room states, which the figure leaves out; saved files state all. */
   readonly stated?: () => readonly string[];
-  /** Options of one cell, besides those that all cells share. */
+  /** Returns options of one cell, in addition to those that all cells share. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
 
@@ -51,14 +50,14 @@ interface Cell {
   readonly scope: Scope;
 }
 
-/** The conditions of a stamp that are not among these. */
+/** Removes conditions that the room states from a stamp. */
 const unstated = (stamp: string, stated: readonly string[]): string =>
   stamp
     .split(' · ')
     .filter((one) => !stated.includes(one))
     .join(' · ');
 
-/** A model keeps its cell when the reader steps through its training. */
+/** Returns a key for the cell of each subject, which a model keeps when the reader steps through its training. */
 function keysOf(subjects: readonly string[]): string[] {
   const names = subjects.map((subject) => {
     const parsed = parseSubject(subject);
@@ -70,7 +69,7 @@ function keysOf(subjects: readonly string[]): string[] {
   });
 }
 
-/** The content of a cell: a subject, or all settings of a model with the first measured one as lead. */
+/** The content of a cell: a subject, or all settings of a model, of which the first measured one leads. */
 interface Cluster {
   readonly lead: Shown;
   readonly all: readonly Shown[];
@@ -98,7 +97,7 @@ export class Figure {
     this.#context = context;
     this.#look = look;
     this.#scope = new Scope(parent);
-    // The element labels an embed; a host's page may have several of one view.
+    // An embed is no <section>, since its element has the label and a host's page may have several of one view.
     this.root = part(place, `figure view-${view.name}`, look.isEmbed ? 'div' : 'section');
     this.root.dataset.view = view.name;
     if (!look.isEmbed) this.root.setAttribute('aria-label', view.title);
@@ -117,7 +116,7 @@ export class Figure {
     watcher.observe(this.root);
     this.#scope.onEnd(() => watcher.disconnect());
     this.#scope.onEnd(() => this.root.remove());
-    // A printed figure counts as visible.
+    // Counts the figure as visible while the page is printed.
     this.#scope.effect(() => {
       if (isPrinting.value && this.#isDue) untracked(() => this.#draw());
     });
@@ -138,7 +137,7 @@ export class Figure {
         );
       });
     this.#shown = shown;
-    // Typing changes no picture before the text is parsed.
+    // Typing changes no picture before the text is tokenized.
     const { state } = this.#context;
     const isTyped = this.#drawn && differsIn(state.peek(), this.#drawn) === 'prompt';
     if (isSame && isTyped && !this.#isDue) return;
@@ -146,7 +145,7 @@ export class Figure {
     if (this.#isSeen || isPrinting.peek() || this.#isNear()) this.#draw();
   }
 
-  /** Estimates the visibility before the observer first reports. */
+  /** Whether the figure is probably visible, until the observer reports. */
   #isNear(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();
@@ -163,7 +162,7 @@ export class Figure {
       place,
     );
     const reading = part(head, 'how', 'details') as HTMLDetailsElement;
-    asMenu(reading);
+    makeMenu(reading);
     render(
       html`<summary aria-label="How to read ${title}">?</summary>
         <div>
@@ -193,7 +192,7 @@ export class Figure {
         onPaper: <T>(take: () => T): T => onPaper(this.#grid, (theme) => this.#drawIn(theme), take),
       };
       void fileOf(kind, figure).then(
-        (file) => hand(file, fileName(figure, kind)),
+        (file) => downloadFile(file, fileName(figure, kind)),
         this.#context.fail,
       );
     });
@@ -231,7 +230,7 @@ export class Figure {
 
   /** The figure's own subjects, and the head if they share it. */
   #pinned(): Partial<State> {
-    // Settings of a model may differ only in their question.
+    // Returns each subject once, since settings of a model may differ only in their question.
     const shown = [...new Set(this.#shown.map(({ subject }) => subject))];
     const [first, ...rest] = framesOf(this.#shown).map((frame) => this.#at(frame));
     const isOne = first && rest.every((at) => at.layer === first.layer && at.head === first.head);
@@ -246,7 +245,7 @@ export class Figure {
     return this.#view.conditions?.(frame, this.#context.state.peek()) ?? {};
   }
 
-  /** A figure of the first prompt alone must not call its numbers means. */
+  /** Returns the frame with the view's conditions: numbers of the first prompt alone must not be called means. */
   #conditionsOf(frame: Frame): Frame {
     const [first] = this.#view.reads;
     const isAveraged = first !== undefined && first in frame.spread;
@@ -265,7 +264,7 @@ export class Figure {
     return { root, title, badge, stamp, conditions: '', update, scope };
   }
 
-  /** Draws once in this theme; absent: in the reader's. */
+  /** Draws once in the given theme, or in the reader's if none is given. */
   #drawIn(theme?: Theme): void {
     this.#paper = theme;
     this.#draw();
@@ -290,14 +289,14 @@ export class Figure {
       const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#cell() : undefined);
       if (!cell) return;
       this.#cells.set(keys[i]!, cell);
-      // A cell that is in its place must not move, since it may hold the focus.
+      // Leaves a cell that is in its place, since moving it would take the focus from its controls.
       const before = this.#grid.children[place++] ?? null;
       if (before !== cell.root) this.#grid.insertBefore(cell.root, before);
       cell.root.classList.toggle('stale', one.isStale || !isReady);
       const group = framesOf(all).filter((frame) => frames.includes(frame));
       cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
       if (isReady) this.#fill(cell, one.frame!, { frames, group }, i);
-      // The last picture stays, and states its conditions if the room's have changed.
+      // Keeps the last picture, and updates its conditions, since the room's may have changed.
       else this.#stamp(cell);
     });
     const missing = framesOf(this.#shown).map((frame) => lackWords(this.#view, frame));
@@ -353,9 +352,9 @@ export class Figure {
       group,
     };
     update(frame, { ...options, ...extra?.(frame, i) });
-    // One of them may end at its context while others continue.
+    // Settings of a model may end at different lengths, such as one at its context.
     const T = Math.max(...group.map((one) => one.T));
-    // A picture that combines all subjects names all of them.
+    // A picture of all subjects names each of them.
     const all = this.#view.isOfAll
       ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
       : {};

@@ -1,13 +1,13 @@
 /**
- * The table of terms. Sentences of the page explain the terms that occur in them, and the course has a page
- * of all.
+ * The table of terms. Sentences of the page explain the terms that occur in them, and the course has a page with all
+ * terms.
  */
 interface Term {
   readonly term: string;
-  /** The term as it occurs in sentences. If two terms match, the first one counts. */
+  /** Matches the term in sentences. If two terms match, the first one of the table counts. */
   readonly pattern: RegExp;
   readonly meaning: string;
-  /** Explained in lessons only, since the page's sentences contain it too often. */
+  /** Whether only lessons explain the term, since it occurs too often in the page's sentences. */
   readonly isOfCourse?: true;
 }
 

@@ -1,7 +1,6 @@
 /**
- * Interventions in Explore: the selected key is hidden, its value zeroed, the head ablated, a channel of a
- * token set to 0 or to its mean, each as an edit of the subject. Every intervention is a link, so that the
- * browser's Back undoes it.
+ * Interventions in Explore, each as an edit of the subject: hide the selected key, zero its value, ablate the head, set
+ * a channel of a token to 0 or to its mean. Every intervention is a link, so that the browser's Back undoes it.
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import { choices } from './controls';
@@ -12,7 +11,7 @@ import {
   layerIndex,
   layerNumber,
   massiveOf,
-  numbered,
+  modelHead,
   selectedHead,
   superWeightOf,
   type Frame,
@@ -23,7 +22,7 @@ import { isOfDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
 import { headWords, quote, stateWords } from '../words';
 
-/** The scope of an intervention: every head, those of the selected layer, or the selected one. */
+/** The scope of an intervention: all heads, the heads of the selected layer, or the selected head. */
 type Range = State['scope'];
 
 interface Move {
@@ -35,12 +34,12 @@ function edit(name: string, ...values: readonly (number | string)[]): SubjectEdi
   return { name, values: values.map(String) };
 }
 
-/** Returns the [layer, head] of an edit; missing numbers mean all. */
+/** Returns the layer and head of an edit; without them the edit applies to all. */
 function places(range: Range, { layer, head }: Head): number[] {
   return { all: [], layer: [layer], head: [layer, head] }[range];
 }
 
-/** Returns the number of the residual stream to intervene on: the selected one, else the largest. */
+/** Returns the number of the residual stream to intervene on: the selected one, or else the largest. */
 function chosenValue(frame: Frame, state: State) {
   const at = ({ layer, channel, token }: { layer: number; channel: number; token: number }) => ({
     place: [channel, layer, token],
@@ -59,10 +58,10 @@ function chosenValue(frame: Frame, state: State) {
 
 /** Returns the interventions on the selection. */
 export function movesOf(frame: Frame, state: State): Move[] {
-  const at = numbered(frame, selectedHead(frame, state));
+  const at = modelHead(frame, selectedHead(frame, state));
   const scope = places(state.scope, at);
   const moves: Move[] = [];
-  // Without a selection it is the first token that is acted on.
+  // Without a selection, interventions apply to the first token.
   const key = Math.max(0, state.key >= 0 ? state.key : state.query);
   if (key < frame.T) {
     const name = `${key ? `token ${key}` : 'the first token'} ${quote(frame, key)}`;
@@ -104,8 +103,8 @@ export function movesOf(frame: Frame, state: State): Move[] {
 const isSame = (a: SubjectEdit, b: SubjectEdit) =>
   a.name === b.name && a.values.join() === b.values.join();
 
-/** Returns the subject with the edit added, or without it if the subject has it. */
-export function moved(subject: string, wanted: SubjectEdit): string {
+/** Adds the edit to a subject, or removes it if the subject has it. */
+export function toggleEdit(subject: string, wanted: SubjectEdit): string {
   const parsed = parseSubject(subject)!;
   const otherEdits = parsed.edits.filter((one) => !isSame(one, wanted));
   const edits = otherEdits.length < parsed.edits.length ? otherEdits : [...otherEdits, wanted];
@@ -115,13 +114,13 @@ export function moved(subject: string, wanted: SubjectEdit): string {
 export function handControls(context: Context, frame: Frame): TemplateResult | typeof nothing {
   const state = context.state.value;
   if (state.hide.includes('hand')) return nothing;
-  const { layer, head } = numbered(frame, selectedHead(frame, state));
+  const { layer, head } = modelHead(frame, selectedHead(frame, state));
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);
-  /** Returns a link to the state after an intervention; no link can name a local model, so a click sets the state. */
+  /** Returns a link to the state after an intervention; a click sets the state itself, since links cannot name local models. */
   const link = (wanted: SubjectEdit, says: string, isDone: boolean) => {
-    const next = moved(frame.subject, wanted);
+    const next = toggleEdit(frame.subject, wanted);
     const list = state.shown.map((one) => (one === frame.subject ? next : one));
     const shown = [...new Set(list)];
     const change = { shown, at: shown.indexOf(next), layer, head };

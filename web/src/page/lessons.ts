@@ -1,4 +1,4 @@
-/** The addresses of lessons, and which of them were read to their end: the list stays in this browser. */
+/** The addresses of lessons, and a list, stored in this browser, of those that the reader has read to the end. */
 import { pageAt } from '../base';
 
 export const lessonLink = (slug: string) => pageAt(`learn/${slug}/index.html`);
@@ -10,7 +10,7 @@ export function readLessons(): readonly string[] {
     const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
     return Array.isArray(stored) ? stored.filter((one) => typeof one === 'string') : [];
   } catch {
-    // Browsers may forbid storage, or another program may have written the value.
+    // The browser may forbid storage, or another program may have written the value.
     return [];
   }
 }
@@ -19,6 +19,6 @@ export function markRead(slug: string): void {
   try {
     localStorage.setItem(KEY, JSON.stringify([...new Set([...readLessons(), slug])]));
   } catch {
-    // Without storage the lesson still works.
+    // If the browser stores nothing, the lesson is not marked as read.
   }
 }

@@ -1,45 +1,50 @@
 /** Messages of the page: notices, errors, the progress of a run, a newer build. */
 import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
-import { sentence } from '../ask/errors';
+import { errorSentence } from '../ask/errors';
 import type { Engine } from './context';
 import { part, say } from './view';
 
-/** Work shorter than this shows no progress. */
+/** The duration of work, in milliseconds, below which no progress is shown. */
 const PATIENCE_MS = 250;
-/** Time for which a notice is shown. */
+/** The time for which a notice is shown. */
 const NOTICE_MS = 6000;
 
 export const notices = signal<readonly string[]>([]);
 export const failure = signal('');
-/** Activates a newer build. */
+/** A function that activates a newer build, if there is one. */
 const newer = signal<(() => void) | undefined>(undefined);
 let clearing: number | undefined;
 
-/** A notice disappears after a while; an error stays until the next action. */
+/** Shows a notice, which disappears after a while. */
 export function notify(notice: string): void {
   clearTimeout(clearing);
   notices.value = [notice];
   clearing = window.setTimeout(() => (notices.value = []), NOTICE_MS);
 }
 
+/** Shows an error, which stays until the next action. */
 export function fail(error: unknown): void {
-  failure.value = sentence(error);
+  failure.value = errorSentence(error);
 }
 
+/** Offers a newer build; `take` activates it. */
 export function offer(take: () => void): void {
   newer.value = take;
 }
 
 /** A download that runs in parallel to the queue. */
 interface Download {
-  /** The dialog shows the download itself. */
+  /** Whether the open dialog shows the download, so that the page does not. */
   readonly isShown: boolean;
   readonly work: string | undefined;
   readonly back: () => void;
 }
 
-/** @param download read again whenever `changes` changes */
+/**
+ * Draws the messages.
+ * @param download returns the download; called again whenever `changes` changes
+ */
 export function drawMessages(
   place: HTMLElement,
   engine: ReadonlySignal<Engine | undefined>,

@@ -1,7 +1,7 @@
 /** Caches the files of a visit for the next one, which may be offline. */
 import { base } from '../base';
 
-/** Delay of the caching: until then the network serves what the reader waits for. */
+/** The delay of caching, so that the reader's own requests come first. */
 const LATER_MS = 2000;
 
 /**
@@ -12,7 +12,7 @@ export function keepForOffline(offer: (take: () => void) => void): void {
   if (!('serviceWorker' in navigator)) return;
   addEventListener('load', () =>
     setTimeout(() => {
-      // If the browser stores nothing, or the host lacks the file, the page works as before.
+      // Ignores failures: without a service worker the page works, but not offline.
       start(offer).catch(() => {});
     }, LATER_MS),
   );
@@ -20,12 +20,12 @@ export function keepForOffline(offer: (take: () => void) => void): void {
 
 async function start(offer: (take: () => void) => void): Promise<void> {
   const { serviceWorker } = navigator;
-  // A first visit has no controller, and its service worker is no newer build.
+  // On a first visit, which has no controller, the service worker is no newer build.
   const isLater = Boolean(serviceWorker.controller);
   let isTaken = false;
   serviceWorker.addEventListener('controllerchange', () => {
     if (isTaken) location.reload();
-    // Another tab has activated the newer build: the files of this one are deleted.
+    // Offers a reload if another tab has activated the newer build, which deletes the old files.
     else if (isLater) offer(() => location.reload());
   });
   const registration = await serviceWorker.register('sw.js');

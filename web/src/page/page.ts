@@ -11,7 +11,10 @@ import type { Room } from './enter';
 import { copyLink } from './share';
 import { sources } from './sources';
 
-/** @param open lets the reader open a model */
+/**
+ * Draws the header.
+ * @param open opens the dialog for opening a model
+ */
 export function drawHeader(
   place: HTMLElement,
   rooms: readonly Pick<Room, 'name' | 'title'>[],
@@ -53,7 +56,7 @@ export function drawHeader(
   });
 }
 
-/** The page's promise about data, and About: its sources, and the abilities of this browser. */
+/** Draws the footer: the promise about data, the sources, and the abilities of this browser. */
 export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | undefined>): void {
   const first = signal(0);
   new PerformanceObserver((list) => {

@@ -1,18 +1,19 @@
-/** A link to the page in its state, the names that it leaves out, and a picture to send with it. */
+/** Copies a link to the page's state, and offers the names that the link leaves out and a picture to send with it. */
 import { effect, signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { fingerprintOf, isOfDisk, nameOfId } from '../ask/ids';
 import { linkable, linkTo, printHash } from '../ask/state';
 import { parseSubject } from '../ask/subject';
-import { shared, state } from './address';
+import { sharedLink, state } from './address';
 import type { Context } from './context';
 import { nameOf } from './controls';
 import { notify } from './messages';
-import { hand } from '../save/menu';
+import { downloadFile } from '../save/menu';
 import { selectedHead, type Frame } from '../frame';
 import { part } from './view';
 
-async function copied(text: string): Promise<string> {
+/** Copies a text; returns a notice about it. */
+async function copyText(text: string): Promise<string> {
   try {
     await navigator.clipboard.writeText(text);
     return 'Link copied.';
@@ -21,7 +22,7 @@ async function copied(text: string): Promise<string> {
   }
 }
 
-/** Models of the disk that the copied link leaves out. */
+/** The names of models of the disk that the copied link leaves out. */
 const leftOut = signal<readonly string[]>([]);
 
 /** Whether the page offers a picture of the sentence after copying the link. */
@@ -29,14 +30,14 @@ const isOffered = signal(false);
 
 export async function copyLink(): Promise<void> {
   const { shown, input } = state.peek();
-  const notices = [await copied(shared(linkTo(state.peek())))];
+  const notices = [await copyText(sharedLink(linkTo(state.peek())))];
   if (input === 'file') notices.push('It does not contain your file of prompts.');
   leftOut.value = shown.filter((one) => isOfDisk(one));
   isOffered.value = true;
   notify(notices.join(' '));
 }
 
-/** Returns the frame of the offered picture: the selected subject's, once it has a map. */
+/** Returns the frame for the offered picture, that of the selected subject; undefined until it has a map. */
 function picturedFrame({ engine }: Context): Frame | undefined {
   const { shown, at, room } = state.value;
   if (room === 'lab' || room === 'learn') return undefined;
@@ -45,33 +46,33 @@ function picturedFrame({ engine }: Context): Frame | undefined {
   return entry?.isStale || !entry?.frame?.tensors.alpha ? undefined : entry.frame;
 }
 
-/** Shares the picture through the device's own dialog, else saves it as a file. */
+/** Shares the picture through the device's dialog, or saves it as a file where there is no dialog. */
 async function sharePicture(frame: Frame, context: Context): Promise<void> {
   isOffered.value = false;
-  const link = shared(linkTo(state.peek()));
+  const link = sharedLink(linkTo(state.peek()));
   const { pictureOf } = await import('../save/card');
   const { version } = context.facts();
   const picture = await pictureOf(frame, selectedHead(frame, state.peek()), { version, link });
   const data = { files: [picture], text: link };
-  if (!navigator.canShare?.(data)) return hand(picture, picture.name);
+  if (!navigator.canShare?.(data)) return downloadFile(picture, picture.name);
   await navigator.share(data).catch((error: unknown) => {
-    // The reader canceled the dialog.
+    // Ignores the error of a canceled dialog.
     if (!(error instanceof DOMException && error.name === 'AbortError')) throw error;
   });
 }
 
-/** Copies the link with the names of the disk's models, for readers who have the same files. */
+/** Copies the link with the names of models on the disk, for readers who have the same files. */
 async function copyNames(): Promise<void> {
   const ids = [...new Set(leftOut.value.map((one) => parseSubject(one)!.id))];
   leftOut.value = [];
   const hash = `#${printHash(linkable(state.peek(), true))}`;
-  const notice = await copied(shared(hash));
+  const notice = await copyText(sharedLink(hash));
   const names = ids.map((id) => `${nameOfId(id)} (fingerprint ${fingerprintOf(id)})`);
   notify(`${notice} Whoever opens it is asked for the files of ${names.join(', ')}.`);
 }
 
-/** Offers to add what the copied link leaves out. */
-export function drawLeftOut(place: HTMLElement, context: Context): void {
+/** Draws the offer to add the names that the copied link leaves out. */
+export function drawNamesOffer(place: HTMLElement, context: Context): void {
   const unshared = part(place, 'unshared');
   effect(() => {
     const names = [...new Set(leftOut.value.map((one) => nameOf({ subject: one }, context)))];
@@ -92,7 +93,7 @@ export function drawLeftOut(place: HTMLElement, context: Context): void {
   });
 }
 
-/** Offers a picture of the sentence after its link was copied. */
+/** Draws the offer of a picture of the sentence, after its link was copied. */
 export function drawPictureOffer(place: HTMLElement, context: Context): void {
   const offered = part(place, 'offered');
   effect(() => {

@@ -1,4 +1,4 @@
-/** The page's sources, the address of its code, and how to cite both. */
+/** The page's sources, the address of its code, and how to cite them. */
 import { html, nothing, type TemplateResult } from 'lit';
 
 const PAPER = 'https://arxiv.org/abs/2410.10781';
@@ -20,7 +20,10 @@ const citation = (version: string) => `@inproceedings{gu2025attention,
 const link = (address: string, text: string) =>
   html`<a href=${address} target="_blank" rel="noopener">${text}</a>`;
 
-/** Renders one line. @param version of the package; empty before the engine runs */
+/**
+ * Renders the sources in one line.
+ * @param version the package's version; empty before the engine runs
+ */
 export function sources(version: string): TemplateResult {
   return html`<span
       >Based on Gu et al., ${link(PAPER, 'When Attention Sink Emerges in Language Models')} (ICLR

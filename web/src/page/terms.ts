@@ -1,4 +1,4 @@
-/** The glossary: terms of a sentence become buttons that open a definition beside them. */
+/** Makes terms of a sentence buttons that open their definition. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { TERMS } from './glossary';
 
@@ -15,7 +15,7 @@ function open(event: Event, meaning: string): void {
   note ??= Object.assign(document.createElement('div'), { className: 'note', popover: 'auto' });
   note.textContent = meaning;
   note.setAttribute('role', 'status');
-  // The note follows the word in the document, for readers who use a keyboard.
+  // Adds the note after the word in the document, for readers who use a keyboard.
   (word.closest('dialog, .room') ?? document.body).append(note);
   note.showPopover();
   const { left, bottom } = word.getBoundingClientRect();
@@ -23,7 +23,7 @@ function open(event: Event, meaning: string): void {
   note.style.top = `${Math.min(bottom + 4, innerHeight - note.offsetHeight - 8)}px`;
 }
 
-/** Moves the focus between the terms of a line. */
+/** Moves the focus between the terms of a line by arrow keys. */
 function move(event: KeyboardEvent): void {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   const word = event.currentTarget as HTMLElement;
@@ -35,7 +35,7 @@ function move(event: KeyboardEvent): void {
 
 /**
  * Returns the sentence with the first occurrence of each term as a button.
- * @param isOneStop all terms are one tab stop, and the arrow keys move between them
+ * @param isOneStop whether all terms are one tab stop, with arrow keys that move between them
  */
 export function explained(said: string, isOneStop = false): TemplateResult {
   const parts: unknown[] = [];
@@ -60,7 +60,7 @@ export function explained(said: string, isOneStop = false): TemplateResult {
   return html`${parts}${said.slice(from)}`;
 }
 
-/** A control with its label. A label that contains a term is no <label>: a click on the term must not reach the control. */
+/** Returns a control with its label, which is no <label> if it contains a term: a click there must not reach the control. */
 export function field(label: string, control: TemplateResult): TemplateResult {
   return label.search(ANY) < 0
     ? html`<label class="field"><span>${label}</span>${control}</label>`

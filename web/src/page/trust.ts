@@ -1,6 +1,6 @@
 /**
- * The page's policy (Trusted Types) forbids a plain string as the address of a script. The default policy
- * admits addresses of this site, which the workers need, and no others.
+ * Registers a default policy of Trusted Types, which admits scripts of this site, such as those of workers, and no
+ * others. The page's Content-Security-Policy forbids plain strings as addresses of scripts.
  */
 interface Trusting {
   createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): unknown;
@@ -17,6 +17,6 @@ export function trustOwnScripts(): void {
       },
     });
   } catch {
-    // The host page has a default policy of its own, which applies.
+    // Ignores the error on a host page that has a default policy of its own.
   }
 }

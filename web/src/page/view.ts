@@ -1,7 +1,7 @@
 /**
- * The definition of a view, a row of the table in index.ts. A row names the question that it answers and the metrics
- * that it reads; it draws one subject's frame into a place and reports the reader's pointing. Views do not know each
- * other, the engine, or the room that shows them.
+ * The definition of a view, which is a row of the table in views/index.ts. A view names the question that it answers and
+ * the metrics that it reads, draws one subject's frame into a place, and reports where the reader points. It knows neither
+ * other views nor the engine nor the room.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
 import type { Describe } from 'sinkscope';
@@ -27,13 +27,13 @@ export interface DrawOptions {
   readonly at: Head;
   /** All frames of the figure, for shared scales. */
   readonly frames: readonly Frame[];
-  /** For a view that draws the settings of a model into one picture: those settings, the frame first. */
+  /** The frames of all settings of the model, the leading one first, for views that draw them into one picture. */
   readonly group: readonly Frame[];
-  /** For readers who know none of the terms yet. */
+  /** Whether to draw for readers who know none of the terms yet. */
   readonly isPlain?: boolean;
-  /** The room's heading is the plain answer: the caption follows it with the numbers. */
+  /** Whether the room's heading is the plain answer, so that the caption has only the numbers. */
   readonly isAnswered?: boolean;
-  /** A remark on the picture. */
+  /** A label on the picture, and its kind. */
   readonly remark?: { readonly text: string; readonly kind: string };
 }
 
@@ -44,9 +44,9 @@ export interface ViewApi {
   /** Runs again when a signal that it reads changes, until the view is removed. */
   readonly effect: (run: () => void) => void;
   readonly fail: (error: unknown) => void;
-  /** For views that need more than a frame. */
+  /** Returns the zoo's timelines, for views of the training. */
   readonly timelines: () => Promise<Timelines>;
-  /** Takes a measurement with runs of its own, of a frame's model under its edits; results arrive in parts. */
+  /** Takes a measurement that needs further runs of a frame's model with its edits, and reports parts of the result. */
   readonly measure: Measure<{ readonly frame: Frame; readonly signal: AbortSignal }>;
 }
 
@@ -58,23 +58,23 @@ export interface View {
   readonly title: string;
   /** The question in plain words. */
   readonly question: string;
-  /** Explains in a sentence or two how to read it. */
+  /** Explains in a sentence or two how to read the picture. */
   readonly how: string;
   readonly formula?: string;
   readonly source?: string;
-  /** Metrics and fields by their names in describe; the first decides whether the view covers all prompts. */
+  /** The metrics and fields that the view reads, by their names in describe; the first tells whether it covers all prompts. */
   readonly reads: readonly string[];
-  /** Names that it draws if they are available. */
+  /** Names of metrics and fields that the view also draws if a frame has them. */
   readonly optional?: readonly string[];
-  /** The same for the chosen head alone, of the first prompt. */
+  /** The fields that the view reads of the chosen head alone, for the first prompt. */
   readonly headReads?: readonly string[];
-  /** Whether one picture has the lines of all that are shown. */
+  /** Whether one picture has the lines of all shown subjects. */
   readonly isOfAll?: boolean;
   /** Whether one picture shows all settings of a model, which differ in their edits. */
   readonly isGroup?: boolean;
-  /** Whether a single setting shows nothing. */
+  /** Whether the picture needs more than one setting. */
   readonly isOfMany?: boolean;
-  /** Needs the frame without what-ifs for each frame with some, as its `base`. */
+  /** Whether the view compares a frame with what-ifs with one without, the frame's `base`. */
   readonly compares?: boolean;
   /** Whether the view applies to a frame; absent: to any. */
   readonly fits?: (frame: Frame) => boolean;
@@ -83,19 +83,19 @@ export interface View {
     frame: Frame,
     state: State,
   ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences' | 'eps' | 'setting'>>;
-  /** Returns its numbers. */
+  /** Returns the numbers that the view draws. */
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
   /**
-   * Returns its sentence: a caption, and the picture's alternative text.
-   * @param state of the page; absent: the defaults
+   * Returns the view's sentence, which is the caption and the picture's alternative text.
+   * @param state the page's state; absent: the defaults
    */
   readonly says: (frame: Frame, at: Head, state?: State) => string;
-  /** Whether its sentence waits for more than the answer; it reads signals. */
+  /** Whether the sentence still waits for data besides the frame; reads signals. */
   readonly isComing?: (frame: Frame) => boolean;
   readonly draw: (root: HTMLElement, api: ViewApi) => Update;
 }
 
-/** Whether the frame has every name that the view reads and the model has; it may be another view's frame. */
+/** Whether a frame, which may have been read for another view, has all numbers of this view that the model has. */
 export function isRead(
   { reads, headReads = [] }: View,
   { tensors, head, architecture }: Frame,
@@ -111,7 +111,7 @@ export function isRead(
   );
 }
 
-/** Names in a sentence the view's numbers that a frame cannot have; empty if none is missing. */
+/** Names in a sentence the numbers of the view that a frame lacks; empty if it lacks none. */
 export function lackWords({ title, reads, headReads = [], fits }: View, frame: Frame): string {
   const { recording, lacks } = frame;
   const reasons = [...reads, ...headReads].flatMap((name) => lacks?.[name] ?? []);
@@ -120,6 +120,7 @@ export function lackWords({ title, reads, headReads = [], fits }: View, frame: F
   return `${prefix}“${title}” ${reasons[0]}.`;
 }
 
+/** Appends an element of a class to the root. */
 export function part(root: Element, name: string, tag = 'div'): HTMLElement {
   const element = document.createElement(tag);
   if (name) element.className = name;
@@ -127,12 +128,12 @@ export function part(root: Element, name: string, tag = 'div'): HTMLElement {
   return element;
 }
 
-/** Sets a text only if it changes, so that a screen reader does not read it twice. */
+/** Sets an element's text only if it changes, so that a screen reader does not read the text twice. */
 export function say(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Caches the last result of `make`: the same input gives the same object, so that `===` detects a change. */
+/** Returns `make` with its last result cached: the same input gives the same object, so that `===` detects changes. */
 export function lastOf<Of, Made>(make: (of: Of) => Made): (of: Of) => Made {
   let last: { of: Of; made: Made } | undefined;
   return (of) => {

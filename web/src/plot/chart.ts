@@ -1,6 +1,6 @@
 /**
- * Lines, bars and points as SVG, updated in place. Scales and their ticks are d3's; the rest is two paths and
- * some text, which costs a millisecond where a general library takes a dozen.
+ * Draws lines, bars and points as SVG, updated in place. Scales and their ticks are d3's. The chart itself is little SVG,
+ * which takes a millisecond to draw where a general library takes a dozen.
  */
 import { scaleLinear, scaleLog, scaleSymlog } from 'd3-scale';
 import { html, nothing, render, svg } from 'lit';
@@ -10,9 +10,9 @@ export interface Series {
   /** A CSS variable's name, "--sink". */
   readonly color: string;
   readonly values: ArrayLike<number>;
-  /** Places on the x axis; absent: consecutive. */
+  /** The places of the values on the x axis; absent: consecutive places. */
   readonly places?: ArrayLike<number>;
-  /** Lengths in pixels: "3,3". */
+  /** The lengths of dashes and gaps in pixels: "3,3". */
   readonly dash?: string;
   /** Whether the line is drawn weaker than the others. */
   readonly faint?: boolean;
@@ -24,7 +24,7 @@ export interface Series {
 
 export interface ChartData {
   readonly kind: 'lines' | 'bars' | 'points';
-  /** The first series of bars; the others are lines over them. Points have places without an order. */
+  /** The series; in a chart of bars the first one is the bars and the others are lines over them. */
   readonly series: readonly Series[];
   /** The first value's place on the x axis. */
   readonly from?: number;
@@ -42,27 +42,27 @@ export interface ChartData {
   readonly percent?: boolean;
   /** Whether the axis begins near the smallest value instead of 0. */
   readonly tight?: boolean;
-  /** Places that double: each value has a tick of its own, evenly spaced by its logarithm. */
+  /** Whether places double, so that each has a tick and the x axis is logarithmic. */
   readonly doubling?: boolean;
   /** A vertical line at a place of the x axis, and its label. */
   readonly cursor?: number;
   readonly cursorWords?: string;
   /** The height in pixels. */
   readonly height?: number;
-  /** Whether few values have a dot each; absent: they have. */
+  /** Whether lines with few values have a dot at each; true if absent. */
   readonly dots?: boolean;
   /** Called when the reader points at a place. */
   readonly onChoose?: (place: number) => void;
 }
 
 const HEIGHT = 176;
-/** Labels closer than this overlap. */
+/** The distance in pixels below which labels overlap. */
 const TICK_ROOM = 13;
 const [LEFT, RIGHT, TOP, BOTTOM] = [42, 10, 22, 32];
 const WIDTHS = new WeakMap<Element, number>();
 const SHOWN = new WeakMap<Element, ChartData>();
 
-/** Charts follow the widths of their places through an observer, without a layout at every drawing. */
+/** Redraws charts whose places change their widths, so that drawing itself needs no layout. */
 const watcher =
   typeof ResizeObserver === 'undefined'
     ? undefined
@@ -86,8 +86,8 @@ function yTickWords({ percent }: ChartData): (value: number) => string {
   return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : shortLabel(value));
 }
 
-/** Returns the ticks of a logarithmic axis: as many as fit, the roundest first. */
-export function apart(ticks: readonly number[], y: (value: number) => number): number[] {
+/** Returns as many ticks of a logarithmic axis as fit, preferring round numbers. */
+export function fittingTicks(ticks: readonly number[], y: (value: number) => number): number[] {
   const roundness = (tick: number) => {
     const lead = Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9));
     return lead === 1 ? 0 : lead === 2 || lead === 5 ? 1 : 2;
@@ -107,11 +107,11 @@ const SHAPES = [
   'M0,-4l4,7h-8z',
   'M0,4l4,-7h-8z',
 ];
-/** Distance between series at one place, so that error bars do not overlap. */
-const BESIDE = 0.08;
+/** The distance between series of points at one place, so that error bars do not overlap. */
+const SERIES_GAP = 0.08;
 
 /** Returns the drawable places and values, split at gaps. */
-function pieces(series: Series, from: number, isLog: boolean): [number, number][][] {
+function segments(series: Series, from: number, isLog: boolean): [number, number][][] {
   const runs: [number, number][][] = [[]];
   for (let i = 0; i < series.values.length; i++) {
     const y = series.values[i]!;
@@ -128,8 +128,8 @@ function pointOf(color: string, i: number, at?: readonly [number, number]) {
     d=${SHAPES[i % SHAPES.length]!}></path>`;
 }
 
-/** A sample of a line, for legends where colors alone do not distinguish the lines. */
-function sample({ color, dash, band, faint }: Series) {
+/** Returns a sample of a line, for legends where colors alone do not distinguish the lines. */
+function lineSample({ color, dash, band, faint }: Series) {
   return html`<svg class="sample" viewBox="0 0 24 10" aria-hidden="true">
     ${band ? svg`<rect class="band" width="24" height="10" style=${`fill: var(${color})`}></rect>` : nothing}
     <path
@@ -147,7 +147,7 @@ function pointSample({ color }: Series, i: number) {
   </svg>`;
 }
 
-/** Draws a chart; one that is already in the place is updated. */
+/** Draws a chart into a place, or updates the chart that is there. */
 export function drawChart(root: HTMLElement, data: ChartData): void {
   if (!SHOWN.has(root)) watcher?.observe(root);
   SHOWN.set(root, data);
@@ -156,7 +156,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const { series, log = false, from = 0, kind, cursor, onChoose, height = HEIGHT } = data;
   const isOfPoints = kind === 'points';
   const all = series.map((one, i) =>
-    pieces(one, from + (isOfPoints ? BESIDE * (i - (series.length - 1) / 2) : 0), log),
+    segments(one, from + (isOfPoints ? SERIES_GAP * (i - (series.length - 1) / 2) : 0), log),
   );
   const points = all.flat(2);
   const xs = points.map(([x]) => x);
@@ -165,7 +165,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     ...Array.from(band?.low ?? []),
     ...Array.from(band?.high ?? []),
   ]);
-  // A logarithmic axis omits values that are not positive, error bars included.
+  // Omits values and error bars that are not positive from a logarithmic axis.
   const ys = [...points.map(([, y]) => y), ...ends, ...(data.domain ?? [])].filter(
     (value) => Number.isFinite(value) && (!log || value > 0),
   );
@@ -175,7 +175,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     .domain(xs.length ? domain : [0, 1])
     .range([LEFT + 4, width - RIGHT]);
   const least = Math.min(...ys);
-  // An axis begins at 0, even if a value is slightly below it.
+  // Lets an axis begin at 0 even if a value is slightly below 0.
   const low = !log && !data.tight && least > -0.03 * Math.max(...ys) ? 0 : least;
   const y = (log ? scaleLog() : scaleLinear())
     .domain(ys.length ? [low, Math.max(...ys) || 1] : [log ? 0.1 : 0, 1])
@@ -193,7 +193,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       : data.xNames
         ? [...data.xNames.keys()]
         : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
-  const yTicks = log ? apart((y as ReturnType<typeof scaleLog>).ticks(), y) : y.ticks(few);
+  const yTicks = log ? fittingTicks((y as ReturnType<typeof scaleLog>).ticks(), y) : y.ticks(few);
   const yWords = yTickWords(data);
   const path = (piece: [number, number][]) =>
     piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
@@ -244,7 +244,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   });
   const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
   const isSampled = kind === 'lines' && series.some(({ dash }) => dash);
-  // Lines that are drawn on top come first; lines of one name and color have one entry.
+  // Lists lines that are drawn on top first, and lines of one name and color once.
   const legend = series
     .filter((one, i) => series.findIndex(isAlike(one)) === i)
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
@@ -283,7 +283,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         ${legend.map(
           (one) =>
             html`<span style="--swatch: var(${one.color})"
-              >${isOfPoints ? pointSample(one, series.indexOf(one)) : isSampled ? sample(one) : nothing}${one.name}</span
+              >${isOfPoints ? pointSample(one, series.indexOf(one)) : isSampled ? lineSample(one) : nothing}${one.name}</span
             >`,
         )}
       </p>`,

@@ -1,7 +1,7 @@
 /**
- * Color scales. Both begin at the paper's color, so that zero is invisible; their lightness is monotonic, so that
- * order survives in gray and for every kind of color vision. A scale is a table of colors: a map is painted by
- * lookup.
+ * Color scales, sequential and diverging. Zero has the paper's color, so that it is invisible. Lightness is monotonic,
+ * so that the order of values survives in gray and for every kind of color vision. A scale is a table of colors, in
+ * which a map looks up each cell.
  */
 
 export type Theme = 'light' | 'dark';
@@ -33,15 +33,15 @@ function rgb(hex: string): number[] {
   return [bits >> 16, (bits >> 8) & 255, bits & 255];
 }
 
-/** Packs a color as ImageData stores it on little-endian machines, which all are. */
+/** Packs a color as ImageData stores it on little-endian machines, such as all that run browsers. */
 function pixel([r, g, b]: readonly number[]): number {
   return ((255 << 24) | (b! << 16) | (g! << 8) | r!) >>> 0;
 }
 
-/** An odd number, so that one color is in the middle. */
+/** The number of colors of a scale, which is odd so that one color is in the middle. */
 export const STEPS = 257;
 
-/** Interpolates between evenly spaced stops, in linear light instead of code values. */
+/** Interpolates between evenly spaced stops in linear light. */
 function ramp(stops: readonly string[]): Uint32Array {
   const colors = stops.map(rgb);
   return Uint32Array.from({ length: STEPS }, (_, i) => {
@@ -56,10 +56,10 @@ function ramp(stops: readonly string[]): Uint32Array {
 }
 
 const scaleCache = new Map<string, Scale>();
-/** The number of cached scales: a figure whose range changes all the time would fill the memory. */
+/** The most cached scales, since a figure whose range changes all the time would fill the memory. */
 const MOST_LOOKS = 200;
 
-/** Scales are cached by theme and range, so that `===` detects a change. */
+/** Returns a scale, which is cached by theme and range, so that `===` detects a change. */
 function scale(
   stops: Record<Theme, readonly string[]>,
   theme: Theme,
@@ -83,7 +83,7 @@ export function diverging(theme: Theme, size: number): Scale {
   return scale(DIVERGING, theme, { low: -size, high: size, root: false });
 }
 
-/** The index of a value in the table; -1: hidden. */
+/** Returns the index of a value in the table of colors; -1 for a hidden value, NaN. */
 export function stepOf({ low, high, root }: Scale, value: number): number {
   if (value !== value) return -1;
   const share = (value - low) / (high - low || 1);
@@ -106,6 +106,6 @@ export const css = (scale: Scale, value: number): string =>
 export function inkOn(scale: Scale, value: number): '#000' | '#fff' {
   const [r, g, b] = bytesOf(scale, value).map((byte) => (byte / 255) ** 2.2);
   const luminance = 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
-  // Contrast is equal at (luminance + 0.05) / 0.05 = 1.05 / (luminance + 0.05).
+  // Black and white have equal contrast at (luminance + 0.05) / 0.05 = 1.05 / (luminance + 0.05).
   return luminance > 0.179 ? '#000' : '#fff';
 }

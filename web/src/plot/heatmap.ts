@@ -1,7 +1,7 @@
 /**
- * A matrix as colors: one pixel per cell, scaled up without smoothing. It knows nothing about attention: arrays in,
- * picture and events out. The cell under the pointer, or the one that the arrow keys move, is marked and named; a click
- * or Enter chooses it. Rows and columns are labeled by words, as far as these fit.
+ * Draws a matrix as colors: one pixel per cell, scaled up without smoothing, without knowledge of attention. The pointer
+ * or the arrow keys point at a cell, which is marked and described; a click or Enter chooses the cell. Words label rows
+ * and columns, as far as they fit.
  */
 import { stepOf, type Scale } from './color';
 
@@ -17,7 +17,7 @@ interface HeatmapData {
   readonly scale: Scale;
   /** One sentence that describes the picture. */
   readonly label: string;
-  /** A marked cell. A negative index marks a whole line. */
+  /** The chosen cell, which is marked; a negative index marks a whole row or column. */
   readonly chosen?: Cell;
   /** Cells that are outlined for their values. */
   readonly outlined?: readonly Cell[];
@@ -25,19 +25,19 @@ interface HeatmapData {
   readonly colTitle?: string;
   readonly rowWords?: readonly string[];
   readonly colWords?: readonly string[];
-  /** A remark beside the column that it describes. */
+  /** A remark that is written next to the column that it describes. */
   readonly remark?: { readonly text: string; readonly kind: string };
-  /** Ratio of a cell's width to its height; default 1. */
+  /** The ratio of a cell's width to its height; 1 if absent. */
   readonly cellShape?: number;
-  /** The readout of a cell under the pointer. */
+  /** Returns the readout of a cell under the pointer. */
   readonly describe: (cell: Cell) => string;
 }
 
 interface HeatmapEvents {
-  /** undefined when the pointer leaves. */
+  /** Called with the cell under the pointer; with undefined when the pointer leaves the map. */
   readonly onPoint?: (cell: Cell | undefined) => void;
   readonly onChoose?: (cell: Cell) => void;
-  /** Called when an arrow key leaves the picture: rows down, and columns to the right. */
+  /** Called when an arrow key leaves the picture, with its step in rows down and columns to the right. */
   readonly onBeyond?: (step: readonly [number, number]) => void;
 }
 
@@ -53,9 +53,9 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
 };
-/** The number of words that are legible side by side; a longer text labels every second, third, ... row and column. */
+/** The most words that are legible side by side; a longer text labels only every second, third, ... row and column. */
 const [MOST_WORDS, SOME_WORDS] = [44, 30];
-/** The pixels that a word takes along a map: letters of 11 pixels and a gap. */
+/** The number of pixels that a word takes along a map: letters of 11 pixels and a gap. */
 const WORD_PX = 12;
 
 function element(name: string, parent: Element): HTMLElement {
@@ -88,15 +88,15 @@ function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: nu
   frame.hidden = !cell || (cell.row < 0 && cell.col < 0) || cell.row >= rows || cell.col >= cols;
   if (!cell) return;
   const isRow = cell.col < 0;
-  const tall = cell.row < 0;
+  const isColumn = cell.row < 0;
   frame.style.left = `${isRow ? 0 : (100 * cell.col) / cols}%`;
   frame.style.width = `${isRow ? 100 : 100 / cols}%`;
-  frame.style.top = `${tall ? 0 : (100 * cell.row) / rows}%`;
-  frame.style.height = `${tall ? 100 : 100 / rows}%`;
+  frame.style.top = `${isColumn ? 0 : (100 * cell.row) / rows}%`;
+  frame.style.height = `${isColumn ? 100 : 100 / rows}%`;
 }
 
-/** Reuses one small element for each word or bar. */
-function fill(
+/** Gives a place the number of children, and updates each; existing children are reused. */
+function updateChildren(
   place: HTMLElement,
   count: number,
   each: (element: HTMLElement, i: number) => void,
@@ -106,30 +106,33 @@ function fill(
   [...place.children].forEach((child, i) => each(child as HTMLElement, i));
 }
 
-/** The number of letters that fit beside every map. */
-const ROOM = 6;
+/** The number of letters of a label that fit next to every map. */
+const LABEL_LETTERS = 6;
 
-/** Words that are too long and share a prefix are labeled from the letter where they begin to differ. */
-export function distinct(words: readonly string[]): string[] {
+/** Returns labels for words; words that are too long and begin alike are cut at the start, where they begin to differ. */
+export function distinctLabels(words: readonly string[]): string[] {
   const groups = new Map<string, Set<string>>();
-  const startOf = (one: string) => one.slice(0, ROOM);
+  const startOf = (one: string) => one.slice(0, LABEL_LETTERS);
   for (const one of words)
     groups.set(startOf(one), (groups.get(startOf(one)) ?? new Set()).add(one));
   return words.map((one) => {
     const sameStart = [...groups.get(startOf(one))!];
-    if (one.length <= ROOM || sameStart.length < 2) return one;
-    let common = ROOM;
+    if (one.length <= LABEL_LETTERS || sameStart.length < 2) return one;
+    let common = LABEL_LETTERS;
     while (sameStart.every((other) => other.slice(0, common + 1) === one.slice(0, common + 1)))
       common++;
     return `…${one.slice(Math.min(common, one.length - 1))}`;
   });
 }
 
-/** @param words none if they are too many to be legible */
-function write(place: HTMLElement, words: readonly string[] = []): void {
-  const labels = distinct(words);
-  fill(place, words.length, (span, i) => {
-    // A word that is too long for its place is truncated; the readout has the whole word.
+/**
+ * Writes the labels of rows or columns.
+ * @param words none if they are too many to be legible
+ */
+function writeLabels(place: HTMLElement, words: readonly string[] = []): void {
+  const labels = distinctLabels(words);
+  updateChildren(place, words.length, (span, i) => {
+    // Style sheets truncate a label that is too long; the title has the whole word.
     if (span.textContent !== labels[i]) span.textContent = labels[i]!;
     if (span.title !== words[i]) span.title = words[i]!;
   });
@@ -155,7 +158,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   plot.setAttribute('aria-roledescription', 'matrix');
   readout.setAttribute('aria-live', 'polite');
   let shown: HeatmapData | undefined;
-  /** The map's size on the screen in pixels; 0 before it is drawn. */
+  /** Returns the map's size on the screen in pixels; 0 before the map is drawn. */
   let size = { width: 0, height: 0 };
   let at: Cell | undefined;
   let elsewhere: Cell | undefined;
@@ -187,7 +190,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   plot.addEventListener('click', (event) => {
     const cell = under(event);
     if (!cell) return;
-    // Touching a cell points at it.
+    // Points at a cell that is touched.
     point(cell);
     events.onChoose?.(cell);
   });
@@ -211,7 +214,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   });
   plot.addEventListener('blur', () => point(undefined));
 
-  /** Names rows and columns, as many as can be read. */
+  /** Labels as many rows and columns as are legible. */
   const writeWords = () => {
     if (!shown) return;
     const { rows, cols, rowWords: down = [], colWords: across = [] } = shown;
@@ -224,8 +227,8 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     const longest = Math.max(0, ...colNames.map(({ length }) => length));
     inner.style.setProperty('--longest', String(longest));
     inner.style.setProperty('--every', String(every));
-    write(rowWords, rowNames);
-    write(colWords, colNames);
+    writeLabels(rowWords, rowNames);
+    writeLabels(colWords, colNames);
   };
   if (typeof ResizeObserver !== 'undefined')
     new ResizeObserver(([entry]) => {

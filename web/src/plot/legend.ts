@@ -1,4 +1,4 @@
-/** Color scales as bars, with numbers beside the bar or on it. */
+/** Draws color scales as bars, with numbers next to or on the bar. */
 import { css, inkOn, type Scale } from './color';
 
 const STEPS = 24;
@@ -14,8 +14,11 @@ function placeOf({ low, high, root }: Scale, value: number): number {
   return root ? Math.sqrt(share) : share;
 }
 
-/** Fills a legend with a bar, unless it has that bar already. @param parts renders the parts beside the bar or on it */
-function fill(
+/**
+ * Fills a legend with a bar, unless the legend has that bar already.
+ * @param parts renders the numbers next to or on the bar
+ */
+function fillLegend(
   root: HTMLElement,
   scale: Scale,
   name: 'legend' | 'scale',
@@ -38,7 +41,7 @@ function fill(
 
 /** Draws a color scale between its two ends. */
 export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [string, string]): void {
-  fill(root, scale, 'legend', ends, (bar) => [ends[0], bar, ends[1]]);
+  fillLegend(root, scale, 'legend', ends, (bar) => [ends[0], bar, ends[1]]);
 }
 
 /** Returns the numbers on a scale of attention weights. */
@@ -47,14 +50,14 @@ function ticksOf({ low, high, root }: Scale): readonly number[] {
   return root ? [0, 0.1, 0.25, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
 }
 
-/** Names the quantity of the bar, and its scale if not linear. */
+/** Names the quantity of a bar, and the scale if it is not linear. */
 export const scaleName = ({ root }: Scale, what: string): string =>
   root ? `${what} (square-root scale)` : what;
 
 /** Draws the color scale of attention weights, with numbers at their places on the bar. */
 export function drawScale(root: HTMLElement, scale: Scale): void {
   const ticks = ticksOf(scale);
-  fill(root, scale, 'scale', ticks, (bar) => [
+  fillLegend(root, scale, 'scale', ticks, (bar) => [
     bar,
     ...ticks.map((value) => {
       const tick = document.createElement('span');

@@ -1,4 +1,4 @@
-/** Whether the page is being printed: then all figures are drawn, in the light theme. */
+/** Whether the page is being printed, when all figures are drawn in the light theme. */
 import { signal } from '@preact/signals-core';
 
 export const isPrinting = signal(false);

@@ -1,10 +1,10 @@
 /**
- * A rose: two histograms of directions on half a circle. 0 degrees is to the right, 180 to the left; a petal's length
- * is its share of the set.
+ * Draws a rose: two histograms of directions on half a circle, with 0 degrees on the right and 180 on the left. The area
+ * of a petal is the share of its directions.
  */
 
 interface RoseSet {
-  /** Radians, 0 .. pi. */
+  /** The angles in radians, from 0 to pi. */
   readonly angles: readonly number[];
   /** A CSS class for the color. */
   readonly name: string;
@@ -35,7 +35,7 @@ function at(angle: number, radius: number): string {
 function petals(set: RoseSet, most: number): string {
   return Array.from(shares(set.angles), (share, i) => {
     const [from, to] = [(i * Math.PI) / BINS, ((i + 1) * Math.PI) / BINS];
-    // The area, not the radius, shows the share, since the eye compares areas.
+    // Makes the area, not the radius, proportional to the share, since the eye compares areas.
     const radius = 100 * Math.sqrt(share / most);
     return `M0,0L${at(from, radius)}A${radius},${radius} 0 0 0 ${at(to, radius)}Z`;
   }).join('');

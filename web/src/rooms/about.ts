@@ -1,4 +1,4 @@
-/** About a model: its training, its measurements, and what papers report of such models. */
+/** Renders facts about a model: its training, its measurements, and what papers report of such models. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import type { Context } from '../page/context';
@@ -15,7 +15,7 @@ function reportedWords({ sink_1, base, where }: Reported): string {
   return `Reported: ${figures}${where}.`;
 }
 
-/** Measurements of the stored weights, made when the model was added to the zoo. */
+/** States measurements of the stored weights, made when the model was added to the zoo. */
 function cardWords(card: Card, frame: Frame): TemplateResult {
   const { sink_1, sink_bias, eps, T, sequences, loss } = card.measured;
   const front = card.training?.front?.join(' ');
@@ -35,7 +35,7 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
     </p>`;
 }
 
-/** Measurements of a checkpoint: of its stored weights, and of the exact ones. */
+/** States measurements of a checkpoint's stored weights and of its exact ones. */
 function stepWords({ model: { step } }: Frame): TemplateResult | typeof nothing {
   if (!step) return nothing;
   const { sequences, T, eps } = MEASURED_ON;
@@ -47,7 +47,7 @@ function stepWords({ model: { step } }: Frame): TemplateResult | typeof nothing 
   </p>`;
 }
 
-/** The formula of the operation, and its paper. */
+/** Returns the formula of the operation, and its paper. */
 async function formulaWords(
   { operation }: Frame,
   context: Context,

@@ -1,4 +1,4 @@
-/** Up to six subjects on shared scales with the same question: pictures, differences, and a table. */
+/** The room Compare: up to six subjects on shared scales with the same question, as pictures, differences and a table. */
 import { signal } from '@preact/signals-core';
 import type { Describe } from 'sinkscope';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -7,11 +7,11 @@ import {
   allows,
   askBar,
   generateControls,
-  opening,
+  roomHeading,
   segmented,
   subjectList,
-  tablePlace,
-  troubles,
+  tableRegion,
+  troubleNotes,
   valueOf,
 } from '../page/controls';
 import {
@@ -27,7 +27,7 @@ import {
 import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
 import { INPUTS } from '../ask/question';
-import { addKinds, hand } from '../save/menu';
+import { addKinds, downloadFile } from '../save/menu';
 import { defaults } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { field } from '../page/terms';
@@ -63,11 +63,11 @@ const tableFor = ({ models }: Engine, texts = models.describe) => tableOf(texts)
 
 const SAVES = ['CSV', 'CSV by prompt', 'JSON'] as const;
 
-/** Returns reported numbers of models like the shown trained ones, and of open models. */
+/** Returns numbers that papers report of models like the shown ones, and of open models. */
 function reportedOf(frames: readonly Frame[], context: Context, open?: OpenModels): ReportedRow[] {
   const cards = context.engine.peek()!.models.zoo.cards;
   const rows = frames.flatMap((frame) => {
-    // A recording names its model, and the edits of its runs.
+    // A recording has no card, but names its model and the edits of its runs.
     const { recording, subject } = frame;
     const name = recording?.edits.length ? '' : (recording?.model.id ?? subject);
     const card = cards.find(({ id, title }) => id === name || (recording && title === name));
@@ -80,13 +80,13 @@ function reportedOf(frames: readonly Frame[], context: Context, open?: OpenModel
   ];
 }
 
-/** Returns the cards of the shown trained models of the zoo, each once. */
+/** Returns the cards of the shown models of the zoo with trained weights, each once. */
 function cardsOf(frames: readonly Frame[], context: Context): Card[] {
   const ids = new Set(frames.filter(({ edits }) => !edits.length).map(({ model }) => model.id));
   return context.engine.peek()!.models.zoo.cards.filter(({ id }) => ids.has(id));
 }
 
-/** Returns the reported rows for the same kind of prompts. */
+/** Returns a paper's rows of open models for the state's kind of prompts. */
 function openRows({ models, kinds, source, measure }: OpenModels, input: string): ReportedRow[] {
   const kind = input in kinds ? input : 'natural';
   return models.map(({ model, [kind]: sink }) => ({
@@ -97,15 +97,18 @@ function openRows({ models, kinds, source, measure }: OpenModels, input: string)
 }
 
 /**
- * The differences: between the architectures, between trainings if all are known, and between the replaced operations.
+ * Renders the differences of architectures, of trainings if all are known, and of replaced operations.
  */
-/** Returns a recording's architecture: a missing size is no difference. */
+/** Returns the architecture without unknown sizes of recordings, which are no differences. */
 function recordedArchitecture({ architecture }: Frame): object {
   const { context: _, parameters: __, F, E, ...known } = architecture;
   return { ...known, ...(F ? { F } : {}), ...(E ? { E } : {}) };
 }
 
-function differs(frames: readonly Frame[], context: Context): TemplateResult | typeof nothing {
+function differencesNote(
+  frames: readonly Frame[],
+  context: Context,
+): TemplateResult | typeof nothing {
   if (frames.length < 2) return nothing;
   const { zoo, describe } = context.engine.peek()!.models;
   const trainings = frames.map(({ subject }) => {
@@ -123,7 +126,7 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
         : {}),
     })),
   );
-  // Two subjects fit on a line; more need columns.
+  // Writes the differences of two subjects on a line; more subjects need columns.
   if (frames.length === 2 || !result.differences.length)
     return html`<div class="differs">
       <h2>What differs</h2>
@@ -131,7 +134,7 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
     </div>`;
   return html`<div class="differs">
     <h2>What differs</h2>
-    ${tablePlace(
+    ${tableRegion(
       'What differs, a table',
       html`<table>
         <thead>
@@ -155,7 +158,7 @@ function differs(frames: readonly Frame[], context: Context): TemplateResult | t
   </div>`;
 }
 
-/** The control that chooses the picture from the tabs of the questions. */
+/** Returns the control that chooses the picture from the tabs of the questions. */
 function pictureField(
   { tab }: Choice,
   frames: readonly Frame[],
@@ -182,7 +185,7 @@ function pictureField(
   );
 }
 
-/** Lets the reader choose the columns of the table. */
+/** Returns the control that chooses the columns of the table. */
 function columnsField(
   columns: readonly TableMetric[],
   shown: readonly TableMetric[],
@@ -242,7 +245,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           : promptsCsv(frames, facts);
     const name = { CSV: 'table.csv', 'CSV by prompt': 'prompts.csv', JSON: 'table.json' }[kind];
     const type = kind === 'JSON' ? 'application/json' : 'text/csv';
-    hand(new Blob([text], { type }), `sinkscope-compare-${name}`);
+    downloadFile(new Blob([text], { type }), `sinkscope-compare-${name}`);
   });
   const table = part(numbers, 'table-of-all');
   const different = part(root, 'different');
@@ -288,26 +291,26 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     const answer = isAllFresh ? comparedAnswer(current) : '';
     render(
-      html`${opening(
+      html`${roomHeading(
         answer || 'Compare',
         comparison(current) ||
           (all.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'),
         context,
         pictureField(choice, frames, stage.select),
       )}
-      ${troubles(all, context)}`,
+      ${troubleNotes(all, context)}`,
       head,
     );
-    // The model's name is above its picture.
+    // Lists the titles too, so that a figure does not repeat the model's name above its picture.
     stated = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
     const [view] = choice.views;
     pictures.dataset.count = view === sinks ? '6' : String(all.length);
     stage.update(all);
     sinkMap.root.hidden = choice.views.includes(sinks);
     sinkMap.update(sinkMap.root.hidden ? [] : all);
-    render(differs(frames, context), different);
+    render(differencesNote(frames, context), different);
     menu.hidden = !allows(state, 'save') || !current.length;
-    // The table's own code may still be loading.
+    // Waits for the table's code, which may still be loading.
     const engine = context.engine.value;
     const columns = engine ? tableFor(engine, texts.value) : [];
     const reads = readsOf(columns.filter(({ isRare }) => !isRare));
@@ -360,7 +363,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       tabs,
     );
-    // The table's code is fetched when a reader opens it.
+    // Fetches the code of the table of remedies when a reader opens it.
     if (panel === 'remedies' && !remedies.value)
       import('./remedies').then((found) => (remedies.value = found), context.fail);
     render(

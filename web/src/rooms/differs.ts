@@ -1,11 +1,11 @@
 /**
- * Differences between models, by their architecture descriptions. No key is named here, so that a new family's keys are
- * compared as well.
+ * Compares models by the descriptions of their architectures. The code names no key of a description, so that keys of a
+ * new family are compared as well.
  */
 
 /** A key whose values differ between the descriptions. */
 interface Difference {
-  /** The path of the key, from the outside in. */
+  /** The names of the key and of the keys that contain it, the outermost first. */
   readonly path: readonly string[];
   /** The value in each description, in words; undefined if absent. */
   readonly values: readonly (string | undefined)[];
@@ -21,21 +21,21 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Returns every value that is not an object, with its path of keys. */
+/** Returns every value inside an object that is no object itself, with its path of keys. */
 function leaves(value: unknown, path: readonly string[] = []): [readonly string[], unknown][] {
   if (!isObject(value)) return [[path, value]];
   return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...path, key]));
 }
 
-function number(value: number): string {
+function numberWords(value: number): string {
   if (Number.isInteger(value)) return value.toLocaleString('en');
   return String(Number(value.toPrecision(6)));
 }
 
-/** Writes equal neighbors once, with their number. */
-function list(values: readonly unknown[]): string {
+/** Formats a list, with equal neighbors written once and counted. */
+function listWords(values: readonly unknown[]): string {
   const runs: { said: string; count: number }[] = [];
-  for (const said of values.map(words)) {
+  for (const said of values.map(valueWords)) {
     const last = runs.at(-1);
     if (last?.said === said) last.count++;
     else runs.push({ said, count: 1 });
@@ -43,20 +43,23 @@ function list(values: readonly unknown[]): string {
   return runs.map(({ said, count }) => (count > 1 ? `${said} ×${count}` : said)).join(', ');
 }
 
-/** Formats a value. */
-export function words(value: unknown): string {
+/** Formats a value of a description. */
+export function valueWords(value: unknown): string {
   if (value === null) return 'none';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (typeof value === 'number') return number(value);
-  if (Array.isArray(value)) return value.length ? list(value) : 'none';
+  if (typeof value === 'number') return numberWords(value);
+  if (Array.isArray(value)) return value.length ? listWords(value) : 'none';
   if (isObject(value))
     return Object.entries(value)
-      .map(([key, inner]) => `${key} ${words(inner)}`)
+      .map(([key, inner]) => `${key} ${valueWords(inner)}`)
       .join(' ');
   return String(value).replaceAll('_', ' ');
 }
 
-/** @param descriptions at least one; JSON values */
+/**
+ * Returns the keys whose values differ.
+ * @param descriptions one or more JSON values
+ */
 export function differencesOf(descriptions: readonly object[]): Differences {
   const leafMaps = descriptions.map(
     (one) => new Map(leaves(one).map(([path, value]) => [path.join('.'), { path, value }])),
@@ -66,7 +69,7 @@ export function differencesOf(descriptions: readonly object[]): Differences {
   for (const key of keys) {
     const values = leafMaps.map((one) => {
       const leaf = one.get(key);
-      return leaf && words(leaf.value);
+      return leaf && valueWords(leaf.value);
     });
     if (values.every((value) => value === values[0])) continue;
     const { path } = leafMaps.find((one) => one.has(key))!.get(key)!;
@@ -76,8 +79,8 @@ export function differencesOf(descriptions: readonly object[]): Differences {
 }
 
 /**
- * Names a key. The letters of shapes are spelled out, inner keys follow the outer ones.
- * @param letters their meanings, from describe
+ * Names a key in words: outer keys first, and letters of shapes spelled out.
+ * @param letters the meanings of the letters, from describe
  */
 export function placeWords(
   path: readonly string[],
@@ -89,7 +92,7 @@ export function placeWords(
     .replaceAll('_', ' ');
 }
 
-/** Formats all differences in a line. */
+/** Formats all differences as one line. */
 export function differenceLine(
   { differences, alike }: Differences,
   letters: Readonly<Record<string, string>>,

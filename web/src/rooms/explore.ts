@@ -1,14 +1,14 @@
-/** Explore, in one screen: a bar with the subject and the text, all heads, the stage, and six questions. */
+/** The room Explore, in one screen: a bar with the subject and the text, all heads, the stage, and six questions. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import {
   addButton,
   allows,
   askBar,
   generateControls,
-  lightsChips,
+  colorChips,
   nameOf,
-  opening,
-  troubles,
+  roomHeading,
+  troubleNotes,
 } from '../page/controls';
 import {
   appearsWhole,
@@ -28,7 +28,7 @@ import { heads } from '../views/heads';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
 import { part, type View } from '../page/view';
-import { answerOf, emergenceWords, firstInFull, togetherWords } from '../answers';
+import { answerOf, emergenceWords, fullFirstName, togetherWords } from '../answers';
 import { isOfDisk, isOfHub } from '../ask/ids';
 import { isOfRecording } from '../ask/recordings';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
@@ -51,7 +51,7 @@ import './panes.css';
 import './tables.css';
 import './explore.css';
 
-/** The thumbnails of more heads than this would be too small beside the stage. */
+/** The most heads for which thumbnails at the side of the stage are large enough. */
 const FEW_HEADS = 48;
 
 /** Returns the ablations of all dormant heads, if the answer states their joint effect. */
@@ -72,7 +72,7 @@ const asksForFirst = ({ question, views: [view] }: Choice, frame: Frame | undefi
 const hiddenFirst = (choice: Choice, frame: Frame, context: Context): number | undefined =>
   asksForFirst(choice, frame) ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
 
-/** All heads, as maps if they are few; before the model is loaded, its source decides. */
+/** Returns the view of all heads: their maps if they are few; before the model is loaded, its source decides. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
   if (frame) {
     const { L, H } = frame.architecture;
@@ -87,7 +87,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const rail = part(root, 'rail');
   const middle = part(root, 'middle');
   const side = part(root, 'inspector');
-  // The tab order follows the eye: left to right, and on a phone the picture first.
+  // Adds the parts in the order of the eye, which is the tab order: left to right, on a phone the picture first.
   const isWide = matchMedia('(width >= 820px)');
   const arrange = () => (isWide.matches ? middle.before(rail) : side.after(rail));
   arrange();
@@ -96,7 +96,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const railTitle = part(rail, 'hint', 'p');
   const head = part(middle, 'room-head');
   const hand = part(middle, '');
-  // The picture on the stage states all conditions; the others state only theirs that differ.
+  // The picture on the stage states all conditions; other pictures state only conditions that differ.
   let stated: readonly string[] = [];
   const look = { stated: () => stated };
   const main = { extra: () => ({ isAnswered: true }) };
@@ -115,7 +115,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const choice = stage.choiceFor(frames);
     const { tab, views } = choice;
     const ablations = ablationsOf(choice, frames[0]);
-    // Comparing views need the frame that they compare with.
+    // Also requests the frame with which a view compares.
     const compares = frames[0]?.edits.length ? tab.views.filter((view) => view.compares) : [];
     return {
       subjects: [subject()],
@@ -173,7 +173,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const answer = frame && at ? answerOf(choice, frame, at, state, hidden) : '';
     const isLoading = !frame && !all[0]!.error;
     render(
-      html`${opening(
+      html`${roomHeading(
         answer || 'Explore',
         frame && at
           ? ablations.length
@@ -188,11 +188,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         frame && at && choice.question.name !== 'when'
           ? html`<p class="hint">
               Layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
-              ${firstInFull(frame)}
+              ${fullFirstName(frame)}
             </p>`
           : nothing,
       )}
-      ${troubles(all, context)}`,
+      ${troubleNotes(all, context)}`,
       head,
     );
     stated = frame ? stampWords(frame).split(' · ') : [];
@@ -209,10 +209,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(questions(choice, frames, stage.select), side);
   });
 
-  lightsChips(bar, context, scope, shown);
+  colorChips(bar, context, scope, shown);
 }
 
-/** The maps show the first prompt. */
+/** A note that maps show only the first prompt. */
 const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
   const average = sequences > 1 ? `, on average over ${sequences} prompts` : '';
   return `${L * H} heads: how much each gives the first token${average}. A row is a layer.`;
@@ -235,7 +235,7 @@ function ablatedWords(
   return `${first} ${togetherWords(frame, ablations.length, rise)} ${ABLATED}`.trim();
 }
 
-/** States the loss with the first token hidden, before the reader changes anything. */
+/** States the loss with the first token hidden, without an edit by the reader. */
 function hiddenWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
@@ -268,7 +268,7 @@ function numbersOf(
   }
 }
 
-/** The questions with the tabs of the selected one; research questions are in a folded section. */
+/** Renders the questions with the tabs of the selected one; research questions are in a folded section. */
 function questions(
   { question, tab, views: [view] }: Choice,
   frames: readonly Frame[],

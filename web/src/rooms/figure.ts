@@ -1,9 +1,9 @@
 /**
- * One view as a figure for embed.html: its title, its picture, a link to the page. The lab and the experiments are
- * figures, too.
+ * The room of embed.html and <sink-scope>: one view as a figure with title, picture and a link to the page. The lab and
+ * the experiments are figures, too.
  */
 import { html, nothing, render } from 'lit';
-import { askBar, generateControls, nameOf, textField, troubles } from '../page/controls';
+import { askBar, generateControls, nameOf, textField, troubleNotes } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
@@ -14,7 +14,7 @@ import { Walk } from './walk';
 
 const plain = (text: string) => text.replace(/\s+/g, ' ').trim();
 
-/** Removes repeated sentences: the settings of a view share some. */
+/** Returns the sentences of a view's settings, each once. */
 function sentencesOf(said: readonly string[]): string[] {
   return [...new Set(said.flatMap((text) => plain(text).split(/(?<=[.!?]) (?=\p{Lu})/u)))];
 }
@@ -30,7 +30,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   let walk: Walk | undefined;
   let walkScope: Scope | undefined;
   root.addEventListener('choose-step', (event) => walk?.go((event as CustomEvent<number>).detail));
-  // Parts that a host may style.
+  // Names the parts that a host may style.
   figure.root.part.add('figure');
   figure.root.querySelector('h2')?.part.add('title');
   foot.part.add('caption');
@@ -53,7 +53,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void context.theme.value;
     const all = shown();
     const frames = framesOf(all);
-    render(troubles(all, context), head);
+    render(troubleNotes(all, context), head);
     render(
       html`${has('question') ? askBar(context, frames) : has('text') ? textField(context, 2) : nothing}
       ${has('generate') ? generateControls(context, frames) : nothing}`,
@@ -91,27 +91,27 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     showOnce();
   });
 
-  /** Some views print a sentence themselves, which must appear only once. */
+  /** Hides sentences that the view prints itself. */
   function showOnce(): void {
     const printed = plain(figure.root.textContent!);
     for (const one of foot.querySelectorAll('[data-finding] > span')) {
       const sentence = plain(one.textContent!).replace(/\.$/, '');
-      // Another sentence may already contain the conditions.
+      // Leaves out conditions that another sentence already contains.
       const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
       const main = sentence.slice(0, sentence.length - aside.length);
-      // A view of several settings prints one sentence for all: a label, and what holds for each.
+      // A view of several settings prints one sentence for all, made of a label and a clause for each.
       const [label, ...rest] = main.split(': ');
       const isPrinted = [label!, rest.join(': '), aside].every((words) => printed.includes(words));
       one.classList.toggle('unseen', isPrinted);
     }
   }
-  // A figure is drawn when the reader scrolls to it, possibly later than its sentence.
+  // Looks again when the figure is drawn, which may be later than its sentence.
   const watcher = new MutationObserver(showOnce);
   watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
   scope.onEnd(() => watcher.disconnect());
 }
 
-/** Figures of these kinds fetch their code on demand. */
+/** Loads the code of figures that are whole rooms. */
 const wholes: Readonly<Record<string, () => Promise<{ build: Build }>>> = {
   [LAB]: () => import('../lab/embedded'),
   [EXPERIMENT]: () => import('../experiments/bench'),

@@ -1,6 +1,5 @@
 /**
- * The table of rooms. A room is a layout of views with its controls; its code is fetched when the reader
- * enters it.
+ * The table of rooms. A room is a layout of views with controls; its code is fetched when the reader enters the room.
  */
 import type { Room } from '../page/enter';
 import { ROOMS, type RoomName } from './names';
@@ -20,7 +19,7 @@ export const rooms: readonly Room[] = ROOMS.map(({ name, title }) => ({
   load: LOADS[name],
 }));
 
-/** An embed has its styles in a shadow tree, so that the room itself imports none. */
+/** Loads the room of embed.html with its styles, which the room itself does not import because of <sink-scope>. */
 async function figureRoom() {
   const [room] = await Promise.all([
     import('./figure'),

@@ -1,7 +1,7 @@
 /**
- * Two small models train side by side, on the same task from the same seed: which settings create a sink, and which
- * remove it? Each lab trains in a worker of its own; this room draws them ten times a second at most, and the labs keep
- * their state while the reader is in another room.
+ * The room Lab: two small models train side by side, on the same task from the same seed, to show which settings create
+ * a sink. Each lab trains in a worker of its own and keeps its state while the reader is in another room. This room draws
+ * both labs ten times a second at most.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { addEmbedButton, allows } from '../page/controls';
@@ -9,8 +9,8 @@ import type { Context, Scope } from '../page/context';
 import { createCharts } from '../lab/charts';
 import { Controls } from '../lab/controls';
 import { letters } from '../lab/from_scratch';
-import { addSaveMenu, openInside, saveModel } from '../lab/export';
-import { createMap, type Acts } from '../lab/map';
+import { addSaveMenu, openInExplore, saveModel } from '../lab/export';
+import { createMap, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { fromScratch, fineTune } from '../lab/presets';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
@@ -31,14 +31,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const grid = part(place, 'lab-grid');
   const foot = part(root, 'lab-foot');
   const pair = new Pair(context, scope);
-  // Retries a failed download.
+  // Fetches the engine, also again after a failed download.
   const retry = () => (pair.isReady ? void pair.again() : open());
   const controls = new Controls(context, pair, retry);
-  const acts: Acts = {
+  const acts: Actions = {
     inside: (named) =>
       void pair
         .pause()
-        .then(() => openInside(named, context))
+        .then(() => openInExplore(named, context))
         .catch(context.fail),
     saveModel: (named) => void saveModel(named).catch(context.fail),
     again: retry,
@@ -48,7 +48,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const drawCharts = createCharts(part(grid, 'lab-charts'));
   const buttons = part(bar, 'lab-buttons');
   const menu = addSaveMenu(bar, context, () => {
-    return { pair: pair.named(), columns: pair.columns, grid, draw: drawMaps };
+    return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
 
   addEmbedButton(bar, 'the lab', () => context.embed(LAB, context, {}));
@@ -63,7 +63,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
 
   function drawSettings(): void {
-    const requested = pair.given();
+    const requested = pair.requested();
     const problems = requested.flatMap(({ problems: own }, i) =>
       own.map((why) => `Lab ${i + 1}: ${why}.`),
     );
@@ -84,7 +84,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const preset = [...fromScratch, ...fineTune].find(
       (one) => one.leftRun === leftRun && one.rightRun === rightRun,
     );
-    const sentence = pair.isRunning ? '' : verdict(pair.named());
+    const sentence = pair.isRunning ? '' : verdict(pair.namedLabs());
     const opening =
       preset?.claim ??
       'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
@@ -106,7 +106,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   }
 
   const drawMaps = (theme = context.theme.peek()) => {
-    const labs = pair.named();
+    const labs = pair.namedLabs();
     labs.forEach((one, i) => maps[i]!(one, theme));
     drawCharts(labs);
   };
@@ -154,20 +154,20 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   drawHead();
 }
 
-/** Explains the task and the picture. */
+/** Returns an explanation of the task and the picture. */
 function explanation(pair: Pair): TemplateResult {
   const [{ settings, setup }] = pair.labs;
   return html`<details class="more">
     <summary>What do they learn, and how do I read the maps?</summary>
     <p>
-      ${isFineTune(settings) ? ofText(settings, setup?.text) : ofTask(settings)} The color of a cell
-      is its share of the row. Keyboard, while the focus is in the lab: T starts and pauses
+      ${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} The color of
+      a cell is its share of the row. Keyboard, while the focus is in the lab: T starts and pauses
       training, S trains one step, R resets.
     </p>
   </details>`;
 }
 
-function ofTask(settings: Settings): string {
+function taskWords(settings: Settings): string {
   return (
     `The Bigram-Backcopy task (Guo et al. 2024): sequences over ${letters(settings).length} tokens that begin with a ` +
     'start token. After a trigger (a ringed number) the token before it repeats; after any other token ' +
@@ -177,7 +177,7 @@ function ofTask(settings: Settings): string {
   );
 }
 
-function ofText(
+function textWords(
   { steps, batch, length }: Settings,
   text: { readonly tokens: number; readonly name: string } | undefined,
 ): string {

@@ -1,4 +1,4 @@
-/** The course: a list of its lessons, each with a page of its own, marked if read. */
+/** The room Learn: a list of the lessons, each with a page of its own, marked if read. */
 import { html, nothing, render } from 'lit';
 import { pageAt } from '../base';
 import { lessonLink, readLessons } from '../page/lessons';
@@ -43,7 +43,7 @@ export function build(root: HTMLElement, _context: Context, scope: Scope): void 
     );
   };
   draw();
-  // A reader who returns from a lesson sees it marked as read.
+  // Draws again for a reader who returns from a lesson, which is then marked as read.
   addEventListener('pageshow', draw);
   scope.onEnd(() => removeEventListener('pageshow', draw));
 }

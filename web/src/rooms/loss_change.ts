@@ -1,4 +1,4 @@
-/** The effect of edits on a model's loss on the reader's text: two studies that differ by the edits. */
+/** Measures the effect of edits on a model's loss on the reader's text, by two studies that differ by the edits. */
 import { parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
 import { isBidirectional, type Frame, type Head } from '../frame';
 import type { Context } from '../page/context';
@@ -8,14 +8,14 @@ export const ablation = ({ layer, head }: Head): SubjectEdit => ({
   name: 'silence',
   values: [String(layer), String(head)],
 });
-/** Hides the first key from all queries, in all heads. */
+/** An edit that hides the first key from all queries, in all heads. */
 export const WITHOUT_FIRST: SubjectEdit = { name: 'hide_key', values: ['0'] };
 
-/** Whether the model can be run again, and its loss is that of a next token. */
+/** Whether the frame's model can be run again and predicts next tokens. */
 export const isChangeable = (frame: Frame | undefined): frame is Frame =>
   frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
 
-/** Returns the study of a frame's subject, and the same with further edits. */
+/** Returns the study of a frame's subject, and the study of the subject with further edits. */
 export function lossStudies(
   { subject, question }: Frame,
   edits: readonly SubjectEdit[],
@@ -26,7 +26,7 @@ export function lossStudies(
   return [studyOf(subject), studyOf(edited)];
 }
 
-/** Returns the change in nats per token; undefined before it is measured, NaN if it cannot be. */
+/** Returns the change of the loss in nats per token; undefined until measured, NaN if that is impossible. */
 export function lossChangeOf(
   frame: Frame,
   edits: readonly SubjectEdit[],

@@ -1,4 +1,4 @@
-/** The metrics of the comparison's table: a row here is a column of the table and of its files. */
+/** The metrics of the comparison's table, each of which is a column of the table and of its files. */
 import type { Describe, Metric } from 'sinkscope';
 import {
   alphaOfKey,
@@ -16,7 +16,7 @@ import { csv, factsOf, notes, plain, type Facts } from '../save/numbers';
 import { CLASS_WORDS, firstPlace, judged } from '../words';
 import type { Reported } from '../ask/zoo';
 
-/** A number with its spread over the prompts (standard deviation, n - 1; NaN for one prompt). */
+/** A number with its standard deviation over the prompts (n - 1; NaN for one prompt). */
 export interface Cell {
   readonly mean: number;
   readonly deviation: number;
@@ -29,11 +29,11 @@ export interface TableMetric {
   readonly title: string;
   /** The definition in a sentence; undefined while it is loading. */
   readonly meaning: string | undefined;
-  /** The names in describe that it reads. */
+  /** The metrics that the column reads, by their names in describe. */
   readonly reads: readonly string[];
   readonly digits: number;
   readonly percent?: boolean;
-  /** Whether few models have it; tables of other models omit the column. */
+  /** Whether few models have the metric, so that tables of other models omit the column. */
   readonly isRare?: boolean;
   readonly of: (frame: Frame) => Cell;
 }
@@ -46,7 +46,7 @@ function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
   return { mean: tensors[name]?.data[i] ?? NaN, deviation: spread[name]?.[i] ?? NaN };
 }
 
-/** The number of keys that are searched, in a text of any length. */
+/** The number of keys in which the search for another sink looks. */
 const KEYS = 10;
 
 /** Returns the largest Sink_k, k > 1, among the keys that enough queries see. */
@@ -55,7 +55,7 @@ function sinkElsewhere(frame: Frame): Cell {
   const others = Array.from(frame.tensors.sink_ratio!.data).slice(0, last);
   others[firstKey(frame)] = NaN;
   const at = indexOfMost(others);
-  // A text of one token has no other key.
+  // Returns NaN for a text of one token, which has no other key.
   const cell = cellAt(frame, 'sink_ratio', at === firstKey(frame) ? frame.T : at);
   return { ...cell, ...(cell.mean ? { where: { key: at } } : {}) };
 }
@@ -66,7 +66,7 @@ function whereOf(frame: Frame, at: number, n: number): Head {
   return { layer: layerNumber(frame, layer), head };
 }
 
-/** The largest alpha_1 of a head, from the means over prompts. */
+/** Returns the largest alpha_1 of a head, from the means over prompts. */
 function alphaMost(frame: Frame): Cell {
   const { H } = frame.architecture;
   const key = firstKey(frame);
@@ -77,7 +77,7 @@ function alphaMost(frame: Frame): Cell {
 /** Returns the layer after which the first token's hidden norm is largest, relative to the mean of the others. */
 function hiddenMost(frame: Frame): Cell {
   const ratios = frame.tensors.hidden_ratio?.data;
-  // A recording may lack it.
+  // Falls back to the summary, since a recording may lack the ratios.
   if (!ratios) return cellAt(frame, 'hidden_ratio', 0);
   const at = indexOfMost(ratios.subarray(1)) + 1;
   return { ...cellAt(frame, 'hidden_ratio', at), where: { layer: at - 1 } };
@@ -94,7 +94,7 @@ const leastOf =
     return { ...cellAt(frame, name, at), where: whereOf(frame, at, G) };
   };
 
-/** A column; its definition has a placeholder for the unit of the first metric that it reads. */
+/** A column whose definition may depend on the unit of the first metric that it reads. */
 type Row = Omit<TableMetric, 'meaning'> & { readonly meaning: string | ((unit: string) => string) };
 
 /** The core's units as sentences write them. */
@@ -222,8 +222,8 @@ const OWN: readonly Row[] = [
 ];
 
 /**
- * Returns a column for a metric that describe calls a summary: its value for the first token, else the mean over layers
- * and heads.
+ * Returns a column for a metric that describe calls a summary: the value for the first token, if there is one for each
+ * token, or the mean over layers and heads.
  */
 function summaryColumn({ name, label, question, unit, shape }: Metric): TableMetric {
   const isShare = unit.startsWith('share');
@@ -295,7 +295,7 @@ export function metricsOf(
     );
 }
 
-/** The largest number of columns besides the names: more do not fit a screen. */
+/** The most columns, without that of the names, that fit on a screen. */
 export const MOST_COLUMNS = 7;
 
 const USUAL = ['sink_1', 'sink_bias', 'sink_1_raw', 'alpha_max', 'loss', 'hidden_ratio'].concat([
@@ -303,7 +303,7 @@ const USUAL = ['sink_1', 'sink_bias', 'sink_1_raw', 'alpha_max', 'loss', 'hidden
   'row_mass',
 ]);
 
-/** Returns the shown columns: the chosen ones, else the usual ones, as many as fit. */
+/** Returns the shown columns: the chosen ones, or by default the usual ones, as many as fit. */
 export function shownColumns(
   table: readonly TableMetric[],
   chosen: readonly string[],
@@ -313,9 +313,7 @@ export function shownColumns(
   return table.filter(({ name }) => names.includes(name)).slice(0, MOST_COLUMNS);
 }
 
-/* Files have no date, so that the same measurement gives the same bytes. */
-
-/** Writes means and standard deviations, one metric per line. */
+/** Returns means and standard deviations as CSV, one metric per line, without a date so that equal results are equal files. */
 export function tableCsv(
   frames: readonly Frame[],
   table: readonly TableMetric[],
@@ -351,7 +349,7 @@ export function tableCsv(
   return csv(notes(frames, facts), head, records);
 }
 
-/** Writes the numbers of each prompt, one prompt per line. */
+/** Returns the numbers of each prompt as CSV, one prompt per line. */
 export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
   const names = [...new Set(frames.flatMap(({ perPrompt: each }) => Object.keys(each)))];
   const records = frames.flatMap(({ subject, class: kind, perPrompt: each, sequences }) =>
@@ -368,7 +366,7 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
 /** Numbers that papers report of their own models, separate from measurements. */
 export type ReportedRow = Reported & { readonly title: string };
 
-/** Writes all measurements. */
+/** Returns all measurements as JSON. */
 export function tableJson(
   frames: readonly Frame[],
   table: readonly TableMetric[],
@@ -404,7 +402,7 @@ export interface Sorting {
   readonly descending: boolean;
 }
 
-/** Undefined numbers are last in both directions; equal rows keep their order. */
+/** Sorts rows, with undefined numbers last in both directions; equal rows keep their order. */
 export function sorted<Row>(
   rows: readonly Row[],
   value: (row: Row) => number | string,

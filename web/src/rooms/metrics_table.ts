@@ -1,7 +1,7 @@
-/** The table: a row for each model, sortable by each column, and reported numbers below. */
+/** Renders the comparison's table: a row for each model, sortable by each column, and reported numbers below. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { commandOf, copyCommand } from '../page/command';
-import { tablePlace } from '../page/controls';
+import { tableRegion } from '../page/controls';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import {
@@ -39,11 +39,11 @@ interface TableParts {
   readonly file: PromptFile | undefined;
 }
 
-/** The column of names. */
+/** The column of the models' names. */
 const NAME = 'model';
 
-/** The first click on a column of numbers sorts the largest first. */
-function next(name: string, { name: now, descending }: Sorting): Sorting {
+/** Returns the sorting after a click on a column; the first click on numbers sorts the largest first. */
+function nextSorting(name: string, { name: now, descending }: Sorting): Sorting {
   return { name, descending: now === name ? !descending : name !== NAME };
 }
 
@@ -56,7 +56,11 @@ function heading(
   const isSorted = sorting.name === name;
   const order = sorting.descending ? 'descending' : 'ascending';
   return html`<th scope="col" aria-sort=${isSorted ? order : 'none'}>
-    <button type="button" title=${meaning ?? nothing} @click=${() => sort(next(name, sorting))}>
+    <button
+      type="button"
+      title=${meaning ?? nothing}
+      @click=${() => sort(nextSorting(name, sorting))}
+    >
       ${title}<span aria-hidden="true">${isSorted ? (sorting.descending ? '▾' : '▴') : ''}</span>
     </button>
   </th>`;
@@ -67,7 +71,7 @@ function cellWords(cell: Cell, { digits, percent: isShare }: TableMetric): [stri
   return [say(cell.mean), spreadWords(cell.deviation, 10 ** -digits / (isShare ? 100 : 1), say)];
 }
 
-/** A deviation that rounding would hide is given as small, since its digits are noise. */
+/** Formats a deviation, or states that it is small if rounding would hide it. */
 function spreadWords(deviation: number, least: number, say: (x: number) => string): string {
   if (!Number.isFinite(deviation)) return '';
   if (deviation === 0) return '± 0';
@@ -121,7 +125,7 @@ function reportedValue({ sink_1, loss, title }: ReportedRow, name: string): numb
   return name === 'loss' ? (loss ?? NaN) : NaN;
 }
 
-/** Some papers report no number. */
+/** Explains rows of papers that report no number. */
 const hasValue = (row: ReportedRow, name: string) =>
   Number.isFinite(Number(reportedValue(row, name)));
 
@@ -182,7 +186,7 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
   const rows = sorting.name
     ? sorted(shown, (one) => valueOf(one, sorting.name, table), sorting.descending)
     : shown;
-  return tablePlace(
+  return tableRegion(
     'Metrics of the models, a table',
     html`<table class="metrics">
       <caption>

@@ -1,4 +1,4 @@
-/** The rooms by their names in links, each with the text of a link's preview. */
+/** The rooms with their names in links, each with the texts for previews of links. */
 export const ROOMS = [
   {
     name: 'start',

@@ -1,28 +1,36 @@
-/** Remedies of production models for their sinks, below the table of Compare; lesson 5 has the same rows. */
+/** Renders the remedies of production models for their sinks, below the table of Compare; lesson 5 has the same rows. */
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Context } from '../page/context';
-import { tablePlace } from '../page/controls';
+import { tableRegion } from '../page/controls';
 import type { Card } from '../ask/zoo';
-import { COMPARED, HEADS, hubAddress, NOT_HERE, OPEN_HERE, REMEDIES, twinWords } from '../remedies';
+import {
+  COMPARE_LABEL,
+  COLUMN_HEADS,
+  hubAddress,
+  RECORDER_WORDS,
+  OPEN_LABEL,
+  REMEDIES,
+  twinWords,
+} from '../remedies';
 
 export function remediesTable(cards: readonly Card[], link: Context['link']): TemplateResult {
-  return html`${tablePlace(
+  return html`${tableRegion(
       'Production models, a table',
       html`<table class="remedies">
         <thead>
           <tr>
-            ${HEADS.map((head) => html`<th scope="col">${head}</th>`)}
+            ${COLUMN_HEADS.map((head) => html`<th scope="col">${head}</th>`)}
           </tr>
         </thead>
         ${REMEDIES.map(
           (remedy) =>
             html`<tbody>
               <tr>
-                <th scope="rowgroup" colspan=${HEADS.length}>
+                <th scope="rowgroup" colspan=${COLUMN_HEADS.length}>
                   <strong>${remedy.title}</strong>
                   <code>${remedy.formula}</code>
                   <span class="row-class"
-                    ><a href=${link({ shown: ['softmax', remedy.twin] })}>${COMPARED}</a>.
+                    ><a href=${link({ shown: ['softmax', remedy.twin] })}>${COMPARE_LABEL}</a>.
                     ${twinWords(remedy, cards)}</span
                   >
                 </th>
@@ -35,7 +43,7 @@ export function remediesTable(cards: readonly Card[], link: Context['link']): Te
                       ${
                         typeof checkpoint === 'string'
                           ? html`<a href=${hubAddress(checkpoint)}>${checkpoint}</a
-                              >${opens ? html` (<a href=${link({ shown: [`hub:${checkpoint}`] })}>${OPEN_HERE}</a>)` : nothing}`
+                              >${opens ? html` (<a href=${link({ shown: [`hub:${checkpoint}`] })}>${OPEN_LABEL}</a>)` : nothing}`
                           : html`– (${checkpoint.none})`
                       }
                     </td>
@@ -46,5 +54,7 @@ export function remediesTable(cards: readonly Card[], link: Context['link']): Te
         )}
       </table>`,
     )}
-    <p class="hint">${NOT_HERE.before}<code>${NOT_HERE.command}</code>${NOT_HERE.after}</p>`;
+    <p class="hint">
+      ${RECORDER_WORDS.before}<code>${RECORDER_WORDS.command}</code>${RECORDER_WORDS.after}
+    </p>`;
 }

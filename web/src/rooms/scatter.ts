@@ -1,13 +1,13 @@
 /**
- * Models as points: mean attention on the first token against size, loss, or the norm of the first token's hidden
+ * Draws models as points: mean attention on the first token against size, loss, or the norm of the first token's hidden
  * state, for the shown models and on request for every checkpoint of the zoo's long runs (models/README.md, "Seeds").
- * Does a large norm need a sink, or a sink a large norm?
+ * The plot shows whether a sink comes with a large norm.
  */
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, svg, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
-import { alphaOfKey, firstKey, mean, seenBy, type Frame } from '../frame';
+import { alphaOfKey, firstKey, mean, visibleKeyEnd, type Frame } from '../frame';
 import { segmented } from '../page/controls';
 import { framesOf, type Context, type Scope, type Shown } from '../page/context';
 import { part, say } from '../page/view';
@@ -19,13 +19,13 @@ type XAxis = State['xAxis'];
 
 export interface Point {
   readonly title: string;
-  /** Mean weight on the first token over all heads, minus uniform attention. */
+  /** The mean weight on the first token over all heads, minus uniform attention. */
   readonly alpha: number;
-  /** ‖h₁‖ divided by the mean of the other norms, at the layer where this is largest. */
+  /** ‖h₁‖ divided by the mean of the other norms, at the layer where this ratio is largest. */
   readonly ratio: number;
-  /** Loss in nats per token. */
+  /** The loss in nats per token. */
   readonly loss: number;
-  /** Number of parameters. */
+  /** The number of parameters. */
   readonly size: number;
   /** The color of a shown model. */
   readonly color?: string;
@@ -59,16 +59,16 @@ const AXES: Readonly<Record<XAxis, Axis>> = {
   },
 };
 
-/** An additional read for operations that do not normalize; recordings have it for these alone. */
+/** The name of raw weights, which a frame also needs if rows need not sum to 1. */
 export const RAW = 'alpha_raw';
 
-/** Names that a frame must have. */
+/** The names of the metrics that a frame must have. */
 export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 
-/** The definition in the logs of the long runs (models/README.md, "Seeds"), with raw weights. */
+/** Returns the mean weight above uniform attention, defined as in the logs of the long runs (models/README.md, "Seeds"). */
 function aboveEven(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
-  const uniform = Array.from(data, (sum, i) => sum / seenBy(frame, i % frame.T));
+  const uniform = Array.from(data, (sum, i) => sum / visibleKeyEnd(frame, i % frame.T));
   return (
     mean(alphaOfKey(frame, firstKey(frame), RAW in frame.tensors ? RAW : 'alpha')) - mean(uniform)
   );
@@ -79,7 +79,7 @@ export function pointOf(frame: Frame): Point {
   return {
     title,
     alpha: aboveEven(frame),
-    // The embedding does not count as a layer.
+    // Leaves out the embedding, which is no layer.
     ratio: Math.max(...(tensors.hidden_ratio?.data.subarray(1) ?? [NaN])),
     loss: tensors.loss_mean?.data[0] ?? NaN,
     size: architecture.parameters,
@@ -123,7 +123,7 @@ function ranksOf(values: readonly number[]): number[] {
   return ranks;
 }
 
-/** Spearman's rank correlation; NaN if one variable is constant. */
+/** Returns Spearman's rank correlation; NaN if one variable is constant. */
 export function rankCorrelation(xs: readonly number[], ys: readonly number[]): number {
   const [a, b] = [ranksOf(xs), ranksOf(ys)];
   const middle = (xs.length + 1) / 2;
@@ -132,11 +132,11 @@ export function rankCorrelation(xs: readonly number[], ys: readonly number[]): n
   return product(a, b) / Math.sqrt(product(a, a) * product(b, b));
 }
 
-/** Above uniform attention by this much, the sink has begun, as in protocol A's onset. */
+/** The weight above uniform attention from which there is a sink, as in protocol A's onset. */
 const SINK = 0.1;
-/** Norm ratios: below the first, the first token is like the others; above the second, it is massive. */
+/** The norm ratios below which the first token is like others, and above which it is massive. */
 const [EVEN, SPIKE] = [2, 5];
-/** Fewer points support no correlation. */
+/** The fewest points that support a correlation. */
 const ENOUGH = 4;
 
 /** Counts the models with and without a property, and names them if they are few. */
@@ -193,10 +193,10 @@ export function scatterWords(
 const colorAt = ({ color }: Point, i: number) => color ?? `--run-${i + 1}`;
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [300, 48, 12, 24, 36];
-/** The largest width of the picture: its letters have a fixed size. */
+/** The largest width of the picture, whose letters have a fixed size. */
 const MOST_WIDTH = 720;
 
-/** Draws the scatter plot: shown models in the colors of their maps, checkpoints as small dots behind. */
+/** Draws the scatter plot: shown models in the colors of their maps, checkpoints as small dots below them. */
 export function drawScatter(
   root: HTMLElement,
   shown: readonly Point[],
@@ -267,7 +267,7 @@ async function runsOf(context: Context): Promise<Runs[]> {
   );
 }
 
-/** Returns the panels below the table: a link with a key of the scatter plot opens it. */
+/** Returns the panel below the table; a link with a key of the scatter plot opens that plot. */
 export function panelOf({ panel, xAxis, checkpoints }: State): State['panel'] {
   const isNamed = xAxis !== defaults.xAxis || checkpoints !== defaults.checkpoints;
   return panel === 'none' && isNamed ? 'scatter' : panel;

@@ -1,13 +1,13 @@
 /**
- * The spread over seeds: a dot for each seed, and the 95% interval of their mean if there are enough seeds and the
- * interval fits the scale. A table has a row for the recipe whose weights are shown, one for its long runs, and one for
- * the difference from the baseline, in pairs of seeds.
+ * Draws the spread over seeds: a dot for each seed, and the 95% interval of the mean if there are enough seeds and the
+ * interval fits the scale. A table has a row for a recipe with the shown weights, one for the recipe's long runs, and one
+ * for the difference from the baseline, in pairs of seeds.
  */
 import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import { mean } from '../frame';
-import { tablePlace } from '../page/controls';
+import { tableRegion } from '../page/controls';
 import { explained } from '../page/terms';
 import {
   fixed,
@@ -24,7 +24,7 @@ import {
 import { MEASURED_ON } from '../ask/steps';
 import { seedsOf, type Card } from '../ask/zoo';
 
-/** One cell: a dot for each value, and the interval of the mean. */
+/** The content of a cell: a dot for each value, and the interval of the mean. */
 interface Strip {
   readonly dots: readonly number[];
   readonly mean: number;
@@ -39,7 +39,7 @@ interface Line {
   readonly title: string;
   readonly more: string;
   readonly strips: readonly (Strip | undefined)[];
-  /** Whether the axis of differences marks zero. */
+  /** Whether the values are differences, whose axis marks zero. */
   readonly isDifference?: boolean;
 }
 
@@ -70,7 +70,7 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
   </svg>`;
 }
 
-/** Returns the axes: levels share one per column, and so do differences; shares are cut to their range. */
+/** Returns the range of each column, over all lines; the range of shares is cut to possible values. */
 function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
   const hasZero = lines.some(({ isDifference }) => isDifference);
   return OUTCOMES.map(({ within }, i): readonly [number, number] => {
@@ -197,7 +197,7 @@ function linesOf(rows: readonly Row[]): Line[][] {
   );
 }
 
-/** Explains the picture. */
+/** Returns an explanation of the picture. */
 function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
   const lines = kinds.flat();
   const isLong = kinds.length > 1;
@@ -215,7 +215,7 @@ function hint(kinds: readonly (readonly Line[])[]): TemplateResult {
 function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
   const cells = cellsOf(kinds.flat());
   let next = 0;
-  return tablePlace(
+  return tableRegion(
     'Across seeds, a table',
     html`<table class="seeds">
       <caption>
@@ -243,7 +243,7 @@ function wideTable(kinds: readonly (readonly Line[])[]): TemplateResult {
   );
 }
 
-/** The narrow layout: a table for each line, an outcome a row. */
+/** Returns the narrow layout: a table for each line, with a row for each outcome. */
 function narrowTable(kinds: readonly (readonly Line[])[]): TemplateResult {
   const lines = kinds.flat();
   return html`${cellsOf(lines).map(
@@ -272,21 +272,24 @@ const signs = (says: string) => says.replace(/(?<=[ (])-(?=\d)/g, '−');
 
 const tables = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
-/** Renders the table once the logs have loaded. @param isNarrow for one model, in a column */
+/**
+ * Renders the table once the logs have loaded.
+ * @param isNarrow whether to use the narrow layout, for one model in a column
+ */
 export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
   const key = `${isNarrow} ${cards.map(({ id }) => id).join(' ')}`;
   const loadingTable =
     tables.get(key) ??
     Promise.all(cards.map(({ id }) => seedRuns(id))).then(
       (runs) => {
-        // Models are compared at the same step: the last one that all reached.
+        // Compares models at the same step, the last one that all have reached.
         const last = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
         const spreads = runs.map((one) => spreadOf(one, OUTCOMES, last));
         const kinds = linesOf(cards.map((card, i) => ({ card, spread: spreads[i] })));
         if (!kinds.length) return nothing;
         return html`${isNarrow ? narrowTable(kinds) : wideTable(kinds)}${hint(kinds)}`;
       },
-      // Without a network the logs are missing, and the rest of the room works.
+      // Leaves the table out if its logs cannot be fetched, as without a network.
       () => nothing,
     );
   tables.set(key, loadingTable);

@@ -1,4 +1,4 @@
-/** The picture of the selected question, and the pictures below it. */
+/** Draws the picture of the selected question, and the further pictures below it. */
 import { framesOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure, type FigureLook } from '../page/figure';
 import { defaults } from '../ask/state';
@@ -14,10 +14,14 @@ export class Stage {
   readonly #others: FigureLook;
   readonly #figures = new Map<View, { readonly figure: Figure; readonly isMain: boolean }>();
   #shown: readonly Shown[] = [];
-  /** Whether the reader has selected a view: then the room keeps it, even if a recording lacks its fields. */
+  /** Whether the reader has selected a view, which the room then keeps, even if a recording lacks the view's fields. */
   #isSelected = false;
 
-  /** @param main options of the picture on the stage @param others options of those below it */
+  /**
+   * Creates an empty stage.
+   * @param main options of the picture on the stage
+   * @param others options of the pictures below the stage
+   */
   constructor(
     place: HTMLElement,
     context: Context,
@@ -32,7 +36,7 @@ export class Stage {
     this.#others = others;
   }
 
-  /** Returns the selected tab with its views; for a recording first a tab whose fields it has. */
+  /** Returns the selected tab with its views; for recordings, before a selection, a tab whose fields they have. */
   choiceFor(frames: readonly Frame[]): Choice {
     const { view } = this.#context.state.value;
     const choice = choiceOf(view, frames);
@@ -44,14 +48,17 @@ export class Stage {
     return instead ? choiceOf(instead.name, frames) : choice;
   }
 
-  /** The state may have the name already, while another view replaces it. */
+  /** Selects a view, also if the state already has its name while another view is shown instead. */
   readonly select = (view: string): void => {
     this.#isSelected = true;
     if (view === this.#context.state.value.view) this.update(this.#shown);
     else this.#context.set({ view });
   };
 
-  /** @param without views that the room shows in another place */
+  /**
+   * Draws the selected views.
+   * @param without views that the room shows in another place
+   */
   update(shown: readonly Shown[], without: readonly View[] = []): void {
     this.#shown = shown;
     const { views } = this.choiceFor(framesOf(shown));
@@ -70,7 +77,7 @@ export class Stage {
         }),
       };
       this.#figures.set(view, { figure, isMain });
-      // A figure that is in its place must not move, since it may hold the focus.
+      // Leaves a figure that is in its place, since moving it would take the focus from its controls.
       const before = this.#place.children[i] ?? null;
       if (before !== figure.root) this.#place.insertBefore(figure.root, before);
       figure.update(shown);

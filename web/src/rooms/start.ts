@@ -11,7 +11,7 @@ import {
   segmented,
   startToken,
   textField,
-  troubles,
+  troubleNotes,
 } from '../page/controls';
 import { asks, framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
 import { Figure } from '../page/figure';
@@ -25,7 +25,7 @@ import {
   type Head,
 } from '../frame';
 import type { State } from '../ask/state';
-import { size } from '../run/progress';
+import { sizeWords } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
 import { explained } from '../page/terms';
 import { drawScale, scaleName } from '../plot/legend';
@@ -161,7 +161,7 @@ function previewMark(
   const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
   return html`<p class="hint preview">
     Preview: weights rounded to ${bits} bits each.
-    <button type="button" @click=${askExact}>Use exact weights (${size(bytes)})</button>
+    <button type="button" @click=${askExact}>Use exact weights (${sizeWords(bytes)})</button>
   </p>`;
 }
 
@@ -302,7 +302,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           }
         </div>
         <p class="lead" data-finding role="status">${lead(frames, claims)}</p>
-        ${troubles(all, context)}`,
+        ${troubleNotes(all, context)}`,
       head,
     );
     const names = all.map(

@@ -7,7 +7,7 @@ import type { Context } from '../page/context';
 import type { DrawOptions } from '../page/view';
 import { cardOf } from './about';
 
-/** The labels on the picture, by what its first column shows. */
+/** The labels on a picture, by the kind of its first column. */
 const REMARKS: Readonly<
   Record<Kind, { readonly kind: string; readonly text: (claim: Claim) => string }>
 > = {
@@ -20,7 +20,7 @@ const REMARKS: Readonly<
   none: { kind: 'none', text: () => 'no strong column' },
 };
 
-/** The label on the picture. */
+/** Returns the label on a picture. */
 export function remarkOf(claim: Claim): DrawOptions['remark'] {
   if (!claim.kind) return undefined;
   const { kind, text } = REMARKS[claim.kind];
@@ -33,7 +33,7 @@ export function isTwin(first: Frame, second: Frame): boolean {
   return ids.join() === 'softmax,sigmoid';
 }
 
-/** The runs of the same recipe with other seeds. */
+/** States the spread of runs of the same recipes with other seeds. */
 export function seedWords([first, second]: readonly Frame[], context: Context): string {
   const [own, other] = [first, second].map((frame) => {
     const card = frame && cardOf(frame, context);

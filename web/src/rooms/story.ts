@@ -10,7 +10,7 @@ import { claimOf } from '../claims';
 import {
   isBidirectional,
   layerNumber,
-  numbered,
+  modelHead,
   selectedHead,
   type Frame,
   type Head,
@@ -275,7 +275,7 @@ const oneRow: Build = (place, { context, scope }) => {
 /** What the model's prediction loses without the head. */
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
   if (!isChangeable(frame)) return '';
-  const change = lossChangeOf(frame, [ablation(numbered(frame, at))], context);
+  const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
   if (change === undefined) return 'Does the model use this head? Ablating it …';
   if (!Number.isFinite(change)) return '';
   const uses =
@@ -307,7 +307,7 @@ const output: Build = (place, { context, scope }) => {
     needs: (frame, state) => ({
       views: [outputs],
       studies: isChangeable(frame)
-        ? lossStudies(frame, [ablation(numbered(frame, selectedHead(frame, state)))])
+        ? lossStudies(frame, [ablation(modelHead(frame, selectedHead(frame, state)))])
         : [],
     }),
     draw: (shown) => {

@@ -1,6 +1,6 @@
-/** Models at each step of their training: the slider, their maps, and curves of their metrics. */
+/** The room Training: models at each step of their training, with a slider, maps, and curves of metrics. */
 import { html, nothing, render } from 'lit';
-import { allows, nameOf, opening, textField, troubles } from '../page/controls';
+import { allows, nameOf, roomHeading, textField, troubleNotes } from '../page/controls';
 import { appearsWhole, asks, framesOf, shownOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import { attention } from '../views/attention';
@@ -53,7 +53,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const current = framesOf(all.filter(({ isStale }) => !isStale));
     const counts = current.map((frame, i) => {
       const verdict = judged(frame);
-      // Lower case, since it is a clause here, and a sentence elsewhere.
+      // Begins in lower case, as a clause of the sentence.
       if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps).slice(0, -1);
       const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
       if (i && judged(current[0]!).conclusive) return summary;
@@ -67,7 +67,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ? `; uniform attention would give it ${[...new Set(evens)].join(' / ')}`
       : '';
     render(
-      html`${opening(
+      html`${roomHeading(
         emergenceSentence(current) || 'Training',
         counts.length
           ? `${[...new Set(counts)].join('; ')}${uniformNote}.`
@@ -84,7 +84,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             </div>`
           : nothing
       }
-      ${troubles(all, context)}`,
+      ${troubleNotes(all, context)}`,
       head,
     );
     const common = sharedConditions(framesOf(all));

@@ -1,6 +1,6 @@
 /**
- * A walk through training: a slider over the stored checkpoints, with buttons to play and to step. Every
- * position of the slider is a model of its own; the last position is the trained weights.
+ * The slider through training: over the stored checkpoints, with buttons to play and to step. Every position is a model
+ * of its own; the last one has the trained weights.
  */
 import { signal } from '@preact/signals-core';
 import { html, render, type TemplateResult } from 'lit';
@@ -10,7 +10,7 @@ import type { Models } from '../run/models';
 import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
 import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
 
-/** Milliseconds from the drawing of a checkpoint until the next one is shown. */
+/** The milliseconds from the drawing of a checkpoint until the next one is shown. */
 const PLAY_MS = 450;
 
 function isOfZoo(models: Models, { id }: Subject): boolean {
@@ -27,7 +27,7 @@ async function stepsOf(models: Models, shown: readonly string[]): Promise<number
   return [...new Set([...stored.flat(), ...hub])].sort((a, b) => a - b);
 }
 
-/** Returns the same subjects at a step; the last step is the trained weights. */
+/** Returns the subjects at a step of their training; at the last step, with the trained weights. */
 export function shownAt(
   models: Models,
   shown: readonly string[],
@@ -53,7 +53,7 @@ export function trained(shown: readonly string[]): string[] {
   });
 }
 
-/** Returns the shown step; undefined: the trained weights. */
+/** Returns the shown step; undefined for the trained weights. */
 function stepOfShown(shown: readonly string[]): number | undefined {
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
   const hub = subjects.map(({ id }) => checkpointOf(id)).find((one) => one);
@@ -68,7 +68,10 @@ export class Walk {
   readonly #trust: (repository: string) => void;
   #timer = 0;
 
-  /** @param isReady whether the walk may begin, if it begins at the first stored step */
+  /**
+   * Adds the slider to the page.
+   * @param isReady returns whether the walk may begin by itself, at the first stored step; absent: never
+   */
   constructor(root: HTMLElement, context: Context, scope: Scope, isReady?: () => boolean) {
     this.#context = context;
     this.#root = root;
@@ -97,7 +100,7 @@ export class Walk {
     scope.onEnd(() => this.#stop());
   }
 
-  /** Goes to the nearest stored step. */
+  /** Shows the stored step that is nearest to the given one. */
   go(step: number): void {
     const steps = this.#steps.peek();
     const models = this.#context.engine.peek()?.models;
@@ -114,7 +117,7 @@ export class Walk {
   #index(): number {
     const steps = this.#steps.value ?? [];
     const step = stepOfShown(this.#context.state.value.shown);
-    // The stored steps may be unknown yet.
+    // Returns the last index for trained weights, or -1 while the stored steps are unknown.
     if (step === undefined || !steps.length) return steps.length - 1;
     return steps.indexOf(nearestStep(steps, step));
   }
@@ -137,7 +140,7 @@ export class Walk {
   #play(): void {
     if (this.#isPlaying.peek()) return this.#stop();
     const steps = this.#steps.peek()!;
-    // At the end, playing begins at step 0 again.
+    // Begins at the first step again if the slider is at the end.
     if (this.#index() >= steps.length - 1) this.go(steps[0]!);
     this.#isPlaying.value = true;
   }
@@ -149,7 +152,7 @@ export class Walk {
     clearTimeout(this.#timer);
     if (!this.#isPlaying.value || !steps) return;
     const entries = this.#context.engine.value?.queue.entries.value;
-    // The next checkpoint would fail as well.
+    // Stops at an error, since the next checkpoint would fail as well.
     const isFailed = this.#context.state.value.shown.some((text) => entries?.get(text)?.error);
     if (index >= steps.length - 1 || isFailed) {
       this.#isPlaying.value = false;

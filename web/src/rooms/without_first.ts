@@ -1,25 +1,25 @@
 /**
- * Start's "Delete the first token": the texts that the shown model generates with the first key, without it, and with
- * it restored; beside them the recorded texts of a published model (web/lessons/without_first.mjs).
+ * Start's "Delete the first token": draws the texts that the shown model generates with the first key, without this key,
+ * and with it restored halfway, and the recorded texts of a published model (web/lessons/without_first.mjs).
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import recorded from '../../lessons/pictures/without_first.json';
-import { sentence } from '../ask/errors';
+import { errorSentence } from '../ask/errors';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
-import { segmented, tablePlace } from '../page/controls';
+import { segmented, tableRegion } from '../page/controls';
 import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
 import { fixed, halfOf } from '../timeline/seeds';
 import { costWords, firstName, percent } from '../words';
 import './without_first.css';
 
-/** The number of seeds over which the texts are compared; the page shows those of the first. */
+/** The number of seeds over which texts are compared; the page shows the texts of the first seed. */
 const SEEDS = 8;
-/** Tokens of each text, and the fewest on which a verdict rests. */
-const [COUNT, LEAST] = [64, 16];
-/** Above these the page calls a text broken: half of it repeats itself, or its tokens are e times less likely. */
+/** The number of tokens of each text, and the fewest on which a verdict rests. */
+const [COUNT, LEAST_COUNT] = [64, 16];
+/** The share of repeated tokens, and the rise of the loss in nats, from which the page calls a text broken. */
 const [REPEATED, RISE] = [0.5, 1];
 
 type Numbers = Readonly<Record<Name, Measures>>;
@@ -27,13 +27,13 @@ type Numbers = Readonly<Record<Name, Measures>>;
 const ANY = [-Infinity, Infinity] as const;
 const mean = (all: readonly number[]) => all.reduce((a, b) => a + b, 0) / all.length;
 
-/** The mean of a difference between two conditions over the seeds, and whether its 95% interval is above 0. */
+/** Returns the mean difference of two conditions over the seeds, and whether its 95% interval is above 0. */
 function difference(
   trials: readonly Numbers[],
   [more, less]: readonly [Name, Name],
-  of: keyof Measures,
+  measure: keyof Measures,
 ): { readonly mean: number; readonly isAbove: boolean } {
-  const differences = trials.map((one) => one[more][of] - one[less][of]);
+  const differences = trials.map((one) => one[more][measure] - one[less][measure]);
   return { mean: mean(differences), isAbove: mean(differences) - halfOf(differences, ANY) > 0 };
 }
 
@@ -88,7 +88,7 @@ function table(
   caption: string,
 ): TemplateResult {
   const of = (name: Name, measure: keyof Measures) => mean(trials.map((one) => one[name][measure]));
-  return tablePlace(
+  return tableRegion(
     caption,
     html`<table class="without">
       <caption>
@@ -121,7 +121,7 @@ const conditions = (count: number, seeds: number, texts = 'texts of seed 1') =>
   `${count} tokens; ${texts}, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'} at temperature 0.6 from the 40 likeliest. ` +
   'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
 
-/** What hiding the first token costs that model. */
+/** States the effect of hiding the first token on the published model's loss. */
 export const RECORDED_COST = costWords(
   `${recorded.model}, on the text that this page opens with`,
   recorded.losses.kept,
@@ -133,8 +133,8 @@ type Act = Exclude<Name, 'kept'>;
 const ACTS: Readonly<Record<Act, string>> = { deleted: 'Hide it', restored: 'Show it again' };
 
 /**
- * The recorded texts of a published model: the text with the first token, and the one without it or with it restored
- * halfway.
+ * Draws the recorded texts of a published model: the text with the first token, next to the text without this token or
+ * with the token restored halfway.
  */
 export class Recorded {
   readonly #place: HTMLElement;
@@ -155,7 +155,7 @@ export class Recorded {
         ? texts.deleted
         : html`${before}<strong class="back">[first token shown again]</strong>${after}`;
     const opening = html`<span class="hint">${prompt}</span>`;
-    // The template's spaces would be part of the texts, which keep their line breaks.
+    // Writes no spaces between the tags of the template, which would be part of the texts.
     render(
       html`<p class="answer">${heading}.</p>
         <p>
@@ -201,7 +201,7 @@ interface Trying {
   readonly isDone: boolean;
 }
 
-/** The part of Start that deletes the first token; `start` fills it, `stop` empties it. */
+/** The part of Start that deletes the first token; `start` generates the texts, and `stop` removes them. */
 export class WithoutFirst {
   readonly #context: Context;
   readonly #shown = signal<Trying | undefined>(undefined);
@@ -229,10 +229,10 @@ export class WithoutFirst {
       if (!abort.aborted) this.#shown.value = { ...this.#shown.peek()!, ...change };
     };
     this.#shown.value = { frame, count, trials: [], isDone: false };
-    if (count < LEAST)
+    if (count < LEAST_COUNT)
       return show({
         isDone: true,
-        problem: `This text leaves the model room for ${Math.max(0, room)} more tokens; it writes at least ${LEAST}. Shorten the text.`,
+        problem: `This text leaves the model room for ${Math.max(0, room)} more tokens; it writes at least ${LEAST_COUNT}. Shorten the text.`,
       });
     try {
       const { models } = this.#context.engine.peek()!;
@@ -254,7 +254,7 @@ export class WithoutFirst {
         });
       }
     } catch (error) {
-      show({ problem: sentence(error), isDone: true });
+      show({ problem: errorSentence(error), isDone: true });
     }
   }
 

@@ -1,6 +1,6 @@
 /**
- * One row of a map, worked out: the scores of one query, the weights that the operation makes of them, and what each
- * token adds to the head's output. Values are vectors; the table gives their lengths.
+ * Works out one row of a map: the scores of one query, the weights that the operation makes of these, and the vector that
+ * each token adds to the head's output, of which the table gives the length.
  */
 import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';
@@ -11,43 +11,48 @@ import { fixed } from '../timeline/seeds';
 import { part, say, type View } from '../page/view';
 import { shownQuery } from '../views/query';
 
-/** What a row takes from one token. */
+/** A token's part in a row. */
 interface Entry {
   readonly key: number;
   readonly score: number;
   readonly weight: number;
-  /** Length of its value, and of its value times its weight. */
+  /** The length of the token's value. */
   readonly value: number;
+  /** The length of the token's value times its weight. */
   readonly adds: number;
 }
 
 export interface Worked {
   readonly query: number;
-  /** The first token, then those with the largest weights. */
+  /** The first token, then the other tokens with the largest weights. */
   readonly named: readonly Entry[];
   readonly others: readonly Entry[];
-  /** Length of what these add together. */
+  /** The length of the sum of the vectors that `others` add. */
   readonly othersAdd: number;
-  /** Sum of the weights, and length of the head's output. */
+  /** The sum of the weights. */
   readonly sum: number;
+  /** The length of the head's output. */
   readonly output: number;
   /** The row with the smallest sum of weights. */
   readonly least: { readonly query: number; readonly sum: number };
-  /** The same output if softmax shared the row among the other tokens; NaN of other operations. */
+  /** The length of the output if softmax shared the row among the other tokens; NaN for other operations. */
   readonly without: number;
 }
 
-/** Tokens of a row that have a line each beside the first one. */
+/** The number of tokens, without the first one, that have a line each. */
 const NAMED = 3;
 
-/** The number that the model's sigmoid adds to each score. */
+/** Returns the number that the model's sigmoid adds to each score. */
 function biasOf({ operation, architecture: { attention } }: Frame): number {
   const isOwn = operation.name === 'sigmoid' && attention.operation === 'sigmoid';
   const bias = Number(isOwn && attention.parameters?.bias);
   return Number.isFinite(bias) ? bias : 0;
 }
 
-/** @param given the query that is asked for, -1: the one in the middle */
+/**
+ * Works out a row; undefined if the frame lacks its numbers.
+ * @param given the index of the query; -1: the one in the middle
+ */
 export function workedRow(frame: Frame, given: number): Worked | undefined {
   const { T, head, tensors, operation, architecture } = frame;
   const { scores } = head?.tensors ?? {};
@@ -83,7 +88,7 @@ export function workedRow(frame: Frame, given: number): Worked | undefined {
   const rest = all
     .filter(({ key }) => key !== first)
     .sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
-  // Where one token would be left it has a line of its own.
+  // A single remaining token has a line of its own.
   const count = rest.length === NAMED + 1 ? NAMED + 1 : NAMED;
   const remaining = rest.slice(count);
   const keysOf = (entries: readonly Entry[]) => entries.map(({ key }) => key);
@@ -104,13 +109,13 @@ export function workedRow(frame: Frame, given: number): Worked | undefined {
   };
 }
 
-/** A value is small below half of the mean of the others. */
+/** Whether a token's value is shorter than half of the others' mean. */
 const isSmall = ({ value }: Entry, rest: readonly Entry[]) =>
   value < mean(rest.map((one) => one.value)) / 2;
 
 const restOf = ({ named, others }: Worked) => [...named.slice(1), ...others];
 
-/** The answer in words, as far as the row supports it. */
+/** Returns the answer in words, as far as the row supports it. */
 export function answerOf(worked: Worked, { operation, ...frame }: Frame): string {
   const first = worked.named[0]!;
   const rest = restOf(worked);
@@ -124,7 +129,7 @@ export function answerOf(worked: Worked, { operation, ...frame }: Frame): string
   return `The first token has the highest score${isMost ? ', so most of the attention goes to it' : ''}${adds}.`;
 }
 
-/** What the operation makes of scores, and what that means for this row. */
+/** States the sum of the row's weights, and for softmax how the first token affects the output. */
 export function sharesWords(worked: Worked, frame: Frame): string {
   const { name, normalizes } = frame.operation;
   const { sum, output, without, least } = worked;
@@ -141,15 +146,15 @@ export function sharesWords(worked: Worked, frame: Frame): string {
   if (!must || !Number.isFinite(without)) return `The weights of this row sum to ${sumWords(sum)}.`;
   const more =
     without > 1.25 * output
-      ? ` Without it they would share all 100%, and the head would write ${length(without)} instead of ${length(output)}.`
+      ? ` Without it they would share all 100%, and the head would write ${lengthWords(without)} instead of ${lengthWords(output)}.`
       : '';
   return `${must}${othersWords} ${count === 1 ? 'takes' : 'take'}.${more}`;
 }
 
-/** A length; one that rounding would make nothing is given as a bound. */
-const length = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : show(x));
+/** Formats a length; one that would round to 0 as `<0.01`. */
+const lengthWords = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : show(x));
 
-/** A bar behind a number, whose length is a share of the cell. */
+/** Returns a cell with a number over a bar, whose length is a share of the cell. */
 const bar = (share: number, said: string) =>
   html`<td class="bar" style=${`--share: ${Math.max(0, Math.min(1, share))}`}>${said}</td>`;
 
@@ -188,7 +193,8 @@ function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
             <th scope="row">${isFirst(one.key) ? firstBare(frame) : quote(frame, one.key)}</th>
             <td>${fixed(one.score, 2)}</td>
             ${bar(Math.abs(one.weight), percent(one.weight))}
-            ${bar(one.value / most, length(one.value))} ${bar(one.adds / most, length(one.adds))}
+            ${bar(one.value / most, lengthWords(one.value))}
+            ${bar(one.adds / most, lengthWords(one.adds))}
           </tr>`,
       )}
       ${
@@ -197,8 +203,8 @@ function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
               <th scope="row">${others.length} others</th>
               <td>${fixed(Math.min(...scores), 2)} to ${fixed(Math.max(...scores), 2)}</td>
               ${bar(Math.abs(weight), percent(weight))}
-              ${bar(value / most, `${length(value)} each`)}
-              ${bar(othersAdd / most, length(othersAdd))}
+              ${bar(value / most, `${lengthWords(value)} each`)}
+              ${bar(othersAdd / most, lengthWords(othersAdd))}
             </tr>`
           : nothing
       }
@@ -209,13 +215,13 @@ function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
         <td><small>lengths need not add up</small></td>
         ${bar(sum, sumWords(sum))}
         <td></td>
-        ${bar(output / most, length(output))}
+        ${bar(output / most, lengthWords(output))}
       </tr>
     </tfoot>
   </table>`;
 }
 
-/** The table of a model; the reader selects the row above it. */
+/** The view of the table; the reader selects its row above the table. */
 export const row: View = {
   name: 'row',
   title: 'One row, worked out',

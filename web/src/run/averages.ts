@@ -1,10 +1,10 @@
-/** Means and standard deviations over the prompts of a question, and one number per prompt. */
+/** Measures means and standard deviations over the prompts of a question, and one number per prompt. */
 import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
 import { deviation, mean, present, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
 
-/** Names that every frame has: sentences and the choice of a head need them. */
+/** The names of metrics that every frame has, since sentences and the choice of a head need them. */
 export const ALWAYS = [
   'alpha',
   'alpha_raw',
@@ -52,8 +52,8 @@ function averagesOf(
 }
 
 /**
- * Loss with each token predicted from the `window` tokens before it in a run of its own ("sliding window with
- * re-computation", Xiao et al. 2024), without a cache. One run covers the first tokens of a text.
+ * Measures the loss with each token predicted from the `window` tokens before, in a run of its own without a cache
+ * ("sliding window with re-computation", Xiao et al. 2024). One run covers the first `window` tokens of a text.
  */
 export async function recomputed(
   { model }: OpenModel,
@@ -107,7 +107,7 @@ export function notePrompt(
     value === undefined ? undefined : (each[name] ??= []).push(value);
   for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
     note(name, measured[name]?.data[0]);
-  // A row of the summary is the mean, the minimum and the maximum of a head.
+  // Takes the mean of each head from the summary, whose rows are mean, minimum and maximum.
   const masses = measured.row_mass_summary;
   note('row_mass_summary', masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)));
   note('value_ratio', measured.value_ratio && mean(present(measured.value_ratio.data)));
@@ -115,8 +115,8 @@ export function notePrompt(
 }
 
 /**
- * Averages every metric that describe calls averaged, so that a view that is opened later shows means and not the first
- * prompt; if no other view can be opened, only the requested ones.
+ * Averages every metric that describe calls averaged, so that a view that is opened later also shows means, not numbers
+ * of the first prompt. If no other view can be opened, averages only the requested metrics.
  */
 export async function allAverages(
   describe: Describe,
@@ -129,9 +129,9 @@ export async function allAverages(
   }: { edits: Frame['edits']; eps: number; only?: readonly string[] | undefined },
   watch: Watch,
 ): Promise<Averaged> {
-  // The cost of a setting is the difference of these means.
+  // Always includes the loss, since the cost of a setting is a difference of mean losses.
   const isRead = (name: string) => !only || [...ALWAYS, 'loss_mean', ...only].includes(name);
-  // Metrics that read no field are the same for every prompt.
+  // Includes metrics that read no field, whose values are the same for every prompt.
   const averaged = describe.metrics.filter(
     (one) => (one.averaged || !one.fields.length) && isRead(one.name),
   );

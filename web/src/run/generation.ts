@@ -1,6 +1,6 @@
-/** Adds tokens to the runs of causal models that are shown, a token at a time. */
+/** Generates text: adds tokens to the runs of the shown causal models, one at a time. */
 import { signal } from '@preact/signals-core';
-import { InputError, sentence } from '../ask/errors';
+import { InputError, errorSentence } from '../ask/errors';
 import { editsOf, parseSubject } from '../ask/subject';
 import { isBidirectional, type Frame } from '../frame';
 import type { Entry } from './request';
@@ -22,7 +22,7 @@ interface Answers {
 }
 
 /** Returns the frame with one more token and without numbers. */
-function longer(frame: Frame, id: number, text: string): Frame {
+function withToken(frame: Frame, id: number, text: string): Frame {
   const tokens = [...frame.tokens, { id, text, start: 0, end: 0, special: false }];
   const { head: _, ...rest } = frame;
   return {
@@ -49,7 +49,7 @@ export class Generation {
     this.#answers = answers;
   }
 
-  /** Reads a signal, so that an effect runs again when generation begins or ends. */
+  /** Whether generation runs; reads a signal, so that an effect runs again when it begins or ends. */
   get isRunning(): boolean {
     return this.#job.value !== undefined;
   }
@@ -91,19 +91,19 @@ export class Generation {
       for await (const { token } of open.run.generate({ ...options, count: limit, signal })) {
         const { frame: now } = this.#answers.entry(subject)!;
         if (!now || signal.aborted) return;
-        const next = longer(now, token, tokenizer.piece(token));
+        const next = withToken(now, token, tokenizer.piece(token));
         const complete = await this.#answers.complete(next, open);
         if (signal.aborted) return;
         this.#answers.set(subject, { frame: complete });
       }
     } catch (error) {
-      if (!signal.aborted) this.#answers.set(subject, { error: sentence(error) });
+      if (!signal.aborted) this.#answers.set(subject, { error: errorSentence(error) });
     }
   }
 
   /**
-   * Returns the run of the frame, with memory for `more` tokens: a run without it is repeated, to the same
-   * bits. Returns undefined if another question was answered meanwhile.
+   * Returns the frame's run with memory for `more` tokens. A run with less memory is repeated, which gives the same bits.
+   * Returns undefined if another question was answered meanwhile.
    */
   async #withRoom(
     { subject, tokens, T }: Frame,
@@ -111,7 +111,7 @@ export class Generation {
     more: number,
     signal: AbortSignal,
   ): Promise<OpenRun | undefined> {
-    // A token that was drawn at the moment of stopping is in the run but not shown.
+    // Removes a token that was drawn at the moment of stopping, which is in the run but not shown.
     if (isOpen(cached) && T + more <= cached.capacity) {
       if (cached.run.tokens.length > T) await cached.run.update(idsOf(tokens), { signal });
       return cached;

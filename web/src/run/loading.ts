@@ -13,9 +13,9 @@ import type { Request } from './request';
 /** The parts of the page that the queue needs. */
 export interface Dependencies {
   readonly models: Models;
-  /** Prompts of the inputs that consist of texts. */
+  /** Returns the texts that prompts of a question are cut from. */
   readonly texts: (question: Question) => Promise<readonly string[]>;
-  /** Whether a model may be opened now; if not, the page asks the reader, and calls `retry` later. */
+  /** Returns whether a model may be opened now; if not, the page asks the reader, and calls `retry` on agreement. */
   readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
   /** Waits for this queue's turn, if several share an engine; the returned function ends the turn. */
   readonly turn?: () => Promise<() => void>;
@@ -25,7 +25,7 @@ export interface Dependencies {
 
 export class Loading {
   readonly #dependencies: Dependencies;
-  /** The prompts that were cut last, which many studies share. */
+  /** The prompts that were cut last, kept since many studies share them. */
   #cut:
     | {
         readonly key: string;
@@ -38,7 +38,10 @@ export class Loading {
     this.#dependencies = dependencies;
   }
 
-  /** @throws InputError for a text that names no model, or a model that the reader has to open */
+  /**
+   * Opens the model of a subject.
+   * @throws InputError for a text that names no model, or a model that the reader has to open
+   */
   async open(
     subject: string,
     request: Request,
@@ -58,6 +61,7 @@ export class Loading {
   }
 
   /**
+   * Opens a recording.
    * @throws InputError for a recording with an edit, or one that the reader has to open
    */
   async openRecording({ id, edits, arithmetic }: Subject, watch: Watch): Promise<Recording> {

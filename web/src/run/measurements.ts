@@ -1,6 +1,6 @@
 /**
- * Measurements with further runs over the same prompts. Views read them by name, as they read the metrics and fields of
- * describe; the queue takes them after the numbers of a single run are shown.
+ * Measurements that need further runs over the same prompts. Views read them by name, like the metrics and fields of
+ * describe. The queue takes them after the numbers of a single run are shown.
  */
 import {
   headEffects,
@@ -16,13 +16,13 @@ import type { OpenModel } from './opened';
 
 interface Measured {
   readonly tensors: Readonly<Record<string, Tensor>>;
-  /** Standard deviations over the prompts; NaN for one prompt. */
+  /** The standard deviations over the prompts; NaN for one prompt. */
   readonly spread: Readonly<Record<string, Float32Array>>;
 }
 
 interface Given {
   readonly opened: OpenModel;
-  /** Prompts of equal length. */
+  /** The token ids of the prompts, which have equal lengths. */
   readonly ids: readonly (readonly number[])[];
   readonly edits: readonly Edit[];
   readonly signal: AbortSignal;
@@ -30,9 +30,9 @@ interface Given {
 }
 
 export interface Measurement {
-  /** The names of its results. */
+  /** The names of the measurement's results. */
   readonly names: readonly string[];
-  /** The unit of its progress. */
+  /** The unit in which progress counts. */
   readonly steps: string;
   readonly fits: (model: { readonly architecture: Architecture }) => boolean;
   readonly measure: (given: Given) => Promise<Measured>;
@@ -56,17 +56,17 @@ const effects: Measurement = {
   },
 };
 
-/** The position of the change: an early token, but not the first one of a text without start token. */
+/** The index, after the special tokens, of the exchanged token: early, but not the first token of a text. */
 const CHANGED = 4;
 
 /** A token of a text, and its replacement: the text's last token that differs. */
 interface Exchange {
-  /** The position among all tokens of the prompt. */
+  /** The position of the exchanged token among all tokens of the prompt. */
   readonly at: number;
   readonly token: number;
 }
 
-/** @returns undefined for a text that is too short, or one token again and again */
+/** Chooses the exchange; undefined for a text that is too short or repeats one token. */
 export function exchangeOf(ids: readonly number[], firsts: number): Exchange | undefined {
   const at = firsts + Math.min(CHANGED, ids.length - firsts - 2);
   const token = ids
@@ -76,14 +76,14 @@ export function exchangeOf(ids: readonly number[], firsts: number): Exchange | u
   return at > firsts && token !== undefined ? { at, token } : undefined;
 }
 
-/** The number of special tokens before the text. */
+/** Returns the number of special tokens before the text. */
 function firstsOf(ids: readonly number[], special: readonly number[]): number {
   const end = ids.findIndex((id) => !special.includes(id));
   return end < 0 ? ids.length : end;
 }
 
 /** Measures the change of the residual stream when one token of a prompt is exchanged. */
-async function apart(
+async function measureExchange(
   replica: Replica,
   ids: readonly number[],
   { at, token }: Exchange,
@@ -102,7 +102,7 @@ async function apart(
   }
 }
 
-/** The influence of one changed token, with the start tokens and without them. */
+/** Measures the influence of one exchanged token, with the start tokens and without them. */
 const reach: Measurement = {
   names: ['reach', 'reach_bare', 'mixing_bare'],
   steps: 'texts changed',
@@ -115,11 +115,11 @@ const reach: Measurement = {
     const work = async (replica: Replica, one: readonly number[]) => {
       const firsts = firstsOf(one, tokenizer.special);
       const exchange = exchangeOf(one, firsts);
-      const change = exchange && (await apart(replica, one, exchange, options));
+      const change = exchange && (await measureExchange(replica, one, exchange, options));
       const { at, token } = exchange ?? { at: 0, token: 0 };
       const rest = { at: at - firsts, token };
       const restChange =
-        change && firsts && (await apart(replica, one.slice(firsts), rest, options));
+        change && firsts && (await measureExchange(replica, one.slice(firsts), rest, options));
       onProgress(++count, ids.length);
       return {
         ...(change ? { reach: change.reach! } : {}),
@@ -132,17 +132,17 @@ const reach: Measurement = {
   },
 };
 
-/** Tokens of the shortest text; each further one is sqrt(2) times as long. */
+/** The number of tokens of the shortest text; each further text is sqrt(2) times as long. */
 const SHORTEST = 16;
 
-/** Lengths of the texts that a prompt begins with, up to its own. */
+/** Returns the lengths of beginnings of a prompt that are measured, up to the prompt's length. */
 export function lengthsUpTo(T: number): number[] {
   const all: number[] = [];
   for (let n = SHORTEST; n < T; n *= Math.SQRT2) all.push(Math.round(n));
   return [...all, T];
 }
 
-/** alpha_1 of every head after more and more tokens of a prompt: the run grows, and nothing is computed twice. */
+/** Measures alpha_1 of every head for beginnings of a prompt, in one run that grows. */
 const lengths: Measurement = {
   names: ['alpha_by_length', 'lengths'],
   steps: 'lengths',
@@ -177,7 +177,7 @@ const lengths: Measurement = {
   },
 };
 
-/** Averages over prompts; a tensor that no prompt has is empty. */
+/** Averages each tensor over the prompts that have it. */
 function averaged(found: Readonly<Record<string, readonly Tensor[]>>): Measured {
   const over = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
     Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));

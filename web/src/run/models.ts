@@ -1,6 +1,6 @@
 /**
- * The open models: those of the zoo, and those that the reader opened by a plan. A model stays open while a side shows
- * it; one with a plan is then closed, since it may fill the memory, and its plan is remembered for the rest of the
+ * The open models: models of the zoo, and models that the reader opened by a plan. A model stays open while a room shows
+ * it. A model with a plan, which may fill the memory, is then closed, and its plan is remembered for the rest of the
  * visit.
  */
 import {
@@ -25,18 +25,18 @@ import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
 import { readRenewing, textOf, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
-/** The id of a model's quantized preview among the open models. */
+/** Returns the id of a model's quantized preview among the open models. */
 export function previewId(id: string): string {
   return `${id} preview`;
 }
 
-/** The files of a model outside the zoo. A token lives as long as the page. */
+/** The files of a model outside the zoo, and the token to fetch them, which is kept as long as the page lives. */
 interface Recipe {
   readonly title: string;
   readonly source: 'hub' | 'disk';
   readonly plan: Plan;
   readonly token?: string;
-  /** A checkpoint that the reader steps through: it is forgotten when it is no longer shown. */
+  /** Whether the model is a checkpoint that the reader steps through, which is forgotten when no longer shown. */
   readonly isPassing?: boolean;
 }
 
@@ -64,7 +64,7 @@ export class Models {
   /** The model that the reader has opened but no room shows yet. */
   #pinned: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
-  /** Time limit of a tokenizer's step in milliseconds; doubled whenever the reader agrees to wait longer. */
+  /** The time limit of a tokenizer's step in milliseconds, which doubles whenever the reader agrees to wait longer. */
   #limit = 5000;
   #timelines: Promise<Timelines> | undefined;
   #texts: Promise<Describe> | undefined;
@@ -99,7 +99,7 @@ export class Models {
     ];
   }
 
-  /** Whether it can be opened without asking the reader. */
+  /** Whether a model can be opened without asking the reader. */
   knows(id: string): boolean {
     return (
       this.#recipes.has(id) ||
@@ -113,12 +113,12 @@ export class Models {
     return this.#recipes.get(arithmeticOf(id).weights)?.plan.bytes;
   }
 
-  /** Admits a model that the reader asked for: it may be opened from now on. */
+  /** Admits a model that the reader asked for, so that it may be opened from now on. */
   admit(id: string, recipe: Recipe): void {
     this.#recipes.set(id, recipe);
   }
 
-  /** Keeps a model that no room shows yet, until it is open and shown, or another one is pinned. */
+  /** Keeps a model open that no room shows yet, until a room shows it or another model is pinned. */
   pin(id: string): void {
     this.#pinned = id;
   }
@@ -132,7 +132,7 @@ export class Models {
     this.#recipes.delete(id);
   }
 
-  /** The trainings of the zoo; their code is fetched with the first of them. */
+  /** Returns the timelines of the zoo; the first call fetches their code. */
   timelines(): Promise<Timelines> {
     return (this.#timelines ??= import('../timeline/timelines').then(
       ({ Timelines }) => new Timelines(this.zoo.cards),
@@ -151,7 +151,7 @@ export class Models {
     return this.#share(previewId(id), new AbortController(), () => this.#ofZoo(id, options));
   }
 
-  /** Opens a model, or hands out the open one. Two callers share one opening. */
+  /** Opens a model, or returns the open one; two callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
     const job = new AbortController();
     return this.#share(id, job, async () => {
@@ -187,7 +187,7 @@ export class Models {
   stop(id: string): void {
     const opening = this.#open.get(id);
     if (!opening) return;
-    // A reader who returns to the checkpoint opens it again without waiting for this end.
+    // Removes a checkpoint at once, so that a reader who returns to it need not wait for the end of this opening.
     if (!opening.isDone && stepOf(arithmeticOf(id).weights)) this.#open.delete(id);
     opening.job.abort(new DOMException('', 'AbortError'));
   }
@@ -197,16 +197,16 @@ export class Models {
     await this.recordings.release(wanted);
     const pinned = this.#pinned;
     if (pinned !== undefined && wanted.has(pinned) && this.isOpen(pinned)) this.unpin(pinned);
-    const shown = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
+    const needed = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
     const isPassing = (id: string) => {
       const { weights, arithmetic } = arithmeticOf(id);
       const isStep = stepOf(weights) !== undefined;
       const isOther = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
       return isOther || this.#recipes.has(id);
     };
-    const shownWeights = new Set([...shown].map((id) => arithmeticOf(id).weights));
-    const hidden = [...this.#open].filter(([id]) => !shown.has(id) && isPassing(id));
-    // All of them leave the map first, so that no caller gets a model that is about to close.
+    const shownWeights = new Set([...needed].map((id) => arithmeticOf(id).weights));
+    const hidden = [...this.#open].filter(([id]) => !needed.has(id) && isPassing(id));
+    // Removes all hidden models from the map first, so that no caller gets a model that is about to close.
     for (const [id, { job }] of hidden) {
       this.#open.delete(id);
       job.abort(new DOMException('', 'AbortError'));
@@ -218,7 +218,7 @@ export class Models {
     await (await this.#timelines)?.keep(walked);
   }
 
-  /** Downloaded files that cannot be read are removed: the next try fetches them again. */
+  /** Opens a model by its plan, and removes downloaded files that cannot be read, so that the next try fetches them again. */
   async #byPlan(id: string, recipe: Recipe, how: How & { readonly signal: AbortSignal }) {
     try {
       return await this.#openPlan(id, recipe, how);
@@ -281,7 +281,7 @@ export class Models {
           weights: zooAddress(`${id}/model.safetensors`),
         }
       : await (isPreview ? this.zoo.preview(id) : this.zoo.exact(id));
-    // Stopping the run does not stop the download, since the next run needs the model too.
+    // Does not stop the download with the run, since the next run needs the model too.
     const model = this.#engine.open(files, { arithmetic, onProgress });
     const { title, sha256, parameters, preview } = card;
     const rounded =
@@ -302,7 +302,7 @@ export class Models {
     if (!card.timeline) throw new InputError(`“${at.id}” has no stored checkpoints.`);
     const timelines = await this.timelines();
     const steps = await timelines.steps(at.id);
-    // The last stop is the trained weights.
+    // Opens the trained weights for the last step.
     if (nearestStep(steps, at.step) === steps.at(-1))
       return { ...(await this.#ofZoo(at.id, { watch, arithmetic })), id };
     const options = {
@@ -315,7 +315,7 @@ export class Models {
     ]);
     const model = await this.#engine.open(files, { signal, arithmetic });
     if (signal.aborted) {
-      // No caller has this model.
+      // Closes a model that no caller has got.
       await model.close();
       throw signal.reason;
     }

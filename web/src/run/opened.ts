@@ -1,8 +1,8 @@
-/** An open model as the queue sees it, and the progress of opening it. */
+/** An open model as the queue sees it, and the progress of opening a model. */
 import type { AnyTokenizer, Model, Progress } from 'sinkscope';
 import type { Source, StepFacts } from '../frame';
 
-/** A choice in a picker. */
+/** A model that can be chosen in a picker. */
 export interface Choice {
   readonly id: string;
   readonly title: string;
@@ -12,15 +12,15 @@ export interface Choice {
 export interface OpenModel extends Choice {
   readonly model: Model;
   readonly tokenizer: AnyTokenizer;
-  /** The commit of a hub's model: a revision may move, a commit does not. */
+  /** The commit of a hub's model, which stays the same where a revision may move. */
   readonly commit?: string;
   /** The SHA-256 of the weights, if known. */
   readonly sha256?: string;
-  /** For a checkpoint: its facts. */
+  /** The facts of a checkpoint; absent for other models. */
   readonly step?: StepFacts;
-  /** Bits per weight, if fewer than in training. */
+  /** The number of bits per weight, if fewer than in training. */
   readonly bits?: number;
-  /** Whether these are quantized weights in place of exact ones that are not loaded. */
+  /** Whether the weights are a quantized preview of exact ones that are not loaded yet. */
   readonly isPreview?: boolean;
 }
 

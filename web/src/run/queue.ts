@@ -6,7 +6,7 @@
  */
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
-import { InputError, sentence } from '../ask/errors';
+import { InputError, errorSentence } from '../ask/errors';
 import { keyOf } from '../ask/question';
 import { isOfRecording } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
@@ -26,7 +26,7 @@ import {
   idsOf,
   isOf,
   isOpen,
-  measureBeside,
+  withMeasurement,
   QUICK_MS,
   runSubject,
   type CachedRun,
@@ -35,11 +35,11 @@ import {
 import { take, type Measure } from './started';
 import { Studies } from './studies';
 
-/** A replaced frame waits this long for the other subjects, so that a picture is drawn once. */
+/** The time that a new frame waits for those of other subjects, so that a picture is drawn once. */
 const TOGETHER_MS = 120;
-/** Models with plans stay in memory together up to this size; beyond it, one at a time. */
+/** The size up to which models with plans stay in memory together; larger ones are open one at a time. */
 const KEPT_BYTES = 2 ** 30;
-/** Delay in which a stopped call ends before the next one begins. */
+/** The delay in which a stopped call ends before the next one begins. */
 const REST_MS = 30;
 
 /** A task of the queue: a subject, or a study. */
@@ -47,7 +47,7 @@ interface Job {
   readonly abort: AbortController;
   readonly what: string | Study;
   readonly since: number;
-  /** The current measurement beyond the run. */
+  /** The measurement with further runs that is being taken. */
   measurement?: Measurement;
 }
 
@@ -65,9 +65,9 @@ export class Queue {
   readonly #published = signal(this.#entries);
   #publishing: ReturnType<typeof setTimeout> | undefined;
   readonly #work = signal<Work | undefined>(undefined);
-  /** The errors of subjects, by question. */
+  /** The error of each failed subject, by the key of its question. */
   readonly #failed = new Map<string, string>();
-  /** The questions that were in progress when the engine was lost. */
+  /** The keys of questions that were in progress when the engine was lost. */
   readonly #lost = new Set<string>();
   #request: Request | undefined;
   #job: Job | undefined;
@@ -91,7 +91,7 @@ export class Queue {
     return this.#published;
   }
 
-  /** The answer of a study; undefined before the study was measured. */
+  /** Returns the answer of a study; undefined before the study is measured. */
   studied(study: Study): Entry | undefined {
     return this.#studies.entry(study);
   }
@@ -110,7 +110,7 @@ export class Queue {
     this.#request = request;
     const isNew = lastRequest && keyOf(lastRequest.question) !== keyOf(request.question);
     if (isNew) this.stopGenerating();
-    // If the run is still open, only a name of one view failed, and other names may succeed.
+    // Forgets errors of open runs when other names are requested: one view's name failed, and others may succeed.
     if (lastRequest?.reads.join() !== request.reads.join())
       for (const subject of request.subjects)
         if (this.#runs.get(subject)?.key === this.#key(subject))
@@ -134,14 +134,14 @@ export class Queue {
   retry(): void {
     this.#failed.clear();
     this.#lost.clear();
-    // Rooms may not have requested anything yet.
+    // Does nothing before the first request.
     if (!this.#request) return;
     this.#studies.retry();
     this.#mark();
     void this.#loop();
   }
 
-  /** Handles Stop: the remaining measurements wait for another question, or for `retry`. */
+  /** Handles Stop: leaves the remaining measurements until another question, or `retry`. */
   stop(): void {
     this.stopGenerating();
     const request = this.#request;
@@ -158,7 +158,7 @@ export class Queue {
     this.#generation.stop();
   }
 
-  /** Returns a recording of a subject: measures it again and keeps its first prompt. */
+  /** Measures a subject again and returns the recording, with the run of its first prompt. */
   async record(subject: string, source: string): Promise<Uint8Array<ArrayBuffer>> {
     const frame = this.#entries.get(subject)?.frame;
     const cached = this.#runs.get(subject);
@@ -174,7 +174,7 @@ export class Queue {
       await this.#generation.generate(subjects, options);
     } finally {
       if (!this.#isLooping) this.#work.value = undefined;
-      // Measurements with runs of their own have waited for the last token.
+      // Takes measurements with runs of their own, which have waited for the last token.
       void this.#loop();
     }
   }
@@ -188,7 +188,7 @@ export class Queue {
     return take(name, { ...of, opened, baseline }, options);
   };
 
-  /** Returns a key of the subject and its question, independent of its look. */
+  /** Returns a key of a subject and its question. */
   #key(subject: string): string {
     const { question, isFixed, reads } = this.#request!;
     return `${subject} ${keyOf(question)}${isFixed ? ` ${reads.join()}` : ''}`;
@@ -201,7 +201,7 @@ export class Queue {
     this.#publish();
   }
 
-  /** Publishes the entries at once, unless the next subject is about to change them again. */
+  /** Publishes the entries, after a delay if the next subject is about to change them again. */
   #publish(): void {
     const before = this.#published.peek();
     const isPatient =
@@ -261,7 +261,7 @@ export class Queue {
     return heads?.[frame.subject] ?? selectedHead(frame, head);
   }
 
-  /** Whether exact weights can replace the preview; generated tokens are not thrown away for them. */
+  /** Whether to replace a preview's frame by one of the exact weights, unless that would lose generated tokens. */
   #isToBeExact({ generated }: Frame, { opened }: CachedRun): boolean {
     return Boolean(
       opened.isPreview &&
@@ -293,7 +293,7 @@ export class Queue {
     this.#forget();
     for (let what = this.#next; what !== undefined; what = this.#next) {
       const giveBack = await this.#turn();
-      // The question may have changed meanwhile.
+      // Chooses again, since the question may have changed meanwhile.
       what = this.#next;
       if (what === undefined) {
         giveBack();
@@ -325,17 +325,17 @@ export class Queue {
   }
 
   #fail(what: string | Study, key: string, error: unknown): void {
-    // The next call starts the engine again and opens its models: only the second loss is an error.
+    // Tries once more after a loss, since the next call restarts the engine: only a second loss is an error.
     const isLost = error instanceof SinkscopeError && error.code === 'lost';
     if (isLost && !this.#lost.has(key)) {
       this.#lost.add(key);
       return;
     }
     if (typeof what === 'object') {
-      this.#studies.note([[key, { error: sentence(error) }]]);
+      this.#studies.note([[key, { error: errorSentence(error) }]]);
       return;
     }
-    this.#failed.set(key, sentence(error));
+    this.#failed.set(key, errorSentence(error));
     this.#mark();
     if (!this.#entries.has(what)) return;
     this.#set(what, { error: this.#failed.get(key)! });
@@ -373,7 +373,7 @@ export class Queue {
     if (parsedSubject && isOfRecording(parsedSubject.id))
       return this.#answerRecording(subject, key, parsedSubject, request, watch);
     const { parsed, opened } = await this.#loading.open(subject, request, watch);
-    // The other models are fetched while this one runs.
+    // Begins to fetch the other models while this one runs.
     const unbound = this.#watch(new AbortController().signal);
     for (const other of request.subjects) this.#loading.begin(other, request, unbound);
     signal.throwIfAborted();
@@ -398,7 +398,7 @@ export class Queue {
       base,
     };
     const result = await runSubject(args, watch).catch((error: unknown) => {
-      // A stopped run belongs to the text before, or answers no question; both are passed to the next one.
+      // Keeps a stopped run for the next question; its key is kept only if it still has the tokens of its frame.
       const isAsBefore = lastFrame && last && isOf(last.run, idsOf(lastFrame.tokens));
       if (signal.aborted && last) this.#runs.set(subject, isAsBefore ? last : { ...last, key: '' });
       throw error;
@@ -423,7 +423,7 @@ export class Queue {
     });
   }
 
-  /** A recording answers every question with its own contents. */
+  /** Publishes a recording's frame, which answers every question with the recording's contents. */
   async #answerRecording(
     subject: string,
     key: string,
@@ -460,8 +460,8 @@ export class Queue {
     const ids = frame.generated
       ? [idsOf(frame.tokens)]
       : (await this.#loading.prompts(opened, frame.question, context)).ids;
-    const extended = await measureBeside(measurement, frame, opened, ids, watch);
-    // Tokens may have been added meanwhile.
+    const extended = await withMeasurement(measurement, frame, opened, ids, watch);
+    // Drops the result if tokens have been added meanwhile.
     if (this.#entries.get(subject)?.frame === frame)
       this.#set(subject, { frame: { ...frame, ...extended } });
   }
@@ -477,7 +477,7 @@ export class Queue {
     return cached.lacks ? { ...complete, lacks: { ...cached.lacks } } : complete;
   }
 
-  /** Closes runs and models that no room requests; a large model once its measurements are done. */
+  /** Closes runs and models that no room requests, and large models whose measurements are done. */
   #forget(): void {
     const requested = new Set(this.#request?.subjects);
     const studied = (this.#request?.studies ?? []).map(({ subject }) => subject);

@@ -1,4 +1,4 @@
-/** From the run of an opened model to a frame: chooses the fields to record and reads the metrics. */
+/** Turns the run of an opened model into a frame: chooses the fields to record, and reads the metrics. */
 import {
   editLabel,
   fieldsFor,
@@ -11,7 +11,7 @@ import {
 } from 'sinkscope';
 import { OTHERS } from '../ask/arithmetic';
 import { ALWAYS, notePrompt } from './averages';
-import { EXACT, isBidirectional, pooledSide, type Frame, type Head } from '../frame';
+import { EXACT_SIDE, isBidirectional, pooledSide, type Frame, type Head } from '../frame';
 import type { OpenModel } from './opened';
 import { isMeasurement } from './measurements';
 import type { Request } from './request';
@@ -26,10 +26,10 @@ import {
   type Subject,
 } from '../ask/subject';
 
-/** Names of the metrics, fields and measurements that are shown, those of one head, and how long maps are read. */
+/** The part of a request that says what to read: names, names of one head, and how to read long maps. */
 type Wanted = Pick<Request, 'reads' | 'headReads' | 'cells' | 'zoom'>;
 
-/** Returns an eviction that applies in every head and decides query by query. */
+/** Returns the edit that evicts in every head and query by query, if there is one. */
 function evictionOf(edits: Frame['edits']) {
   return edits
     .filter((edit): edit is NamedEdit => edit.kind === 'evict')
@@ -40,7 +40,7 @@ function evictionOf(edits: Frame['edits']) {
 
 /**
  * Returns the largest number of tokens of a run; Infinity if every head's cache stays inside the context.
- * @param window number of tokens in the run of each prediction
+ * @param window the number of tokens in the run of each prediction
  */
 export function contextOf(
   { context, positions }: Frame['architecture'],
@@ -53,10 +53,10 @@ export function contextOf(
   return isEndless ? Infinity : context;
 }
 
-/** A longer text is streamed if possible: the run drops keys outside the cache. */
+/** The length of a text above which a run is streamed if possible, that is, drops keys outside the cache. */
 export const LONG = 512;
 
-/** Whether a run may keep only its cache: the losses are the same, and memory is bounded. */
+/** Whether a run may keep only its cache, which bounds the memory and gives the same losses. */
 export function isStreamed(
   { fields, metrics }: Describe,
   { context }: Frame['architecture'],
@@ -79,7 +79,7 @@ export function namesFor(
   { architecture, edits }: Pick<Frame, 'architecture' | 'edits'>,
   reads: readonly string[],
 ): string[] {
-  // Fields that only a run with an edit of their kind records.
+  // The fields that only a run with an edit of their kind records.
   const absent = kinds
     .filter(({ name }) => !edits.some(({ kind }) => kind === name))
     .flatMap((row) => row.fields);
@@ -88,7 +88,7 @@ export function namesFor(
       absent.includes(one),
     );
   const all = new Set([...ALWAYS, ...reads.filter((name) => !isMeasurement(name))]);
-  // A masked model predicts no next token.
+  // Leaves out the next token, which a masked model does not predict.
   if (isBidirectional({ architecture })) all.delete('next');
   return [...all].filter((name) => {
     const needs = fields.find((field) => field.name === name)?.needs;
@@ -106,13 +106,13 @@ function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
   const { recording, T } = frame;
   if (recording || T <= cells || !zoom || zoom.query < 0 || !headReads.includes('att'))
     return undefined;
-  const fit = (place: number) => Math.max(0, Math.min(place, T - EXACT));
+  const fit = (place: number) => Math.max(0, Math.min(place, T - EXACT_SIDE));
   return { query: fit(zoom.query), key: fit(zoom.key) };
 }
 
 /**
- * Whether a frame holds all wanted numbers that exist, measurements apart.
- * @param at the shown head; absent: there is no run to read one from
+ * Whether a frame has all wanted numbers that exist, without measurements.
+ * @param at the shown head; absent if no run is open to read a head from
  */
 export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?: Head): boolean {
   const { tensors, head, lacks = {} } = frame;
@@ -129,7 +129,7 @@ export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?
   );
 }
 
-/** Larger standard fields are recorded only if a view reads them. */
+/** The size above which standard fields are recorded only if a view reads them. */
 const STANDARD_BYTES = 2 ** 28;
 
 /** Whether a run can record what views that are opened later may read; maps are computed when they are read. */
@@ -142,13 +142,13 @@ function hasRoom({ fields }: Describe, architecture: Frame['architecture'], T: n
   return bytes.reduce((a, b) => a + b, 0) <= STANDARD_BYTES;
 }
 
-/** Whether the shape has a number for each query and key. */
+/** Whether a shape has a number for each query and key. */
 const isOfPairs = (shape: readonly string[]): boolean =>
   shape.filter((letter) => letter === 'T').length > 1;
 
 /**
- * Fields that a run must record for the wanted names.
- * @param run its model and its length
+ * Returns the fields that a run must record for the wanted names.
+ * @param run the run's model and length
  */
 export function recordedFor(
   describe: Describe,
@@ -167,7 +167,7 @@ export function recordedFor(
   );
 }
 
-/** Whether an edit changes nothing: it sets the model's own operation, which has no parameters. */
+/** Whether an edit changes nothing, as it sets the model's own operation and this has no parameters. */
 function isNoEdit(
   edit: Edit,
   { attention: { operation } }: Frame['architecture'],
@@ -250,8 +250,8 @@ export async function emptyFrame(
 }
 
 /**
- * Returns the frame with its missing names, read from its run.
- * @param look the previous frame of the subject, and the selected head of a frame
+ * Reads a frame's missing numbers from its run.
+ * @param look the previous frame of the subject, and a function that returns the selected head of a frame
  */
 export async function completed(
   describe: Describe,
@@ -271,7 +271,7 @@ export async function completed(
   const names = namesFor(describe, frame, reads).filter(
     (name) => !(name in frame.tensors) && !(name in (frame.lacks ?? {})),
   );
-  // Alpha decides which head is selected. Until it is read, the previous frame's head is the best guess.
+  // Guesses the selected head by the previous frame, until alpha is read, which decides it.
   const like = 'alpha' in frame.tensors ? frame : before;
   const guess = like && headOf(like);
   const hadAt = ({ layer, head }: Head): Readonly<Record<string, Tensor>> =>
@@ -318,19 +318,19 @@ const isAt = (
 ): boolean => rows?.query === zoom?.query && rows?.key === zoom?.key;
 
 function exactRead(T: number, at: Head, { query }: { query: number }): RunRead {
-  return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT)] };
+  return { field: 'att', ...at, rows: [query, Math.min(T, query + EXACT_SIDE)] };
 }
 
-/** Side of each head's small map, if all heads are shown. */
+/** The side of each head's small map, if all heads are shown. */
 const SMALL = 64;
 
-/** Long maps are read in blocks: smaller ones if all heads are shown. */
+/** Returns the options for reading long maps in blocks, with smaller maps if all heads are shown. */
 function blocksOf({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
   if (recording || !pooled) return {};
   return { block: Math.ceil(T / (head === undefined ? Math.min(SMALL, pooled) : pooled)) };
 }
 
-/** Returns the frame without tensors whose resolution, blocks or single cells, differs from the wanted one. */
+/** Returns the frame without maps in another resolution, blocks or single cells, than the wanted one. */
 function asPooled(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
   const pooled = sideOf(frame, wanted);
   if (pooled === frame.pooled) return frame;

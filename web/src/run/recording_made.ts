@@ -1,14 +1,17 @@
-/** Makes a recording of a frame, for others to open. A separate module, which is fetched on the first save. */
+/** Makes a recording of a frame, for others to open. The module is separate, since it is fetched on the first save. */
 import { recordStudy } from 'sinkscope';
 import type { Frame } from '../frame';
 import { idsOf } from './runs';
 import type { Models } from './models';
 import type { OpenModel } from './opened';
 
-/** Fields of the first prompt that the views of single heads need. */
+/** The fields of the first prompt that views of single heads need. */
 const KEPT = ['att', 'q', 'k', 'v'];
 
-/** @param source describes the source of the prompts */
+/**
+ * Returns the bytes of a recording.
+ * @param source describes the source of the prompts
+ */
 export async function recordedFrom(
   frame: Frame,
   opened: OpenModel,

@@ -1,4 +1,4 @@
-/** Recordings as subjects: opened like models, and answered from their files. */
+/** Opens recordings, which are subjects like models, and reads frames from their files. */
 import {
   SinkscopeError,
   type Architecture,
@@ -11,7 +11,7 @@ import {
   type Tensor,
   type Token,
 } from 'sinkscope';
-import { fetched, InputError } from '../ask/errors';
+import { fetchNamed, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
 import { addressOfRecording, nameOfRecording } from '../ask/recordings';
 import type { Frame, NumberClass } from '../frame';
@@ -19,11 +19,11 @@ import { measurements } from './measurements';
 import type { Choice, OpenModel, Watch } from './opened';
 import type { OpenRun } from './runs';
 
-/** Explains on the page which operations a recording does not support. */
+/** Explains on the page what a recording, which has no weights, does not support. */
 export const NO_WEIGHTS =
   'A recording has no weights: it shows what was measured, and nothing can be typed, generated or replaced.';
 
-/** The reason for metrics that need further runs. */
+/** The reason why a recording lacks metrics that need further runs. */
 const NEEDS_RUNS = 'needs runs of the model, and a recording has none';
 
 const CLASSES: readonly NumberClass[] = ['relaxed', 'approximate', 'counterfactual', 'edited'];
@@ -32,7 +32,7 @@ const CLASSES: readonly NumberClass[] = ['relaxed', 'approximate', 'counterfactu
 export class Recordings {
   readonly #engine: Engine;
   readonly #open = new Map<string, Promise<Recording>>();
-  /** Files of the reader's disk; undefined: the file at the address. */
+  /** The admitted recordings: files of the reader's disk, or undefined for the file at the recording's address. */
   readonly #admitted = new Map<string, Blob | undefined>();
   readonly #titles = new Map<string, string>();
 
@@ -92,7 +92,7 @@ export class Recordings {
   async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
     const file = this.#admitted.get(id);
     if (file) return new Uint8Array(await file.arrayBuffer());
-    const response = await fetched(addressOfRecording(id)!, nameOfRecording(id));
+    const response = await fetchNamed(addressOfRecording(id)!, nameOfRecording(id));
     return new Uint8Array(await response.arrayBuffer());
   }
 
@@ -112,8 +112,7 @@ function titleOf({ conditions }: Pick<Recording, 'conditions'>, id: string): str
 }
 
 /**
- * Returns the known facts of the architecture; unknown ones are absent, so that a comparison does not count them as
- * differences.
+ * Returns the architecture of a recording without unknown facts, which a comparison would count as differences.
  */
 function architectureOf(
   { operations }: Describe,
@@ -138,7 +137,7 @@ function architectureOf(
 
 function tokensOf({ conditions, tokens }: Recording): Token[] {
   const { first } = conditions;
-  // If the first token is at another position, the file does not name the token at the start.
+  // If the first token is at another position, the file does not name the token at position 0.
   const isNamed = (text: string) => first.position > 0 || text === first.token;
   const isMark = (text: string) => isNamed(text) && /^(<.*>|\[.*\])$/.test(text);
   return (conditions.tokens[0] ?? []).map((text, t) => {
@@ -147,7 +146,7 @@ function tokensOf({ conditions, tokens }: Recording): Token[] {
   });
 }
 
-/** Returns the file's means over all prompts, their deviations, and one number per prompt. */
+/** Reads the file's means over all prompts, their deviations, and one number per prompt. */
 async function meansOf(describe: Describe, recording: Recording, eps: number) {
   const { tensors: files, conditions } = recording;
   const { count, T, kept } = conditions.prompts;
@@ -156,7 +155,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
   const spread: Record<string, Float32Array> = {};
   for (const { name, shape, arguments: args } of describe.metrics) {
     if (!files.has(`mean.${name}`)) continue;
-    // The first prompt's maps may be shorter than the averaged ones.
+    // Leaves out averages by token, if the first prompt is shorter than the averaged ones.
     if (shape.includes('T') && !isSameLength) continue;
     const at = args.includes('eps') ? { eps } : {};
     tensors[name] = await recording.mean(name, at);
@@ -164,7 +163,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     const deviation = await recording.deviation(name, at);
     spread[name] = deviation.data as Float32Array;
   }
-  // If a file has no means but keeps all its prompts, these are the whole measurement.
+  // Averages the kept prompts if the file has no means but keeps all prompts.
   const isAll =
     kept > 0 && kept === count && ![...files.keys()].some((name) => /^mean\./.test(name));
   for (const { name, averaged, arguments: args } of describe.metrics) {
@@ -191,7 +190,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
   return { tensors, spread, perPrompt };
 }
 
-/** Adds undefined numbers that every view and sentence needs and the recording lacks. */
+/** Adds NaN for the numbers that the recording lacks but every view and sentence reads. */
 function withoutGaps(frame: Frame): Frame {
   const { L, H } = frame.architecture;
   const { T } = frame;
@@ -218,7 +217,7 @@ function withoutGaps(frame: Frame): Frame {
   };
 }
 
-/** alpha under uniform attention: (H_T - H_{k-1}) / (T-k+1), or 1/T if every query sees every key. */
+/** Returns alpha under uniform attention: (H_T - H_{k-1}) / (T-k+1), or 1/T if every query sees every key. */
 function uniform({ T, architecture: { mask } }: Frame): Tensor {
   const data = new Float32Array(T);
   let tail = 0;
@@ -302,8 +301,8 @@ function reasonOf(read: RunRead, error: unknown): string {
 }
 
 /**
- * Reads a recording as if it were an open run: numbers come from its first kept prompt. A missing number is undefined,
- * and `lacks` gets the reason.
+ * Returns an object that reads a recording's first kept prompt like an open run. A missing number is undefined, and
+ * `lacks` gets the reason.
  */
 export function recordedRun(
   key: string,

@@ -2,13 +2,13 @@
 import type { Frame, Head } from '../frame';
 import { keyOf, type Question } from '../ask/question';
 
-/** A setting whose means alone are read: the queue keeps no run of it. */
+/** A setting of which only means are read, so that the queue keeps no run. */
 export interface Study {
   readonly subject: string;
   readonly question: Question;
   /** Names of the metrics that are averaged. */
   readonly measures: readonly string[];
-  /** Studies of one model and one turn are measured together, and then drawn. */
+  /** A number: studies of one model with the same number are measured together, and then drawn. */
   readonly turn?: number;
 }
 
@@ -19,12 +19,12 @@ export function studyKey({ subject, question, measures }: Study): string {
 export interface Request {
   readonly subjects: readonly string[];
   readonly question: Question;
-  /** Names of metrics and fields in describe, and of measurements. */
+  /** Names of metrics and fields in describe, and names of measurements. */
   readonly reads: readonly string[];
   /** Names that are read of one head. */
   readonly headReads: readonly string[];
   readonly head: Head;
-  /** Most rows and columns of a map; absent: unlimited. */
+  /** The most rows and columns of a map; absent: unlimited. */
   readonly cells?: number;
   /** The first query and key of the exact cells of a longer map; negative: none are read. */
   readonly zoom?: { readonly query: number; readonly key: number };
@@ -32,7 +32,7 @@ export interface Request {
   readonly heads?: Readonly<Record<string, Head>>;
   /** Whether a quantized preview may answer while the exact weights are not loaded. */
   readonly isPreview?: boolean;
-  /** Whether nothing else will be read of the answers: a figure by itself has one view. */
+  /** Whether no other names will be requested, as in a figure with a single view. */
   readonly isFixed?: boolean;
   /** Studies that are measured after the subjects, one after the other. */
   readonly studies?: readonly Study[];
@@ -40,7 +40,7 @@ export interface Request {
 
 /** The present work. */
 export interface Work {
-  /** The text; an empty one is not shown. */
+  /** Names the work on the page; '' if it is not shown. */
   readonly text: string;
   /** The finished share, 0 to 1; NaN while unknown. */
   readonly share: number;

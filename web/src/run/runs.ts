@@ -1,4 +1,4 @@
-/** The open runs: a view that is opened later reads from them, and nothing runs twice. */
+/** Keeps runs open, so that a view that is opened later reads from them and nothing runs twice. */
 import type { Progress, Run } from 'sinkscope';
 import type { Prompts } from '../ask/question';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
@@ -10,22 +10,22 @@ import { runWords } from './progress';
 import { contextOf, emptyFrame, isAnswered, LONG, recordedFor } from './reading';
 import type { Request } from './request';
 
-/** A run shorter than this is not stopped, and reports no progress. */
+/** The milliseconds up to which a run counts as quick: it is not stopped, and reports no progress. */
 export const QUICK_MS = 300;
 /** The number of further tokens for which a run reserves memory at once. */
 export const ROOM = 64;
 
 export interface CachedRun {
-  /** The subject and its question. */
+  /** The key of the subject and its question. */
   readonly key: string;
-  /** Absent if the run was closed to make room for the next: its frame has its own numbers. */
+  /** The run; absent if it was closed to make room for the next one. */
   readonly run?: Run | undefined;
-  /** Tokens for which the run has memory. */
+  /** The number of tokens for which the run has memory. */
   readonly capacity: number;
   readonly opened: OpenModel;
   /** The names that the run recorded. */
   readonly fields: ReadonlySet<string>;
-  /** For a recording: the missing names, with the reasons. */
+  /** The names that a recording lacks, with the reasons; absent for runs. */
   readonly lacks?: Readonly<Record<string, string>>;
 }
 
@@ -46,7 +46,7 @@ export function isOf(run: Run, ids: readonly number[]): boolean {
   return run.tokens.length === ids.length && ids.every((id, i) => id === run.tokens[i]);
 }
 
-/** The runs by their subjects, one of each. */
+/** The runs by their subjects, one for each subject. */
 export class CachedRuns {
   readonly #bySubject = new Map<string, CachedRun>();
 
@@ -59,8 +59,8 @@ export class CachedRuns {
   }
 
   /**
-   * Takes the run that another one replaces, if it fits; else closes it, since a large model has no memory for both.
-   * The subject has no run until another is set.
+   * Removes a subject's run. Returns the run if `fits` accepts it; otherwise closes it, since there may be no memory for
+   * both this run and the next one.
    */
   take(subject: string, fits: (cached: OpenRun) => boolean): OpenRun | undefined {
     const cached = this.#bySubject.get(subject);
@@ -71,7 +71,7 @@ export class CachedRuns {
     return undefined;
   }
 
-  /** Whether wanted what-ifs of the same model can begin from that run; a long run takes too much memory. */
+  /** Whether wanted what-ifs of the same model can begin from a run, which must be short, since it takes memory. */
   #isBase({ run, opened, capacity }: CachedRun, wanted: ReadonlySet<string>): boolean {
     if (run?.edits.length !== 0 || capacity > LONG + ROOM) return false;
     return [...wanted].some((subject) => {
@@ -93,7 +93,7 @@ export class CachedRuns {
     }
   }
 
-  /** A run of the same model and text without edits. */
+  /** Returns a run of the same model and text without edits, if one is open. */
   baseOf({ model }: OpenModel, ids: readonly number[]): Run | undefined {
     return [...this.#bySubject.values()].find(
       ({ run, opened }) => run?.edits.length === 0 && opened.model === model && isOf(run, ids),
@@ -118,9 +118,9 @@ interface Given {
   readonly request: Request;
   /** The subject's frame of an earlier question. */
   readonly before: Frame | undefined;
-  /** The subject's former run, which is updated to this question. */
+  /** The subject's former run, which can be updated to this question. */
   readonly last: OpenRun | undefined;
-  /** A run of the same model and text without edits. */
+  /** A run of the same model and text without edits, if one is open. */
   readonly base: Run | undefined;
 }
 
@@ -150,7 +150,7 @@ export async function runSubject(
   const ids = prompts.ids[0]!;
   const T = prompts.tokens.length;
   const fields = recordedFor(describe, request, { architecture, T });
-  // A run that was quick before reports no progress, since each message delays typing.
+  // Reports no progress of a run that was quick before, since each message delays typing.
   const isQuick = before && before.milliseconds < QUICK_MS && T < 2 * before.T;
   // An edit may name a token beyond the end of this text, and a typed text grows.
   const capacity = last?.capacity ?? Math.min(contextOf(architecture, edits), T + ROOM);
@@ -198,8 +198,8 @@ export async function runSubject(
   }
 }
 
-/** Returns the frame's numbers with those of a measurement that takes runs of its own. */
-export async function measureBeside(
+/** Returns the frame with the numbers of a measurement that takes runs of its own. */
+export async function withMeasurement(
   measurement: Measurement,
   { tensors, spread, title, edits }: Frame,
   opened: OpenModel,

@@ -1,4 +1,4 @@
-/** Measurements that a reader starts, each with runs of its own: a view names its row and shows partial results. */
+/** Measurements that a reader starts, each with runs of its own. A view takes one by its name and shows partial results. */
 import {
   copyTask,
   measureTask,
@@ -27,7 +27,7 @@ interface Given {
   readonly baseline: () => Promise<OpenModel | undefined>;
 }
 
-/** The finished share of the work, from 0 to 1. */
+/** Called with the finished share of the work, from 0 to 1. */
 type OnShare = (share: number) => void;
 
 /** The number of random tokens that a task copies. */
@@ -36,8 +36,9 @@ const COPIED = 25;
 const maskOf = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask: maskToken });
 
 /**
- * Accuracy with every key, with the first key hidden and with another hidden: of the next token in the frame's own
- * prompts, of copied random tokens, and of a name over two distances. What starts these is what starts the frame's text.
+ * Measures accuracy in three tasks, with every key, with the first key hidden and with another key hidden: the next token
+ * in the frame's prompts, copied random tokens, and a name over two distances. All prompts begin with the special tokens
+ * of the frame's text.
  */
 async function tasks(
   { frame, opened: { model, tokenizer }, signal }: Given,
@@ -79,8 +80,8 @@ export interface MaskedLoss {
 }
 
 /**
- * Measures the loss at masked tokens of the frame's own prompts, with every key and without one, and that of the causal
- * model from which the frame's model differs, if both have the same tokens.
+ * Measures the loss at masked tokens of the frame's prompts, with every key and without one, and the loss of the causal
+ * model from which the frame's model differs in one factor, if both have the same tokens.
  */
 async function maskedLoss(
   { frame, opened: { model, tokenizer }, signal, baseline }: Given,
@@ -112,7 +113,7 @@ async function suffix(
   return { found: result, text: result.suffix.map((id) => tokenizer.piece(id)).join('') };
 }
 
-/** Fills in the mask tokens of a masked model, and reports each step; the text contains no special tokens. */
+/** Lets a masked model fill in the mask tokens, and reports each step; the text contains no special tokens. */
 async function unmasking(
   { frame, opened, signal }: Given,
   {

@@ -1,4 +1,4 @@
-/** Studies: means of many settings of a model, swept together and cached by their keys. */
+/** Measures studies, which are means of many settings of a model: sweeps them together, and caches them by their keys. */
 import { signal } from '@preact/signals-core';
 import { SinkscopeError } from 'sinkscope';
 import { keyOf, type Prompts } from '../ask/question';
@@ -10,7 +10,7 @@ import type { OpenModel, Watch } from './opened';
 import { contextOf, emptyFrame, isStreamed } from './reading';
 import { studyKey, type Entry, type Request, type Study } from './request';
 
-/** The number of studies whose means are cached, so that a slider that returns finds them. */
+/** The number of studies whose means are cached, for a slider that returns to earlier settings. */
 const KEPT = 1000;
 
 /** Returns the bytes of a streamed run, and of a run that would keep every key. */
@@ -36,7 +36,7 @@ export class Studies {
     this.#loading = loading;
   }
 
-  /** Returns undefined before the study is measured. */
+  /** Returns a study's answer; undefined before the study is measured. */
   entry(study: Study): Entry | undefined {
     return this.#entries.value.get(studyKey(study));
   }
@@ -62,12 +62,12 @@ export class Studies {
     } catch (error) {
       const isLost = error instanceof SinkscopeError && error.code === 'lost';
       if (all.length < 2 || watch.signal.aborted || isLost) throw error;
-      // The engine refuses the whole sweep because of one setting; the others can be measured singly.
+      // Measures the study alone, since the engine refuses a whole sweep because of one setting.
       await this.#sweep([study], request, watch);
     }
   }
 
-  /** The open studies of the same model and question, this one first. */
+  /** Returns this study and the unmeasured studies of the same model, question and turn. */
   #sweepWith(study: Study, request: Request): Study[] {
     const like = ({ subject, question, measures, turn }: Study) =>
       [modelIdOf(parseSubject(subject)!), keyOf(question), measures.join(), turn].join();
@@ -76,7 +76,10 @@ export class Studies {
     return study.question.window ? group.slice(0, 1) : group;
   }
 
-  /** @param studies of one model and one question */
+  /**
+   * Measures studies in one sweep.
+   * @param studies studies of one model and one question
+   */
   async #sweep(studies: readonly Study[], request: Request, watch: Watch): Promise<void> {
     const [study] = studies as [Study];
     const { signal } = watch;

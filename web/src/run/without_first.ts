@@ -12,8 +12,8 @@ const hiddenEdit = (prompt: number, count: number) =>
   }));
 
 /**
- * The conditions in the order of the table. The first generated token is always the same: the prompt's last query sees
- * all keys.
+ * The conditions in the order of the table. The first generated token is the same under all conditions, since the
+ * prompt's last query sees all keys.
  */
 export const CONDITIONS = {
   kept: { title: 'With the first token', edits: () => [] },
@@ -33,13 +33,13 @@ export interface Measures {
   readonly loss: number;
   /** The share of generated tokens that end a sequence of three that the text already had. */
   readonly repeated: number;
-  /** The same for the second half alone. */
+  /** The share of repeated tokens in the second half of the text. */
   readonly late: number;
 }
 
 export type Trial = Readonly<Record<Name, Measures & Written>>;
 
-/** @param from the first token of `tokens` that counts */
+/** Returns the share of tokens, from index `from` on, that end a sequence of three that the text already had. */
 export function repeatedIn(tokens: readonly number[], from: number): number {
   const triples = new Set<string>();
   let count = 0;
@@ -51,7 +51,7 @@ export function repeatedIn(tokens: readonly number[], from: number): number {
   return count / (tokens.length - from);
 }
 
-/** The three texts of one seed. */
+/** Generates and measures the three texts of one seed. */
 export async function tryOnce(writer: Writer, job: Parameters<typeof writeOn>[2]): Promise<Trial> {
   const results: [Name, Measures & Written][] = [];
   for (const name of NAMES) {

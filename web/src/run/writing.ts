@@ -1,6 +1,6 @@
 /**
- * A model continues one prompt under several conditions. All of them draw from the same random numbers, so the texts
- * differ only by the conditions.
+ * Lets a model continue a prompt under several conditions, with the same random numbers, so that the texts differ only
+ * because of the conditions.
  */
 import type { AnyTokenizer, Edit, Model } from 'sinkscope';
 
@@ -15,7 +15,11 @@ const SAMPLED: Sampling = { temperature: 0.6, topK: 40 };
 /** Edits of the model during generation. */
 export interface Condition {
   readonly title: string;
-  /** @param prompt tokens that the model has read before it writes @param count tokens that it writes */
+  /**
+   * Returns the edits.
+   * @param prompt the number of tokens of the prompt
+   * @param count the number of tokens to generate
+   */
   readonly edits: (prompt: number, count: number) => readonly Edit[];
 }
 
@@ -24,7 +28,7 @@ export interface Written {
   readonly tokens: readonly number[];
 }
 
-/** The share of distinct tokens: a text that repeats itself has few. */
+/** Returns the share of distinct tokens, which is small for a text that repeats itself. */
 export const distinct = ({ tokens }: Pick<Written, 'tokens'>): number =>
   new Set(tokens).size / tokens.length;
 
@@ -34,7 +38,7 @@ const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b,
 export interface Writer {
   readonly model: Model;
   readonly tokenizer: AnyTokenizer;
-  /** Edits of the model under every condition. */
+  /** The edits of the model under every condition. */
   readonly edits?: readonly Edit[];
 }
 
@@ -57,7 +61,7 @@ export async function promptOf(
   return (await tokenizer.encode(text, { special: 'auto' })).map(({ id }) => id).slice(0, most);
 }
 
-/** Generates `count` tokens after the prompt. */
+/** Generates `count` tokens after the prompt, under a condition. */
 export async function writeOn(
   { model, tokenizer, edits = [] }: Writer,
   condition: Condition,
@@ -81,8 +85,8 @@ export async function writeOn(
 }
 
 /**
- * Returns the loss of a text without conditions, in nats per token: how surprising the model finds a text that it
- * generated under one.
+ * Returns the loss of a generated text, in nats per token, in the model without conditions: how surprising that model
+ * finds the text.
  */
 export async function lossUnder(
   { model, edits = [] }: Writer,

@@ -1,18 +1,18 @@
-/** A picture to share: the reader's sentence, its measured number, its map, and the link. */
+/** Draws a picture to share: the sentence, its measured number, the map and the link. */
 import { claimOf } from '../claims';
 import { drawnMap, type Frame, type Head } from '../frame';
 import { sequential, stepOf } from '../plot/color';
 import type { Facts } from './numbers';
 import { finding, givenWords, headName, stampWords } from '../words';
 
-/** The size of a link's preview. */
+/** The size of the picture, which is that of a link's preview. */
 const [WIDTH, HEIGHT] = [1200, 630];
 const MARGIN = 48;
 const MAP = 420;
 const FONT = 'system-ui, Helvetica, Arial, sans-serif';
 const [INK, INK_2, SINK] = ['#1d1b22', '#55525e', '#b0305a'];
 
-/** Breaks a text into lines of at most `width`; a text longer than `most` lines ends in an ellipsis. */
+/** Breaks a text into at most `most` lines of at most `width`; a longer text ends in an ellipsis. */
 export function linesOf(
   text: string,
   most: number,
@@ -20,7 +20,7 @@ export function linesOf(
 ): readonly string[] {
   const lines: string[] = [];
   let line = '';
-  // A word without spaces, as in Chinese, may break anywhere.
+  // Breaks a text without spaces, such as Chinese, anywhere.
   for (const part of text
     .replace(/\s+/g, ' ')
     .trim()
@@ -53,10 +53,13 @@ function mapOf(frame: Frame): HTMLCanvasElement | undefined {
   return map;
 }
 
-/** The origin of the picture: the page's version, and a link to its state. */
+/** The origin of the picture: the page's version, and a link to the page's state. */
 type Origin = Pick<Facts, 'version' | 'link'>;
 
-/** @param at a head whose map the frame has, else the strongest head */
+/**
+ * Draws the picture.
+ * @param at a head whose map the frame has, or else the strongest head
+ */
 export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLCanvasElement {
   const card = document.createElement('canvas');
   Object.assign(card, { width: WIDTH, height: HEIGHT });
@@ -92,7 +95,7 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
     MARGIN + MAP + 10,
     MAP,
   );
-  // A long text is part of the link, too, which does not fit into the picture.
+  // Leaves out the link if it contains a long text, since it would not fit into the picture.
   const [site, hash = ''] = link.split('#');
   const shown = hash.length > 70 ? site! : link;
   context.font = `600 20px ${FONT}`;

@@ -1,16 +1,16 @@
 /**
- * A figure as one self-contained SVG: charts and maps are vectors, texts stay texts, controls are omitted, and metadata
- * describe the figure to programs.
+ * Makes a self-contained SVG of a figure: charts and maps are vectors, texts stay texts, controls are left out, and
+ * metadata describe the figure to programs.
  */
 
 const SVG = 'http://www.w3.org/2000/svg';
 const MARGIN = 12;
-/** Common fonts; each text keeps its width on the screen. */
+/** Fonts that most programs have; the SVG states the width of each text, so that the layout stays. */
 const FONT = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 /** The height of the title. */
 const HEAD = 34;
 
-/** Styles of a chart's parts that are written into them as attributes. */
+/** The styles that are written into the parts of a chart as attributes. */
 const STYLES = [
   'fill',
   'fill-opacity',
@@ -40,10 +40,10 @@ function boxOf(element: Element | Range, origin: Place) {
   return { x: left - origin.left, y: top - origin.top, width, height };
 }
 
-/** Returns a chart with its styles as attributes. */
-function chart(svg: SVGSVGElement, origin: Place): SVGElement {
+/** Copies a chart, with styles as attributes. */
+function copyChart(svg: SVGSVGElement, origin: Place): SVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
-  // Lit's markers contain a random number, so saved files would differ each time.
+  // Removes Lit's markers, whose random numbers would make each saved file different.
   const marks = document.createNodeIterator(copy, NodeFilter.SHOW_COMMENT);
   for (let mark = marks.nextNode(); mark; mark = marks.nextNode()) (mark as Comment).remove();
   const sources = [svg, ...svg.querySelectorAll('*')];
@@ -53,7 +53,7 @@ function chart(svg: SVGSVGElement, origin: Place): SVGElement {
     element.removeAttribute('class');
     element.removeAttribute('style');
   });
-  // Its rules are written into the parts, and would also apply to other charts.
+  // Removes the style sheet, whose rules are in the attributes now and would also apply to other charts.
   for (const sheet of copy.querySelectorAll('style')) sheet.remove();
   const box = boxOf(svg, origin);
   for (const [key, value] of Object.entries(box)) copy.setAttribute(key, String(value));
@@ -62,9 +62,9 @@ function chart(svg: SVGSVGElement, origin: Place): SVGElement {
   return copy;
 }
 
-/** A map with more cells than this is saved as pixels: as paths it would be too large. */
+/** The most cells of a map that is saved as paths; a larger map is saved as pixels. */
 const MOST_PATHS = 40_000;
-/** The size to which pixels are scaled up, so that no program smooths cells into each other. */
+/** The size in pixels to which a map of pixels is scaled up, so that no program smooths cells into each other. */
 const PIXELS = 2048;
 
 /** Returns a map as one path per color, with a rectangle for each run of cells. */
@@ -110,7 +110,7 @@ function map(canvas: HTMLCanvasElement, origin: Place): SVGElement {
   return make('image', { x, y, width, height, href, preserveAspectRatio: 'none' });
 }
 
-/** Browsers write mixed colors as color(srgb r g b / a), which few other programs know. */
+/** Converts color(srgb r g b / a), as browsers write mixed colors, to a color that other programs know. */
 function plainColor(color: string): string {
   const [, r, g, b, a = 1] =
     /^color\(srgb ([\d.]+) ([\d.]+) ([\d.]+)(?: \/ ([\d.]+))?/.exec(color) ?? [];
@@ -118,8 +118,8 @@ function plainColor(color: string): string {
   return `rgba(${[r, g, b].map((part) => Math.round(255 * Number(part))).join()},${a})`;
 }
 
-/** A color scale, or the bar behind a word: a box with a gradient. */
-function bar(element: Element, origin: Place, number: number): SVGElement[] {
+/** Returns a box with a gradient, for a color scale or the bar behind a word. */
+function gradientBox(element: Element, origin: Place, number: number): SVGElement[] {
   const { backgroundImage } = getComputedStyle(element);
   const colors = (backgroundImage.match(/(?:rgba?|color)\([^)]*\)/g) ?? []).map(plainColor);
   const box = boxOf(element, origin);
@@ -156,7 +156,7 @@ function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
   }
 }
 
-/** Controls are not part of a saved figure. For a choice, the figure shows the chosen one. */
+/** Selects controls, which are no part of a saved figure, except the chosen one of several choices. */
 const CONTROLS = 'svg, .save, .readout, button, input, select, textarea, summary, label, a.button';
 /** Returns the longest prefix of a text that fits a width, with an ellipsis if it is shortened. */
 function shortened(text: string, width: number, font: string): string {
@@ -170,13 +170,13 @@ function shortened(text: string, width: number, font: string): string {
 }
 let measuring: CanvasRenderingContext2D | undefined;
 
-/** A word of a map's row or column is clipped to its own box. */
-function label(span: HTMLElement, origin: Place): SVGElement {
+/** Returns a word of a map's row or column, clipped to the word's box. */
+function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
   const { color, fontSize } = getComputedStyle(span);
   const { x, y, width, height } = boxOf(span, origin);
   const isUpright = getComputedStyle(span).writingMode !== 'horizontal-tb';
   const isRow = Boolean(span.closest('.row-words'));
-  // A row's word and an upright word have padding; a column's box is as wide as its word.
+  // Adds the padding of a row's word and of an upright word; a column's box is as wide as its word.
   const room = isUpright ? height - 4 : width - (isRow ? 5 : 0);
   const middle = isUpright ? x + width / 2 : y + height / 2;
   const drop = 0.36 * parseFloat(fontSize);
@@ -193,24 +193,25 @@ function label(span: HTMLElement, origin: Place): SVGElement {
   return labelText;
 }
 
+/** Returns all texts of a cell, line by line. */
 function texts(cell: Element, origin: Place): SVGElement[] {
   const wordTexts: SVGElement[] = visible<HTMLElement>(cell, ':is(.row-words, .col-words) span')
     .filter(({ textContent }) => textContent)
-    .map((span) => label(span, origin));
+    .map((span) => clippedLabel(span, origin));
   const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode as Text;
     const parent = node.parentElement!;
     const isChosen = parent.closest('.segmented [aria-pressed="true"]');
     if (parent.closest('.row-words, .col-words') || !parent.checkVisibility()) continue;
-    // A word with a definition is a button on the page, and so is a head's small map or bar.
+    // Keeps words with a definition, and heads' small maps and bars, which are buttons on the page.
     if (!isChosen && !parent.closest('.term, .thumb, .output') && parent.closest(CONTROLS))
       continue;
     const { fontSize, fontWeight } = getComputedStyle(parent);
     const { color } = getComputedStyle(isChosen ? cell : parent);
     for (const { text, range } of linesOf(node)) {
       const { x, y, width, height } = boxOf(range, origin);
-      // The baseline of glyphs is at about four fifths of their box; replacing fonts have about the same width.
+      // Places the baseline at four fifths of the box, and states the width for programs that replace the font.
       const textElement = make('text', {
         ...{ x, y: y + 0.78 * height, textLength: width, lengthAdjust: 'spacingAndGlyphs' },
         ...{ fill: color, 'font-size': fontSize, 'font-family': FONT, 'font-weight': fontWeight },
@@ -226,7 +227,7 @@ function visible<E extends Element>(cell: Element, selector: string): E[] {
   return [...cell.querySelectorAll<E>(selector)].filter((element) => element.checkVisibility());
 }
 
-/** Draws the squares before the names of a chart's series. */
+/** Returns the colored squares next to the names of a chart's series. */
 function swatches(cell: Element, origin: Place): SVGElement[] {
   return visible(cell, '.chart-key span:not(:has(svg))').map((span) => {
     const { x, y, height } = boxOf(span, origin);
@@ -235,7 +236,7 @@ function swatches(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** The bar of each head's output, which a style sheet draws in a frame. */
+/** Returns the bar of each head's output, which a style sheet draws in a frame. */
 function outputs(cell: Element, origin: Place): SVGElement[] {
   return visible(cell, '.output > span').flatMap((one) => {
     const fill = plainColor(getComputedStyle(one).backgroundColor);
@@ -250,16 +251,16 @@ function outputs(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Draws the outlines of cells; the pointed and chosen cells' outlines are no part of the saved figure. */
-function frames(cell: Element, origin: Place): SVGElement[] {
+/** Returns the outlines of cells, without those of the pointed and chosen cells. */
+function cellOutlines(cell: Element, origin: Place): SVGElement[] {
   return visible(cell, '.mark.outlined').map((mark) => {
     const stroke = getComputedStyle(mark).color;
     return make('rect', { ...boxOf(mark, origin), fill: 'none', stroke, 'stroke-width': 1.5 });
   });
 }
 
-/** The names of a map's axes, which a style sheet adds beside it. */
-function axes(cell: Element, origin: Place): SVGElement[] {
+/** Returns the names of a map's axes, which a style sheet adds next to the map. */
+function axisNames(cell: Element, origin: Place): SVGElement[] {
   return visible<HTMLElement>(cell, '.map-inner').flatMap((inner) => {
     const { x, y, width, height } = boxOf(inner, origin);
     const fill = getComputedStyle(inner, '::before').color;
@@ -272,8 +273,8 @@ function axes(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
-/** Draws a line above or below the figure, as wide as the figure. */
-function caption(
+/** Returns a line of text above or below the figure, shortened to the figure's width. */
+function captionLine(
   text: string,
   y: number,
   [size, weight]: readonly [number, number],
@@ -291,7 +292,7 @@ export interface About {
   readonly title: string;
   /** The conditions and the finding in words. */
   readonly description: string;
-  /** The same facts for a program. */
+  /** The conditions and the finding for programs. */
   readonly facts: object;
   /** The line below the figure. */
   readonly note: string;
@@ -303,7 +304,11 @@ function textNode(name: string, text: string): SVGElement {
   return node;
 }
 
-/** @param cell a view's drawing, with its conditions @param about its title is written above the figure */
+/**
+ * Returns the SVG.
+ * @param cell the element with a view's drawing and its conditions
+ * @param about the description, whose title is written above the figure
+ */
 export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
   const box = cell.getBoundingClientRect();
   const origin = { left: box.left - MARGIN, top: box.top - HEAD };
@@ -318,27 +323,27 @@ export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
     textNode('desc', about.description),
     textNode('metadata', JSON.stringify(about.facts)),
     make('rect', { ...size, fill: '#ffffff' }),
-    caption(about.title, 22, [15, 600], width),
+    captionLine(about.title, 22, [15, 600], width),
     ...visible<HTMLCanvasElement>(cell, 'canvas').map((one) => map(one, origin)),
-    ...visible(cell, '.legend-bar, .next li').flatMap((one, i) => bar(one, origin, i)),
-    ...visible<SVGSVGElement>(cell, 'svg').map((one) => chart(one, origin)),
+    ...visible(cell, '.legend-bar, .next li').flatMap((one, i) => gradientBox(one, origin, i)),
+    ...visible<SVGSVGElement>(cell, 'svg').map((one) => copyChart(one, origin)),
     ...outputs(cell, origin),
-    ...frames(cell, origin),
+    ...cellOutlines(cell, origin),
     ...swatches(cell, origin),
-    ...axes(cell, origin),
+    ...axisNames(cell, origin),
     ...texts(cell, origin),
-    caption(about.note, height - 10, [10, 400], width),
+    captionLine(about.note, height - 10, [10, 400], width),
   );
   return svg as SVGSVGElement;
 }
 
-/** Serializes an SVG; replaces control characters, which would make the XML invalid. */
+/** Serializes an SVG, and replaces control characters, which would make the XML invalid. */
 export function svgText(svg: SVGSVGElement): string {
   const text = new XMLSerializer().serializeToString(svg);
   return `${text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')}\n`;
 }
 
-/** Renders the SVG as PNG, with two pixels for each of the screen's. */
+/** Renders the SVG as PNG, in twice the screen's resolution. */
 export async function pngOf(svg: SVGSVGElement): Promise<Blob> {
   const twice = (name: string) => 2 * Number(svg.getAttribute(name));
   const [width, height] = [twice('width'), twice('height')];

@@ -1,4 +1,4 @@
-/** A small menu on every figure: the picture, or its numbers, as a file. */
+/** The menu of every figure that saves the picture or its numbers as a file. */
 import type { Theme } from '../plot/color';
 import { stampWords } from '../words';
 import { figureOf, pngOf, svgText, type About } from './figure';
@@ -12,14 +12,14 @@ export interface Figure {
   readonly says: readonly string[];
   readonly numbers: readonly Numbers[];
   readonly facts: Facts;
-  /** Draws in the light theme, calls `take`, and draws in the reader's theme again. */
+  /** Draws in the light theme, returns what `take` returns, and draws in the reader's theme again. */
   readonly onPaper: <T>(take: () => T) => T;
 }
 
 export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Whether others can open an address: it is not on this machine or a local network. */
+/** Whether others can open an address, as it is not on this machine or a local network. */
 function isPublic(link: string): boolean {
   const { protocol, hostname } = new URL(link);
   const isOwn =
@@ -31,7 +31,7 @@ function isPublic(link: string): boolean {
   return protocol.startsWith('http') && !isOwn;
 }
 
-/** Returns the line below a picture, and its metadata for programs. */
+/** Returns a picture's description, its metadata for programs, and the line below the picture. */
 export function aboutOf({
   name,
   title,
@@ -53,7 +53,7 @@ export function aboutOf({
       corpus,
       subjects: frames.map(factsOf),
     },
-    // A long text is part of the link, too, which does not fit into the picture.
+    // Leaves out the link if it contains a long text, since it would not fit below the picture.
     note: [
       'Sinkscope',
       version,
@@ -89,7 +89,7 @@ export function fileName(
 
 /**
  * Draws an element in the light theme, reads the picture, and restores the reader's theme, without a paint in between.
- * @param draw draws it in a theme, or in the reader's
+ * @param draw draws the element in a theme, or in the reader's if none is given
  */
 export function onPaper<T>(element: Element, draw: (theme?: Theme) => void, take: () => T): T {
   const root = element.getRootNode();
@@ -107,20 +107,20 @@ export function onPaper<T>(element: Element, draw: (theme?: Theme) => void, take
 }
 
 /** Downloads a file. */
-export function hand(file: Blob, name: string): void {
+export function downloadFile(file: Blob, name: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(file);
   link.download = name;
   link.click();
-  // The browser reads the file after the click.
+  // Keeps the address for a while, since the browser reads the file after the click.
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** Space between an open menu and the edge of the window. */
+/** The space between an open menu and the edge of the window, in pixels. */
 const EDGE = 8;
 
-/** Makes a disclosure a menu: it closes on a click elsewhere and on Escape, and its content stays within the window. */
-export function asMenu(menu: HTMLDetailsElement): void {
+/** Makes a <details> a menu, which closes on a click elsewhere and on Escape, and whose content stays in the window. */
+export function makeMenu(menu: HTMLDetailsElement): void {
   const leave = (event: Event) => {
     if (!event.composedPath().includes(menu)) menu.open = false;
   };
@@ -146,8 +146,8 @@ function sizeWords(bytes: number): string {
 }
 
 /**
- * Adds the button of a recording to a menu. Its files are made first, so that the menu shows their size; the second
- * click saves them.
+ * Adds the button of a recording to a menu. The first click makes the files, so that the menu shows their size; the
+ * second click saves them.
  */
 export function addRecording(
   menu: HTMLElement,
@@ -168,7 +168,7 @@ export function addRecording(
   button.title = 'What was measured, in one file that this page, the command line and Python open';
   button.addEventListener('click', () => {
     if (files) {
-      for (const { name, bytes } of files) hand(new Blob([bytes]), name);
+      for (const { name, bytes } of files) downloadFile(new Blob([bytes]), name);
       (menu as HTMLDetailsElement).open = false;
       return reset();
     }
@@ -192,7 +192,10 @@ export function addRecording(
   menu.lastElementChild!.append(button);
 }
 
-/** Fills an element with a menu: a button for each kind of file. @param choose called when the reader chose one */
+/**
+ * Fills an element with a menu that has a button for each kind of file.
+ * @param choose called with the kind that the reader chooses
+ */
 export function addKinds<const K extends string>(
   place: HTMLElement,
   name: string,
@@ -218,7 +221,7 @@ export function addKinds<const K extends string>(
       return button;
     }),
   );
-  asMenu(menu);
+  makeMenu(menu);
   menu.append(summary, row);
   place.append(menu);
   return menu;

@@ -1,4 +1,4 @@
-/** The numbers of a figure as CSV or JSON, for all its subjects, with everything that is needed to reproduce them. */
+/** Writes the numbers of a figure as CSV or JSON, for all subjects, with everything that is needed to reproduce them. */
 import type { Tensor } from 'sinkscope';
 import { layerNumber, type Frame } from '../frame';
 import { CLASS_WORDS, judged, stampWords } from '../words';
@@ -6,13 +6,13 @@ import { CLASS_WORDS, judged, stampWords } from '../words';
 /** A named quantity of a figure: an array with named axes. */
 export interface Quantity {
   readonly name: string;
-  /** One name for each axis; none for a single number. */
+  /** The name of each axis; none for a single number. */
   readonly axes: readonly string[];
   readonly shape: readonly number[];
   readonly data: ArrayLike<number>;
   /** The first index of each axis; 0 if absent. Hidden states begin at −1, before layer 0. */
   readonly from?: readonly number[];
-  /** The places of a single axis that are not counted: steps of training. */
+  /** The places along a single axis whose places are no indices, such as steps of training. */
   readonly places?: readonly number[];
   /** The labels of the last axis. */
   readonly labels?: readonly string[];
@@ -33,7 +33,7 @@ export function labeled(
   return { name, axes: [axis], shape: [data.length], data, labels };
 }
 
-/** Facts of the page, in the state in which the numbers were measured. */
+/** Facts of the page in the state in which the numbers were measured. */
 export interface Facts {
   /** The kind of prompts, and their file. */
   readonly corpus: Readonly<Record<string, unknown>>;
@@ -50,7 +50,7 @@ function verdictOf(frame: Frame) {
 /** Facts of a subject's measurement, and everything that is needed to repeat it. */
 export function factsOf(frame: Frame) {
   const { model, architecture, operation, tokens, head } = frame;
-  // A study with other metrics has none.
+  // A study with other metrics has no verdict.
   const verdict = 'sink_ratio_raw' in frame.tensors && verdictOf(frame);
   return {
     subject: frame.subject,
@@ -84,7 +84,7 @@ export function plain(data: ArrayLike<number>): (number | null)[] {
   return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 }
 
-/** Returns the indices of element i of an array, by its axes. */
+/** Returns the place of element i along each axis of a quantity. */
 export function placesOf(i: number, { shape, from, places }: Quantity): number[] {
   if (places) return [places[i]!];
   const indices = shape.map(() => 0);
@@ -96,8 +96,8 @@ export function placesOf(i: number, { shape, from, places }: Quantity): number[]
 }
 
 /**
- * Formats one value as a field. A spreadsheet would take a text that begins with = + - @, full-width ones too, for a
- * formula, also after another country's separator; a number is not quoted.
+ * Formats a value as a field of CSV. Texts are protected from spreadsheets, which take a text that begins with = + - @,
+ * also full-width ones or after the separator of another country, for a formula. Numbers stay as they are.
  */
 export function field(value: string | number): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
@@ -108,8 +108,8 @@ export function field(value: string | number): string {
 }
 
 /**
- * Writes records of equal length. Facts about all of them are first: a name after # and its value, as records too, so
- * that every parser reads the file, and one that skips comments sees numbers alone.
+ * Returns CSV with records of equal length. Facts about all records come first, each as a record of a name after # and a
+ * value, so that every parser reads the file and a parser that skips comments sees only numbers.
  */
 export function csv(
   facts: readonly (readonly [string, unknown])[],
@@ -119,7 +119,7 @@ export function csv(
   const width = Math.max(2, head.length);
   const line = (cells: readonly (string | number)[]) =>
     [...cells, ...Array.from({ length: width - cells.length }, () => '')].map(field).join();
-  // A parser that skips comments skips lines, so a note has no line break.
+  // Writes each note on one line, since a parser that skips comments skips lines.
   const comments = facts.map(([name, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value);
     return line([`# ${name}`, text].map((cell) => cell.replace(/[\r\n]+/g, ' ')));
@@ -143,7 +143,7 @@ export interface Numbers {
   readonly quantities: readonly Quantity[];
 }
 
-/** Whether an axis counts the layers with attention: of a hybrid these are not all layers. */
+/** Whether an axis counts the layers with attention, which are not all layers of a hybrid model. */
 const isOfAttention = ({ axes, shape, from }: Quantity, axis: number, frame: Frame): boolean =>
   axes[axis] === 'layer' && shape[axis] === frame.architecture.L && !from?.[axis];
 
@@ -151,8 +151,8 @@ const isOfAttention = ({ axes, shape, from }: Quantity, axis: number, frame: Fra
 const OF_TOKENS = ['query', 'key', 'token'];
 
 /**
- * Writes one value per line, with a column for each axis and for the text of each token; undefined values are omitted,
- * and so is the text if the values are means over several prompts.
+ * Returns CSV with one value per line, and columns for each axis and for the texts of tokens. Undefined values are left
+ * out, and so are texts if the values are means over several prompts.
  */
 export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
   const quantities = numbers.flatMap((one) => one.quantities);

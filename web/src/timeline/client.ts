@@ -1,4 +1,4 @@
-/** Requests checkpoints from worker.ts. If no worker can start, the timeline decodes them here. */
+/** Requests checkpoints from worker.ts. If no worker can start, the checkpoints are decoded in the page's thread. */
 import { SinkscopeError, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import type { Answer, Ask } from './worker';
 
@@ -16,7 +16,7 @@ function start(): Worker | undefined {
   try {
     worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
   } catch {
-    // Pages of other sites cannot start our worker.
+    // Notes that no worker can start, as on pages of other sites.
     isRefused = true;
     return undefined;
   }
@@ -30,7 +30,7 @@ function start(): Worker | undefined {
 }
 
 function ask(
-  aside: Worker,
+  inWorker: Worker,
   asked: Omit<Ask, 'job'>,
   { signal, onProgress }: Options,
 ): Promise<ModelFiles | undefined> {
@@ -39,7 +39,7 @@ function ask(
   return new Promise<ModelFiles | undefined>((resolve, reject) => {
     signal?.throwIfAborted();
     const stop = () => {
-      aside.postMessage({ job, ...asked, isOver: true } satisfies Ask);
+      inWorker.postMessage({ job, ...asked, isOver: true } satisfies Ask);
       reject(signal!.reason as Error);
     };
     signal?.addEventListener('abort', stop);
@@ -52,14 +52,14 @@ function ask(
         else resolve(files);
       },
     });
-    aside.postMessage({ job, ...asked } satisfies Ask);
+    inWorker.postMessage({ job, ...asked } satisfies Ask);
   }).finally(() => jobs.delete(job));
 }
 
-/** Returns the same timeline, whose checkpoints a worker decodes. */
-export function aside(timeline: Timeline, at: URL): Timeline {
+/** Returns a timeline whose checkpoints a worker decodes. */
+export function inWorker(timeline: Timeline, at: URL): Timeline {
   const address = at.href;
-  const via = <Made>(there: (aside: Worker) => Made, here: () => Made) => {
+  const via = <Made>(there: (inWorker: Worker) => Made, here: () => Made) => {
     const worker = start();
     return worker ? there(worker) : here();
   };

@@ -1,4 +1,4 @@
-/** Curves of training: the logs of the runs, as lines and points over the steps. */
+/** Reads the curves of training from the logs of runs, as lines and points over the steps. */
 import type { Timeline } from 'sinkscope';
 import { stepOf } from '../ask/steps';
 import { arithmeticOf } from '../ask/subject';
@@ -12,12 +12,12 @@ export interface Quantity {
   readonly title: string;
   /** The axis label, if the title is a symbol. */
   readonly axis?: string;
-  /** The label in a row of buttons. */
+  /** The label on a button. */
   readonly short: string;
-  /** Its names in the log and in the checkpoints. */
+  /** The quantity's names in the log and in the facts of checkpoints. */
   readonly inLog: string;
   readonly inCheckpoint: string;
-  /** Its name in the logs of seeds. */
+  /** The quantity's name in the logs of long runs. */
   readonly inSeeds: string;
   readonly unit: string;
   readonly log?: boolean;
@@ -110,7 +110,7 @@ export interface Point {
   readonly value: number;
 }
 
-/** The style of a run: its dashes distinguish it as well as its color. */
+/** The style of a run's line, which dashes also distinguish where colors do not. */
 interface Style {
   readonly color: string;
   /** Dash lengths in pixels; empty for a solid line. */
@@ -130,10 +130,10 @@ export function styleOf(index: number): Style {
   return STYLES[index % STYLES.length]!;
 }
 
-/** The models with a timeline, in the order of the zoo: each keeps its style in every picture. */
+/** The models with a timeline in the order of the zoo, each of which has the same style in every picture. */
 export const STYLED = ['softmax', 'sigmoid', 'key-bias', 'gated', 'lr-1e-3', 'decay-0'] as const;
 
-/** A color for each subject: a model with its own color keeps it, and the others share the remaining ones. */
+/** Returns a color for each subject: the model's own if it has one, otherwise one of the remaining colors. */
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const places = frames.map(({ model }) => {
     const { weights } = arithmeticOf(model.id);
@@ -141,7 +141,7 @@ export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   });
   const fixed = places.map((place, i) => (places.indexOf(place) === i ? place : -1));
   const freeStyles = STYLES.map((_, i) => i).filter((i) => !fixed.includes(i));
-  // Another model gets the colors of the twins last.
+  // Sorts the colors of the twins last, so that other models get them last.
   freeStyles.sort((a, b) => Number(a < 2) - Number(b < 2));
   return fixed.map((place) => styleOf(place < 0 ? (freeStyles.shift() ?? 0) : place).color);
 }
@@ -154,7 +154,7 @@ export interface Course {
   readonly timeline: Timeline;
 }
 
-/** Loads the courses of all models that have one; a failure does not prevent the others from being drawn. */
+/** Loads the courses of all models that have one, without those that cannot be loaded. */
 export async function coursesOf(timelines: Timelines): Promise<Course[]> {
   const settled = await Promise.allSettled(
     timelines.cards.map(async ({ id, title }, i) => {
@@ -170,14 +170,14 @@ function pointsIn(
   return lines.filter((line): line is Point => line.value !== undefined);
 }
 
-/** Returns the values at the checkpoints, with the exact weights. */
+/** Returns the values at the checkpoints, measured with the exact weights. */
 export function dotsOf({ timeline }: Course, { inCheckpoint }: Quantity): Point[] {
   return pointsIn(
     timeline.checkpoints.map(({ step, measured }) => ({ step, value: measured[inCheckpoint] })),
   );
 }
 
-/** Returns the log's values, at finer steps; the checkpoints' if the log lacks the quantity at the end. */
+/** Returns the values of the log, at finer steps, or those of the checkpoints if the log lacks the quantity at the end. */
 export function lineOf(course: Course, quantity: Quantity): Point[] {
   const logged = pointsIn(
     course.timeline.log.map((line) => ({ step: line.step, value: line[quantity.inLog] })),
@@ -190,7 +190,7 @@ export function lineOf(course: Course, quantity: Quantity): Point[] {
 export function valueWords(value: number | undefined, { digits, unit }: Quantity): string {
   if (value === undefined) return '–';
   const isShort = unit === '%' || unit === '×';
-  // A share of zero is printed as 0.0%, not as a power of ten.
+  // Prints a share of zero as 0.0%, not as a power of ten.
   const number = unit === '%' ? value.toFixed(digits) : show(value, digits);
   return `${number}${unit === '%' ? '%' : isShort ? ` ${unit}` : ''}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Statistics over the long runs of a recipe, one for each seed: models/README.md, "Seeds". The build lists the logs
- * that exist (SEEDS); an interrupted run has a log that ends early.
+ * Computes statistics over the long runs of a recipe, one run for each seed (models/README.md, "Seeds"). The build lists
+ * the logs that exist in SEEDS; the log of an interrupted run ends early.
  */
 import { mean, deviation } from '../frame';
 import { textOf } from '../ask/zoo';
@@ -8,14 +8,14 @@ import { textOf } from '../ask/zoo';
 export interface SeedRun {
   readonly seed: number;
   readonly training: { readonly steps: number };
-  /** Positions, counted from 1, of the recipe's sink; the outcomes concern these tokens. */
+  /** The positions of the recipe's sink, counted from 1, on which the outcomes are measured. */
   readonly sink_tokens: readonly number[];
-  /** Every point has the same outcomes besides its step; null if undefined. */
+  /** The step and the same outcomes for each point; an undefined outcome is null. */
   readonly points: readonly Readonly<Record<string, number | null>>[];
 }
 
-/** A statistic at a step of the training, over the seeds that were measured there. */
-export interface Over {
+/** A statistic at a step of the training, over the seeds that were measured at that step. */
+export interface StepStatistics {
   readonly step: number;
   readonly seeds: number;
   readonly mean: number;
@@ -23,12 +23,13 @@ export interface Over {
   readonly high: number;
 }
 
-/** The smallest number of seeds with a range, and with an interval of the mean. */
-const SEEN_FROM = 2;
+/** The smallest number of seeds for which a range is shown. */
+const RANGE_FROM = 2;
+/** The smallest number of seeds for which an interval of the mean is shown. */
 const INTERVAL_FROM = 4;
-/** The page makes no claim before this step: TOO_EARLY of models/train/protocol.py. */
-const SAID_FROM = 4000;
-/** The part of the distribution that a 95% interval covers. */
+/** The first step about which the page makes claims, which is TOO_EARLY of models/train/protocol.py. */
+const CLAIMS_FROM = 4000;
+/** The share of the distribution that a 95% interval covers. */
 const COVERED = 0.95;
 
 const pending = new Map<string, Promise<readonly SeedRun[]>>();
@@ -47,8 +48,11 @@ export function seedRuns(id: string): Promise<readonly SeedRun[]> {
   return cached;
 }
 
-/** Returns the statistics at every step that any of the runs was measured at. @param name an outcome of the logs */
-export function overSeeds(runs: readonly SeedRun[], name: string): Over[] {
+/**
+ * Returns the statistics at every step at which any of the runs was measured.
+ * @param name an outcome of the logs
+ */
+export function overSeeds(runs: readonly SeedRun[], name: string): StepStatistics[] {
   const byStep = new Map<number, number[]>();
   for (const point of runs.flatMap(({ points }) => points)) {
     const value = point[name] ?? NaN;
@@ -70,8 +74,8 @@ export function overSeeds(runs: readonly SeedRun[], name: string): Over[] {
 }
 
 /** Returns the steps with a visible spread. */
-export function bandOf(runs: readonly SeedRun[], name: string): Over[] {
-  return overSeeds(runs, name).filter(({ seeds }) => seeds >= SEEN_FROM);
+export function bandOf(runs: readonly SeedRun[], name: string): StepStatistics[] {
+  return overSeeds(runs, name).filter(({ seeds }) => seeds >= RANGE_FROM);
 }
 
 /** A number of the logs, and how the page prints it. */
@@ -84,7 +88,7 @@ export interface Outcome {
   readonly within: readonly [number, number];
 }
 
-/** The numbers that the page reports of the logs. */
+/** The outcomes of the logs that the page reports. */
 export const OUTCOMES: readonly Outcome[] = [
   { name: 'sink_0.3', title: 'Sink₁', unit: '%', digits: 1, within: [0, 100] },
   { name: 'alpha', title: 'α₁ above uniform attention', unit: '', digits: 3, within: [-1, 1] },
@@ -105,7 +109,7 @@ export function fixed(x: number, digits: number): string {
   return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
 }
 
-/** The probability that |t| is at most √ν tan θ (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4). */
+/** Returns the probability that |t| is at most √ν tan θ (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4). */
 function probability(theta: number, freedom: number): number {
   const isOdd = freedom % 2 === 1;
   const cosine = Math.cos(theta);
@@ -115,7 +119,10 @@ function probability(theta: number, freedom: number): number {
   return isOdd ? (2 / Math.PI) * (theta + Math.sin(theta) * sum) : Math.sin(theta) * sum;
 }
 
-/** The 97.5th percentile of Student's t. @param freedom degrees of freedom ν, a whole number from 1 on */
+/**
+ * Returns the 97.5th percentile of Student's t.
+ * @param freedom the degrees of freedom ν, a whole number from 1 on
+ */
 export function studentT(freedom: number): number {
   let [low, high] = [0, Math.PI / 2];
   // Bisects the interval until no floating-point number is inside.
@@ -128,8 +135,8 @@ export function studentT(freedom: number): number {
 }
 
 /**
- * Half of the 95% interval of a mean, by Student's t. NaN for fewer than INTERVAL_FROM seeds, and if the interval
- * leaves the range of the outcome: its assumption of a normal distribution then fails.
+ * Returns half of the 95% interval of a mean, by Student's t. Returns NaN for fewer than INTERVAL_FROM seeds, and if the
+ * interval leaves the range of possible values, since the distribution is then not normal.
  */
 export function halfOf(values: readonly number[], [low, high]: Outcome['within']): number {
   const n = values.length;
@@ -139,7 +146,7 @@ export function halfOf(values: readonly number[], [low, high]: Outcome['within']
   return at - half < low || at + half > high ? NaN : half;
 }
 
-/** Formats the number after a ±; a value that rounding would hide is not 0. */
+/** Formats the number after a ±, so that a small value does not round to 0. */
 export function halfWords(half: number, digits: number): string {
   const least = 10 ** -digits;
   return half > 0 && half < least / 2 ? `<${fixed(least, digits)}` : fixed(half, digits);
@@ -149,31 +156,31 @@ export function halfWords(half: number, digits: number): string {
 export interface Spread {
   readonly seeds: number;
   readonly step: number;
-  /** The length of the whole run. */
+  /** The number of steps of a complete run. */
   readonly steps: number;
   /** Positions of the sink, counted from 1. */
   readonly tokens: readonly number[];
-  /** Values by the name of an outcome; undefined ones are absent. */
+  /** The values of each outcome, by its name, without undefined ones. */
   readonly values: Readonly<Record<string, readonly number[]>>;
 }
 
 /**
  * Returns the outcomes of the runs that reached the step; undefined for fewer than two.
- * @param last a step not to go beyond
+ * @param last the last step that may be used
  */
 export function spreadOf(
   runs: readonly SeedRun[],
   outcomes = OUTCOMES,
   last = Infinity,
 ): Spread | undefined {
-  const longRuns = runs.filter(({ points }) => Number(points.at(-1)?.step) >= SAID_FROM);
+  const longRuns = runs.filter(({ points }) => Number(points.at(-1)?.step) >= CLAIMS_FROM);
   const [first] = longRuns;
-  if (!first || longRuns.length < SEEN_FROM) return undefined;
+  if (!first || longRuns.length < RANGE_FROM) return undefined;
   const step = Math.min(last, ...longRuns.map(({ points }) => points.at(-1)!.step!));
   const at = longRuns.map(({ points }) => points.find((point) => point.step === step));
   const values = outcomes.map(({ name }) => {
     const values = at.map((point) => point?.[name] ?? NaN).filter(Number.isFinite);
-    return [name, values.length < SEEN_FROM ? [] : values] as const;
+    return [name, values.length < RANGE_FROM ? [] : values] as const;
   });
   return {
     seeds: longRuns.length,

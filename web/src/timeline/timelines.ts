@@ -1,12 +1,12 @@
-/** The timelines that are shipped with the page: their index, and any of their checkpoints as a model. */
+/** The timelines that are shipped with the page; each checkpoint can be opened as a model. */
 import { openTimeline, type ModelFiles, type Options, type Timeline } from 'sinkscope';
 import { zooAddress, type Card } from '../ask/zoo';
-import { aside } from './client';
+import { inWorker } from './client';
 import { nearestStep } from '../ask/steps';
 import type { StepFacts } from '../frame';
 
 export class Timelines {
-  /** Cards of the models that have one, in the order of the zoo. */
+  /** The cards of models with a timeline, in the order of the zoo. */
   readonly cards: readonly Card[];
   readonly #open = new Map<string, Promise<Timeline>>();
 
@@ -19,9 +19,9 @@ export class Timelines {
     const cached = this.#open.get(id);
     if (cached) return cached;
     const address = zooAddress(`${id}/timeline/index.json`);
-    const timeline = openTimeline(address).then((one) => aside(one, address));
+    const timeline = openTimeline(address).then((one) => inWorker(one, address));
     this.#open.set(id, timeline);
-    // A failed download may succeed later.
+    // Forgets a failed download, so that the next call tries again.
     timeline.catch(() => this.#open.delete(id));
     return timeline;
   }
@@ -32,7 +32,7 @@ export class Timelines {
 
   /**
    * Returns the files of a checkpoint, for the engine to open, and its facts.
-   * @param step the nearest stored step is taken
+   * @param step the step, in whose place the nearest stored step is opened
    */
   async open(
     id: string,

@@ -5,7 +5,7 @@ export interface Ask {
   readonly job: number;
   /** The address of the timeline's index. */
   readonly address: string;
-  /** The step; undefined frees its weights. */
+  /** The step; undefined frees the weights of the timeline. */
   readonly step?: number;
   /** Whether the checkpoint is only prefetched. */
   readonly isAhead?: boolean;

@@ -1,9 +1,9 @@
 /**
- * Why the first key wins, as arrows: one query, and each key that it sees, at its measured angle to the query and
- * with its measured length. Angles between two keys are not drawn.
+ * Draws one query and the keys that the query sees as arrows, each key with its measured length and angle to the query,
+ * to show why the first key wins. Angles between two keys are not drawn.
  */
 import { svg, render, type TemplateResult } from 'lit';
-import { firstKey, groupOf, mean, ofHead, seenBy, type Frame, type Head } from '../frame';
+import { firstKey, groupOf, mean, ofHead, visibleKeyEnd, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import { headWords, quote, show, withSign, word } from '../words';
 import { part, say, type View } from '../page/view';
@@ -23,7 +23,7 @@ interface Keys {
 function keysOf(frame: Frame, at: Head): Keys | undefined {
   const cos = frame.head?.tensors.qk_cos;
   const norms = frame.tensors.key_norm;
-  // A single token has no competitor.
+  // Returns nothing for a single token, whose key has no competitor.
   if (!cos || !norms || frame.T < 2) return undefined;
   const group = { layer: at.layer, head: groupOf(frame, at) };
   return { T: frame.T, cos: cos.data, norms: ofHead(norms, group) };
@@ -31,20 +31,20 @@ function keysOf(frame: Frame, at: Head): Keys | undefined {
 
 export interface Contest {
   /**
-   * Number of queries after the first one, of those whose largest score is the first key's, and of those whose largest
-   * cosine is.
+   * The number of queries after the first one, the number of these whose largest score is the first key's, and the number
+   * of these whose largest cosine is the first key's.
    */
   readonly rows: number;
   readonly wins: number;
   readonly aligned: number;
-  /** Mean cosine of these queries with the first key, and with the other keys. */
+  /** The mean cosine of the queries with the first key, and with the other keys. */
   readonly first: number;
   readonly others: number;
-  /** Norm of the first key divided by the mean norm of the others. */
+  /** The norm of the first key divided by the mean norm of the others. */
   readonly ratio: number;
 }
 
-/** Compares the first key with the others, over all queries that see another one. */
+/** Compares the first key with the others, over all queries that see more than one key. */
 export function contestOf(frame: Frame, at: Head): Contest | undefined {
   const keys = keysOf(frame, at);
   if (!keys) return undefined;
@@ -54,7 +54,9 @@ export function contestOf(frame: Frame, at: Head): Contest | undefined {
   const key = firstKey(frame);
   for (let t = key + 1; t < T; t++) {
     const firstCosine = cos[t * T + key]!;
-    const rest = Array.from({ length: seenBy(frame, t) }, (_, j) => j).filter((j) => j !== key);
+    const rest = Array.from({ length: visibleKeyEnd(frame, t) }, (_, j) => j).filter(
+      (j) => j !== key,
+    );
     first.push(firstCosine);
     others.push(...rest.map((j) => cos[t * T + j]!));
     if (rest.every((j) => firstCosine * norms[key]! > cos[t * T + j]! * norms[j]!)) wins++;
@@ -86,7 +88,7 @@ function sentence(frame: Frame, at: Head): string {
   const contest = contestOf(frame, at);
   if (!contest) return '';
   const { rows, wins, first, others, ratio } = contest;
-  // Explains how a key that is shorter than the others wins.
+  // Explains how a key wins although it is shorter than the others.
   const short =
     wins > rows / 2 && ratio < 0.8 && first > 0 && others < 0
       ? ' It wins although it is short: a score is a length times a cosine, so a key that points away scores below zero, however long it is.'
@@ -109,7 +111,7 @@ function arrow(x: number, y: number, kind: string, title: string): TemplateResul
 }
 
 function picture(frame: Frame, { T, cos, norms }: Keys, query: number, label: string) {
-  const keyEnd = seenBy(frame, query);
+  const keyEnd = visibleKeyEnd(frame, query);
   const longest = Math.max(...Array.from(norms));
   const { width, height, x, y, radius } = SIZE;
   const tips = Array.from({ length: keyEnd }, (_, j) => {

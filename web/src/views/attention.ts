@@ -1,16 +1,16 @@
-/** The attention map of the chosen head: queries down, keys across. */
+/** Draws the attention map of the chosen head: queries down, keys across. */
 import { html, render, type TemplateResult } from 'lit';
 import {
   blockWords,
   cellsOf,
-  EXACT,
+  EXACT_SIDE,
   exactOf,
   firstKey,
   gridOf,
   largest,
   mapsOf,
   massOfRow,
-  seenBy,
+  visibleKeyEnd,
   type Exact,
   type Frame,
   type Maps,
@@ -36,7 +36,10 @@ import {
 } from '../words';
 import { lastOf, part, say, type DrawOptions, type View } from '../page/view';
 
-/** @param pooled the cells are means over blocks: their scale ends at the largest, since all are small */
+/**
+ * Returns the color scale of attention weights.
+ * @param pooled set if cells are means over blocks, whose scale ends at the largest, since all are small
+ */
 export function weightScale(
   { frames, state, theme }: Pick<DrawOptions, 'frames' | 'state' | 'theme'>,
   pooled?: readonly ArrayLike<number>[],
@@ -46,12 +49,12 @@ export function weightScale(
   return isSigned ? diverging(theme, high) : sequential(theme, high, state.scale === 'root');
 }
 
-/** The name of a map's numbers, and of its axes. */
+/** Returns the name of a map's numbers, and the names of its axes. */
 export function axesOf({ pooled }: Frame): readonly [string, string, string] {
   return pooled ? ['mean_weight', 'query_block', 'key_block'] : ['weight', 'query', 'key'];
 }
 
-/** The readout of a pooled cell: the mean over the keys that its queries see, and the largest weight. */
+/** Returns the readout of a pooled cell: the mean over the keys that its queries see, and the largest weight. */
 function sayBlock(frame: Frame, { weights, largest: most, side }: Maps, { row, col }: Cell) {
   const [queries, keys] = [row, col].map((place) => blockWords(frame, place));
   if (row < 0 && col < 0) return '';
@@ -66,7 +69,7 @@ function sayBlock(frame: Frame, { weights, largest: most, side }: Maps, { row, c
   return `queries ${queries} → keys ${keys}: ${meanWords}${largestWords}`;
 }
 
-/** The readout of a cell: of a whole map, or of the exact cells of a long one. */
+/** Returns the readout of a cell of a whole map, or of the exact cells of a long one. */
 function sayCell(
   frame: Frame,
   drawn: Pick<Maps, 'weights' | 'shares' | 'side'> & Partial<Exact>,
@@ -84,11 +87,11 @@ function sayCell(
   const share = percent(shares[at]!, 1);
   if (isPlain) {
     const [who, what] = [quote(frame, row), quote(frame, col)];
-    if (col >= seenBy(frame, row)) return `${who} cannot attend to ${what}, a later token`;
+    if (col >= visibleKeyEnd(frame, row)) return `${who} cannot attend to ${what}, a later token`;
     return `${who} attends to ${what}: ${percent(cellsOf(drawn, state)[at]!)}`;
   }
   const names = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
-  if (col >= seenBy(frame, row)) return `${names}: not visible (later token)`;
+  if (col >= visibleKeyEnd(frame, row)) return `${names}: not visible (later token)`;
   if (Number.isNaN(shares[at])) return `${names}: forgotten (not in the cache)`;
   const weight = show(weights[at]!, 4);
   if (frame.operation.normalizes) return `${names}: ${weight}`;
@@ -96,11 +99,11 @@ function sayCell(
   return `${names}: ${share} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
 }
 
-/** A thumbnail of the whole map that frames the exact cells: a click moves them. */
+/** Creates a thumbnail of the whole map that frames the exact cells; a click on it shows other exact cells. */
 function createLocator(root: HTMLElement, onMove: (row: number, col: number) => void) {
-  // It is in the page only beside the exact cells: otherwise the map is the only picture of its figure.
+  // The thumbnail is in the page only next to exact cells; otherwise the map must be the figure's only picture.
   const place = Object.assign(document.createElement('div'), { className: 'locator' });
-  // The exact cells have keyboard control themselves.
+  // Hides the thumbnail from screen readers, since the exact cells themselves can be controlled by keys.
   place.setAttribute('aria-hidden', 'true');
   const canvas = part(place, '', 'canvas') as HTMLCanvasElement;
   const frame = part(place, 'mark');
@@ -129,7 +132,7 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
 const exactWords = ({ query, key, side }: Exact): string =>
   `Shown exactly: queries ${query}-${query + side - 1}, keys ${key}-${key + side - 1}.`;
 
-/** Controls of a long map: means or maxima of blocks, or the exact cells of a part and the way back. */
+/** Returns the controls of a long map: means or maxima of blocks, or exact cells of a part and the way back. */
 function lensControls(
   exact: Exact | undefined,
   { pool }: State,
@@ -151,7 +154,7 @@ function lensControls(
     )} <span class="hint">Select a block to see its exact cells.</span>`;
 }
 
-/** The numbers of a long map: the maximum of each block, and the shown exact cells. */
+/** Returns the numbers of a long map: the maximum of each block, and the shown exact cells. */
 function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   const exact = exactOf(frame);
   const [, ...axes] = axesOf(frame);
@@ -171,7 +174,7 @@ function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   ];
 }
 
-/** Explains the gray triangle. */
+/** The label on the gray triangle. */
 const LATER = { kind: 'later', text: 'later tokens: not visible' };
 
 export const attention: View = {
@@ -203,7 +206,7 @@ export const attention: View = {
     const verdict = judged(frame);
     const mapClaim = claimOf(frame, at, state);
     const { column } = mapClaim;
-    // The picture and its number show the first prompt.
+    // The picture and its number show only the first prompt.
     const isOne = frame.sequences > 1 && column !== undefined;
     const claim = isOne ? { ...mapClaim, given: column.given, isMost: false } : mapClaim;
     const shortNote = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
@@ -235,8 +238,8 @@ export const attention: View = {
     const lens = part(root, 'lens');
     const controls = part(lens, '');
     /**
-     * Tokens per cell, the first query and key, and the side of the grid; elsewhere on the page the first token of a
-     * block represents it.
+     * The number of tokens per cell, the first query and key, and the side of the grid. Elsewhere on the page the first
+     * token of a block stands for the block.
      */
     let grid = { block: 1, query: 0, key: 0, side: 0, isExact: false, canZoom: false };
     const tokensOf = ({ row, col }: Cell) => ({
@@ -252,7 +255,7 @@ export const attention: View = {
     };
     let T = 0;
     const zoom = (query: number, key: number): Partial<State> => {
-      const fit = (t: number) => Math.max(0, Math.min(Math.round(t), T - EXACT));
+      const fit = (t: number) => Math.max(0, Math.min(Math.round(t), T - EXACT_SIDE));
       return { zoomQuery: fit(query), zoomKey: fit(key) };
     };
     const leave = () => set({ zoomQuery: -1, zoomKey: -1 });
@@ -260,7 +263,7 @@ export const attention: View = {
       onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
       onChoose: (cell) => {
         const { query, key } = tokensOf(cell);
-        const half = (EXACT - grid.block) / 2;
+        const half = (EXACT_SIDE - grid.block) / 2;
         set({ query, key, ...(grid.canZoom ? zoom(query - half, key - half) : {}) });
       },
       onBeyond: ([down, right]) => {
@@ -268,7 +271,7 @@ export const attention: View = {
       },
     });
     const locate = createLocator(lens, (row, col) => {
-      set(zoom(row * T - EXACT / 2, col * T - EXACT / 2));
+      set(zoom(row * T - EXACT_SIDE / 2, col * T - EXACT_SIDE / 2));
     });
     root.addEventListener('keydown', (event) => {
       if (event.key === 'Escape' && grid.isExact) leave();
@@ -282,7 +285,7 @@ export const attention: View = {
       const maps = mapsOf(frame);
       if (!maps) return;
       const { state, isPlain } = options;
-      // Until another head is read, or if its text cannot be, picture and words show the head before.
+      // Shows the previous head in picture and words until the selected head is read, or if it cannot be.
       const at = frame.head ?? options.at;
       T = frame.T;
       const canZoom = Boolean(frame.pooled && maps.largest);
@@ -330,7 +333,7 @@ export const attention: View = {
         colTitle: isQuiet ? '' : axis('attended to (key)'),
         rowWords: wordsFrom(grid.query),
         colWords: wordsFrom(grid.key),
-        // A window far below the diagonal leaves its corner visible.
+        // Labels the triangle only if it is in the picture, which it is not for cells far below the diagonal.
         remark: options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER : undefined),
         label: `${attention.says(frame, at, state)}${shown}`,
         chosen: cellOf(state.query, state.key),

@@ -1,4 +1,4 @@
-/** The bias key: a key of no token, which may take what a sink would otherwise take. */
+/** Shows attention on the bias key, a key of no token that may take what a sink would otherwise take. */
 import { ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';

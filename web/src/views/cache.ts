@@ -1,5 +1,5 @@
-/** The keys in each head's cache over time: a strip for each head. */
-import { headAt, mean, numbered, type Frame } from '../frame';
+/** Draws the keys in each head's cache over time, in a strip for each head. */
+import { headAt, mean, modelHead, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -8,7 +8,7 @@ import { capital, headName, percent, quote, word } from '../words';
 import { givenOf, settingName } from './settings';
 import { lastOf, part, say, type View } from '../page/view';
 
-/** How long a key stayed, as a share of the queries that could see it: 1 to the end. */
+/** Returns the share of queries for which each key stayed, of those that could see it: 1 if it was never evicted. */
 function lifetimes({ tensors, T }: Frame): Float32Array {
   return Float32Array.from(tensors.evicted!.data, (gone, i) => {
     const key = i % T;
@@ -41,7 +41,7 @@ export const cache: View = {
     let shown: Frame | undefined;
     const map = createHeatmap(part(root, 'plot strips'), {
       onPoint: (cell) => point(cell ? { ...headAt(cell.row, heads), key: cell.col } : {}),
-      onChoose: ({ row }) => shown && set(numbered(shown, headAt(row, heads))),
+      onChoose: ({ row }) => shown && set(modelHead(shown, headAt(row, heads))),
     });
     const data = lastOf(lifetimes);
     return (frame, { theme, at }) => {

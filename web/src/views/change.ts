@@ -1,4 +1,4 @@
-/** The effect of a what-if: the same model's answer with it minus that without it. */
+/** Shows the effect of what-ifs: the numbers of a model with them minus its numbers without. */
 import {
   alphaOfKey,
   blockWords,
@@ -20,7 +20,7 @@ import type { Head } from '../frame';
 import { createHeadMap } from './head_map';
 import { part, say, type View } from '../page/view';
 
-const minus = (a: ArrayLike<number>, b: ArrayLike<number>) =>
+const difference = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Float32Array.from({ length: a.length }, (_, i) => a[i]! - b[i]!);
 
 /** Returns the run without what-ifs, if it answers the same question. */
@@ -28,9 +28,9 @@ function baseOf({ base, T }: Frame): Frame | undefined {
   return base && base.T === T && base.tensors.loss_at ? base : undefined;
 }
 
-/** Returns the loss of each token with the what-ifs minus that without; NaN for unpredicted tokens. */
+/** Returns the loss of each token with the what-ifs minus the loss without; NaN for unpredicted tokens. */
 export function lossChange(frame: Frame, base: Frame): Float32Array {
-  return minus(frame.tensors.loss_at!.data, base.tensors.loss_at!.data);
+  return difference(frame.tensors.loss_at!.data, base.tensors.loss_at!.data);
 }
 
 /** Returns the difference of the chosen head's maps; undefined while one of them shows another head. */
@@ -38,7 +38,7 @@ function mapChange(frame: Frame, base: Frame): Float32Array | undefined {
   const [after, before] = [mapsOf(frame), mapsOf(base)];
   const isSame = frame.head?.layer === base.head?.layer && frame.head?.head === base.head?.head;
   if (!after || !before || !isSame || after.side !== before.side) return undefined;
-  return minus(after.weights, before.weights);
+  return difference(after.weights, before.weights);
 }
 
 function sentence(frame: Frame, base: Frame, at: Head): string {
@@ -81,7 +81,7 @@ export const change: View = {
     const { T, architecture } = frame;
     const { L, H } = architecture;
     const map = mapChange(frame, base);
-    const alpha = minus(alphaOfKey(frame, 0), alphaOfKey(base, 0));
+    const alpha = difference(alphaOfKey(frame, 0), alphaOfKey(base, 0));
     return [
       quantity('loss_change_at', ['token'], { shape: [T], data: lossChange(frame, base) }),
       quantity('alpha_1_change', ['layer', 'head'], { shape: [L, H], data: alpha }),
@@ -106,7 +106,7 @@ export const change: View = {
     });
     const right = part(columns, 'change-map');
     say(part(right, 'subtitle', 'p'), 'α₁ of all heads');
-    const heads = createHeadMap(right, api);
+    const drawHeads = createHeadMap(right, api);
     return (frame, options) => {
       const base = baseOf(frame);
       if (!base) return;
@@ -155,8 +155,8 @@ export const change: View = {
               : `query ${nameOf(row)} → key ${nameOf(col)}: ${withSign(map[row * side + col]!, 3)}`,
         });
       }
-      const alpha = minus(alphaOfKey(frame, 0), alphaOfKey(base, 0));
-      heads(frame, options, {
+      const alpha = difference(alphaOfKey(frame, 0), alphaOfKey(base, 0));
+      drawHeads(frame, options, {
         data: alpha,
         scale: diverging(theme, largest([alpha], 0.01)),
         symbol: 'Δα₁',

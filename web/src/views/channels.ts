@@ -1,4 +1,4 @@
-/** The residual stream, token by channel, with its massive activations. */
+/** Draws the residual stream, token by channel, with its massive activations. */
 import type { Tensor } from 'sinkscope';
 import { hiddenLayer, largest, layerNumber, superWeightOf, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
@@ -34,7 +34,7 @@ const medianOf = lastOf((values: Float32Array) => {
 export function peakOf(frame: Frame, chosen?: number): Peak {
   const layer = hiddenLayer(frame, chosen);
   const { hidden, massive } = frame.tensors;
-  // Over several prompts the median is a mean; the picture shows the first prompt.
+  // Computes the median of the first prompt, which the picture shows, since that of several prompts is a mean.
   const median =
     frame.sequences > 1 ? medianOf(layerOf(hidden!, layer)) : massive!.data[4 * layer + 3]!;
   return peakAt(hidden!, layer, median);
@@ -126,7 +126,7 @@ export const channels: View = {
       if (last?.of !== hidden || last?.layer !== peak.layer)
         last = { of: hidden!, layer: peak.layer, data: sizes(layerOf(hidden!, peak.layer)) };
       const { data } = last!;
-      // Interventions act on the stream after this layer; the embedding belongs to no layer.
+      // Lets interventions act on the stream after this layer; the embedding belongs to no layer.
       chosen = peak.layer ? { layer: peak.layer - 1, head } : undefined;
       const [, T, D] = hidden!.shape as [number, number, number];
       const maximum = largest(frames.map((one) => [peakOf(one, state.layer).size]));

@@ -1,4 +1,4 @@
-/** Compression valleys: matrix entropy by layer, with and without the first token; a line for each model. */
+/** Draws compression valleys: matrix entropy by layer, with and without the first token, a line for each model. */
 import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';

@@ -1,4 +1,4 @@
-/** Sink_1 of texts of 16, 23, 32, ... tokens, up to the whole prompt: its dependence on the length of the context. */
+/** Draws Sink_1 by the length of the context, for texts of 16, 23, 32, ... tokens up to the whole prompt. */
 import { isBidirectional, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
@@ -6,12 +6,13 @@ import { percent, show } from '../words';
 import { part, say, type View } from '../page/view';
 
 interface Course {
-  /** Tokens of each text. */
+  /** The number of tokens of each text. */
   readonly lengths: readonly number[];
-  /** The share of heads whose mean alpha_1 exceeds eps, and the mean over the heads. */
+  /** For each text, the share of heads whose mean alpha_1 exceeds eps. */
   readonly sink: readonly number[];
+  /** For each text, the mean of alpha_1 over the heads. */
   readonly alpha: readonly number[];
-  /** alpha_1 under uniform attention. */
+  /** For each text, alpha_1 under uniform attention. */
   readonly uniform: readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** A key's contribution compared with its attention: attention that is parked on a short value moves nothing. */
+/** Compares a key's contribution with its attention: attention on a small value changes the output little. */
 import { alphaOfKey, firstKey, ofHead, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
@@ -6,12 +6,12 @@ import { capital, firstName, headWords, percent } from '../words';
 import { drawHeads } from './head_map';
 import type { View } from '../page/view';
 
-/** The metrics: a key's attention, its share of the head's mixture, and its share of the head's output. */
+/** The metrics of a key: its attention, its share of the head's mixture, and its share of the head's output. */
 const READS = ['alpha', 'contribution_at', 'contribution_out_at'] as const;
 
 const isThere = ({ tensors }: Frame) => tensors.contribution_out_at !== undefined;
 
-/** The contribution in the cells of the map: to the residual stream, or before W_O if there are no weights. */
+/** Returns the name of the mapped contribution: to the residual stream, or before W_O if there are no weights. */
 const metricOf = (frame: Frame) => (isThere(frame) ? 'contribution_out_at' : 'contribution_at');
 
 const sharesOf = (frame: Frame, at: Head) =>

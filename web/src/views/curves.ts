@@ -1,4 +1,4 @@
-/** Sink_1 as a function of the threshold, and of the length of the text. */
+/** Draws Sink_1 as a function of the threshold, and of the length of the text. */
 import { alphaOfKey, firstKey, isBidirectional, sharesOf, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
@@ -9,7 +9,7 @@ const STEPS = 100;
 /** The most weights of all heads that the page reads at once. */
 const MOST_WEIGHTS = 2 ** 24;
 
-/** α₁ of each head. */
+/** Returns α₁ of each head. */
 const firsts = (frame: Frame): number[] => [...alphaOfKey(frame, firstKey(frame))];
 
 /** Returns the share of heads whose α₁ exceeds each of 0, 0.01, ..., 1. */
@@ -76,7 +76,7 @@ export const threshold: View = {
 };
 
 interface Lengths {
-  /** Share of heads with a sink, mean α₁, and uniform α₁, of the first 1, 2, ..., T tokens. */
+  /** The share of heads with a sink, the mean α₁ and the uniform α₁, for the first 1, 2, ..., T tokens. */
   readonly sink: Float32Array;
   readonly mean: Float32Array;
   readonly uniform: Float32Array;
@@ -84,7 +84,7 @@ interface Lengths {
 
 const cache = new WeakMap<Frame, Lengths>();
 
-/** Under a causal mask the first n tokens give the same map whatever follows; NaN before the first token itself. */
+/** Returns the numbers by length from one map, since under a causal mask the first n tokens have the same map alone. */
 function byLength(frame: Frame): Lengths {
   const cached = cache.get(frame);
   if (cached) return cached;

@@ -1,4 +1,4 @@
-/** Sink_1 of prompts by their label: does the sink depend on the domain of the text? */
+/** Draws Sink_1 of prompts by their label, to show whether the sink depends on the domain of the text. */
 import { html, render, svg } from 'lit';
 import { deviation, mean, type Frame } from '../frame';
 import { percent } from '../words';
@@ -9,7 +9,7 @@ interface Group {
   /** Sink_1 of each prompt. */
   readonly values: readonly number[];
   readonly mean: number;
-  /** Deviation between prompts (n - 1); NaN for one. */
+  /** The standard deviation over the prompts (n - 1); NaN for one prompt. */
   readonly deviation: number;
 }
 

@@ -1,4 +1,4 @@
-/** The effect of ablating each head: how much worse the model predicts the text, and the head's role. */
+/** Draws the effect of ablating each head on the loss, and the head's role. */
 import { html, render } from 'lit';
 import { labelHead, type HeadLabel } from 'sinkscope';
 import { headAt, isBidirectional, largest, mean, type Frame, type Head } from '../frame';
@@ -10,7 +10,7 @@ import { signed } from './settings';
 import { part, say, type View } from '../page/view';
 
 /**
- * Labels in saved numbers: a head that parks its attention is a no-op only if the model predicts as well without it.
+ * The labels of heads in saved numbers. A head with a sink is a no-op only if the model predicts as well without it.
  */
 const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
 type Label = (typeof LABELS)[number];
@@ -122,7 +122,7 @@ export const effects: View = {
         options.frames.map(({ tensors }) => tensors.effect?.data ?? []),
         0.01,
       );
-      // The room's answer has covered the dormant heads.
+      // The room's answer already states the dormant heads.
       say(words, options.isAnswered ? change : caption);
       draw(frame, options, {
         data: frame.tensors.effect!.data,

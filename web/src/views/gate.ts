@@ -1,4 +1,4 @@
-/** The gate of every head: the share of its output, or of its values, that passes. */
+/** Draws the gate of every head: the share of the head's output, or of its values, that passes. */
 import { mean, ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';

@@ -1,7 +1,7 @@
-/** Why the first key wins: q·k = |q||k| cos, as a map and as angles (figure 2 of the paper). */
+/** Draws q·k = |q||k| cos as a map and as angles (figure 2 of the paper), to show why the first key wins. */
 import { html, render } from 'lit';
 import { segmented } from '../page/controls';
-import { firstKey, groupOf, largest, mean, seenBy, type Frame } from '../frame';
+import { firstKey, groupOf, largest, mean, visibleKeyEnd, type Frame } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -18,8 +18,8 @@ const MAPS = {
 } as const;
 const KINDS = { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖', angle: 'angles' } as const;
 
-/** Over the queries after the first one that see another key: their cosines with the first key, and with the others. */
-function pairs(
+/** Returns the cosines of all queries that see other keys with the first key, and with the other keys. */
+function cosines(
   cos: ArrayLike<number>,
   frame: Pick<Frame, 'T' | 'firstAt' | 'architecture'>,
 ): { first: number[]; others: number[] } {
@@ -27,15 +27,18 @@ function pairs(
   const { T } = frame;
   const key = firstKey(frame);
   for (let t = key + 1; t < T; t++)
-    for (let j = 0; j < seenBy(frame, t); j++)
+    for (let j = 0; j < visibleKeyEnd(frame, t); j++)
       if (Number.isFinite(cos[t * T + j]))
         (j === key ? first : others).push(Math.max(-1, Math.min(1, cos[t * T + j]!)));
   return { first, others };
 }
 
-/** Returns their angles, in radians. */
-export function angles(...given: Parameters<typeof pairs>): { first: number[]; others: number[] } {
-  const { first, others } = pairs(...given);
+/** Returns the angles of queries with the first key and with the other keys, in radians. */
+export function angles(...given: Parameters<typeof cosines>): {
+  first: number[];
+  others: number[];
+} {
+  const { first, others } = cosines(...given);
   return { first: first.map(Math.acos), others: others.map(Math.acos) };
 }
 
@@ -68,7 +71,7 @@ export const geometry: View = {
     const cos = cosOf(frame);
     if (!cos) return '';
     const { G } = frame.architecture;
-    const { first, others } = pairs(cos.data, frame);
+    const { first, others } = cosines(cos.data, frame);
     const ratio = frame.tensors.key_ratio!.data[at.layer * G + groupOf(frame, at)]!;
     return (
       `Cosine of query and key: ${withSign(mean(first))} with the first key, ${withSign(mean(others))} with the ` +
@@ -93,7 +96,7 @@ export const geometry: View = {
     const wordsOf = lastOf((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     let rosed: unknown;
     return (frame, { state, theme, ...options }) => {
-      // Until another head is read, picture and words show the head before.
+      // Shows the previous head in picture and words until the selected head is read.
       const at = frame.head ?? options.at;
       const shown = state.map === 'angle' ? undefined : MAPS[state.map];
       const tensor = frame.head?.tensors[shown?.metric ?? 'qk_cos'];

@@ -1,6 +1,6 @@
-/** A picture of one number per head: layers down, heads across. A click selects the head. */
+/** Draws one number per head: layers down, heads across. A click selects the head. */
 import { html, nothing, render } from 'lit';
-import { layerNumber, numbered, type Frame } from '../frame';
+import { layerNumber, modelHead, type Frame } from '../frame';
 import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
@@ -12,13 +12,13 @@ interface HeadNumbers {
   /** [L, H] */
   readonly data: ArrayLike<number>;
   readonly scale: Scale;
-  /** The letter of the quantity: α₁. */
+  /** The symbol of the quantity, such as α₁. */
   readonly symbol: string;
   /** One sentence that describes the picture. */
   readonly label: string;
-  /** Heads that are outlined for another reason, and what that means. */
+  /** Heads with an outline, and the meaning of the outline. */
   readonly outlined?: { readonly cells: readonly Cell[]; readonly name: string };
-  /** Formats its numbers; absent: with three digits. */
+  /** Formats a number; absent: with three digits. */
   readonly print?: (value: number) => string;
   /** Further words of a head's readout. */
   readonly more?: (cell: Cell) => string;
@@ -32,7 +32,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   const key = part(root, 'hint outline-key', 'p');
   const map = createHeatmap(part(root, 'plot head-map'), {
     onPoint: (cell) => point(cell ? { layer: cell.row, head: cell.col } : {}),
-    onChoose: (cell) => shown && set(numbered(shown, { layer: cell.row, head: cell.col })),
+    onChoose: (cell) => shown && set(modelHead(shown, { layer: cell.row, head: cell.col })),
   });
   effect(() => {
     const { layer, head = -1 } = pointed.value;
@@ -73,7 +73,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   };
 }
 
-/** A view of one number per head, and of the chosen head along the text. */
+/** Draws one number per head, and the chosen head's numbers along the text. */
 export function drawHeads(
   says: View['says'],
   of: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; along: ChartData },

@@ -1,22 +1,22 @@
-/** Every head's map as a thumbnail: layers down, heads across. */
-import { firstWeights, layerNumber, masked, numbered, sharesOf, type Frame } from '../frame';
+/** Draws every head's map as a thumbnail: layers down, heads across. */
+import { firstWeights, layerNumber, maskHidden, modelHead, sharesOf, type Frame } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import { headName, wholePercent } from '../words';
-import { isAbout } from '../claims';
+import { isPreview } from '../claims';
 import { axesOf, weightScale } from './attention';
 import { lastOf, part, say, type View } from '../page/view';
 
 /** Returns the side of each map, which is smaller than the selected head's in a long text. */
 const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
 
-/** The map of a head; for a long text, means over blocks, followed by the blocks' maxima. */
+/** Returns the map of a head; for a long text, means over blocks, followed by the blocks' maxima. */
 function mapOf(frame: Frame, i: number): Float32Array {
   const { shape, data } = frame.tensors.att!;
   const side = sideOf(frame);
   const offset = i * side * side * (shape.length > 4 ? 2 : 1);
   const pooled = frame.pooled && side;
-  return masked(
+  return maskHidden(
     { ...frame, ...(pooled ? { pooled } : {}) },
     data.subarray(offset, offset + side ** 2),
   );
@@ -40,7 +40,7 @@ export const heads: View = {
     `Attention maps of ${L} layers by ${H} heads of ${title}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
   draw(root, { set, point, pointed, effect }) {
     const grid = part(root, 'thumbs');
-    // The map is one tab stop: the arrow keys move from head to head.
+    // Makes the heads one tab stop, within which the arrow keys move from head to head.
     grid.setAttribute('role', 'listbox');
     grid.setAttribute('aria-label', 'Heads');
     grid.addEventListener('keydown', (event) => {
@@ -66,7 +66,7 @@ export const heads: View = {
     };
     grid.addEventListener('click', (event) => {
       const head = of(event);
-      if (head && shown) set(numbered(shown, head));
+      if (head && shown) set(modelHead(shown, head));
     });
     grid.addEventListener('pointerover', (event) => point(of(event) ?? {}));
     grid.addEventListener('pointerleave', () => point({}));
@@ -110,7 +110,7 @@ export const heads: View = {
       [...grid.children].forEach((child, i) => {
         const [l, h] = [Math.floor(i / H), i % H];
         const percentage = wholePercent(firsts[i]!);
-        const about = isAbout(frame);
+        const about = isPreview(frame);
         const name = `${headName({ layer: l, head: h }, frame)} gives the first token ${about ? 'about ' : ''}${percentage}`;
         say(child.lastElementChild as HTMLElement, `${about ? '≈' : ''}${percentage}`);
         const isSelected = l === options.at.layer && h === options.at.head;

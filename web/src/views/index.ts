@@ -1,6 +1,6 @@
 /**
- * The table of views, ordered by the six questions that a reader may ask. A new view is a file like these and a
- * place in a tab here: rooms, links, exports and embeds read the table.
+ * The table of views, ordered by the six questions that a reader may ask. A new view is a file in this folder and an
+ * entry in a tab of this table, which rooms, links, exports and embeds read.
  */
 import type { Frame } from '../frame';
 import { arrows } from './arrows';
@@ -41,7 +41,7 @@ import { unmasking } from './unmasking';
 import { compression } from './compression';
 import type { View } from '../page/view';
 
-/** The first of its views is on the stage and the others are below it, unless a link names another. */
+/** A tab of a question, whose first view is on the stage and the others below, unless a link names another view. */
 export interface Tab {
   readonly title: string;
   readonly views: readonly View[];
@@ -54,7 +54,7 @@ export interface Tab {
 export interface Question {
   readonly name: 'where' | 'why' | 'write' | 'if' | 'when' | 'matter' | 'research';
   readonly title: string;
-  /** Describes its pictures in a few words. */
+  /** Describes the question's pictures in a few words. */
   readonly hint: string;
   readonly tabs: readonly Tab[];
 }
@@ -140,7 +140,7 @@ export const RESEARCH: Question = {
 
 export const ALL = [...QUESTIONS, RESEARCH];
 
-/** Every view once; views that only experiments use are in no tab. */
+/** All views, each once, with those that only experiments use, which are in no tab. */
 export const views: readonly View[] = [
   ...new Set([
     ...ALL.flatMap(({ tabs }) => tabs.flatMap((one) => one.views)),
@@ -149,7 +149,7 @@ export const views: readonly View[] = [
   ]),
 ];
 
-/** The choice of a room: a tab of a question, and its views, the first on the stage. */
+/** What a room shows: a tab of a question and the tab's views, of which the first is on the stage. */
 export interface Choice {
   readonly question: Question;
   readonly tab: Tab;
@@ -163,7 +163,7 @@ export function fitting(all: readonly View[], frames: readonly Frame[]): readonl
 
 /**
  * Returns the tabs of a question that apply to one of the frames.
- * @param name of a view whose tab is listed in any case
+ * @param name the name of a view whose tab is listed in any case
  */
 export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''): readonly Tab[] {
   return tabs.filter(
@@ -174,8 +174,8 @@ export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''):
 }
 
 /**
- * Returns the tab with the view of that name, which comes first in it. If the models lack its quantity, returns
- * another tab of the same question.
+ * Returns the tab of a view, with this view first. If the models lack the view's quantity, returns another tab of the
+ * same question.
  */
 export function choiceOf(name: string, frames: readonly Frame[]): Choice {
   const has = (one: Tab) => one.views.some((view) => view.name === name);
@@ -191,12 +191,12 @@ export function choiceOf(name: string, frames: readonly Frame[]): Choice {
   return { ...choice, views: [...new Set([...first, ...applicable])] };
 }
 
-/** The lab and the experiments are figures without frames. */
+/** The names of the lab and of the experiments, which are figures without frames. */
 export const LAB = 'lab';
 export const EXPERIMENT = 'experiment';
 const WHOLE: Readonly<Record<string, string>> = { [LAB]: 'Lab', [EXPERIMENT]: 'Experiment' };
 export const isWholeRoom = (name: string): boolean => Object.hasOwn(WHOLE, name);
-/** Returns the title of an embed's content. */
+/** Returns the title of a view, of the lab or of the experiments. */
 export const titleOf = (name: string): string => WHOLE[name] ?? viewNamed(name).title;
 
 export function viewNamed(name: string, among: readonly View[] = views): View {

@@ -1,4 +1,4 @@
-/** The job that a view's button starts and stops: one at a time; partial results are drawn. */
+/** A job that a view's button starts and stops, one at a time, with partial results that are drawn. */
 import { html, nothing, render } from 'lit';
 import type { State } from '../ask/state';
 import type { Frame } from '../frame';
@@ -13,9 +13,9 @@ export interface Job {
 }
 
 interface Work<T> {
-  /** The results for a frame's tokens; the view's sentences and files read them. */
+  /** The result for each frame, by the frame's tokens, which the view's sentence and files also read. */
   readonly made: WeakMap<Frame['tokens'], T>;
-  /** The settings on which a result depends: another value makes it invalid. */
+  /** The settings on which a result depends, so that a change of one makes the result invalid. */
   readonly settings: readonly (keyof State)[];
   /** Computes the result and reports its parts; the signal ends it. */
   readonly run: (
@@ -27,7 +27,7 @@ interface Work<T> {
   readonly draw: (frame: Frame, options: DrawOptions, job: Job) => void;
 }
 
-/** A view's place for its job's button, settings and progress, and below it for the finding. */
+/** Adds the places of a job to a view: button, settings and progress, and the finding below. */
 export function jobParts(root: HTMLElement) {
   const controls = part(root, 'unmask-controls');
   const words = part(root, 'caption', 'p');
@@ -46,7 +46,7 @@ export function jobParts(root: HTMLElement) {
         ${isRunning() && progress !== nothing ? html`<span>${progress}</span>` : nothing}`,
       controls,
     );
-    // While the job runs, the sentence would change, and be read out, with every step.
+    // Shows no sentence while the job runs, since screen readers would read it out at every step.
     say(words, isRunning() ? '' : sentence);
   };
   return { controls, showJob };

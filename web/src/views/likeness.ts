@@ -1,4 +1,4 @@
-/** How much each position resembles a first token: its hidden norm divided by token 1's. */
+/** Draws how much each position resembles a first token: the hidden norm divided by token 1's. */
 import { firstKey, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
@@ -6,7 +6,7 @@ import { settingName } from './settings';
 import { capital, firstPlace, stateWords } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** A norm of at least half of token 1's resembles a first token's. */
+/** The share of token 1's norm from which a position's norm resembles that of a first token. */
 const LIKE = 0.5;
 
 /** Returns the layer after which the hidden norm of the first token is largest relative to the others. */
@@ -15,7 +15,7 @@ function layerOf({ tensors }: Frame): number {
   return ratios.reduce((best, ratio, l) => (ratio > ratios[best]! ? l : best), 0);
 }
 
-/** |h_t| / |h_1| after a layer. */
+/** Returns |h_t| / |h_1| after a layer. */
 function likenessOf(frame: Frame, layer = layerOf(frame)): Float32Array {
   const { data, shape } = frame.tensors.hidden_norm!;
   const T = shape[1]!;
@@ -23,8 +23,8 @@ function likenessOf(frame: Frame, layer = layerOf(frame)): Float32Array {
   return norms.map((norm) => norm / norms[firstKey(frame)]!);
 }
 
-/** Counts the positions after the first token that resemble it. */
-export function likeTheFirst(frame: Frame, layer?: number): number {
+/** Counts the positions after the first token that resemble a first token. */
+export function countLikeFirst(frame: Frame, layer?: number): number {
   const key = firstKey(frame);
   return likenessOf(frame, layer).reduce((n, x, t) => n + Number(t > key && x >= LIKE), 0);
 }
@@ -49,7 +49,7 @@ export const likeness: View = {
     { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [-1, 0] },
   ],
   says: (frame) =>
-    `${capital(settingName(frame))}: ${likeTheFirst(frame)} of ${laterIn(frame)} later positions have at least half of the first token’s norm, ${stateWords(layerOf(frame))}.`,
+    `${capital(settingName(frame))}: ${countLikeFirst(frame)} of ${laterIn(frame)} later positions have at least half of the first token’s norm, ${stateWords(layerOf(frame))}.`,
   draw(root) {
     const place = part(root, 'chart');
     const words = part(root, 'caption', 'p');
@@ -60,7 +60,7 @@ export const likeness: View = {
       const name = (one: Frame) =>
         one.question.input === 'repeat' ? settingName(one) : 'ordinary text';
       const text = members
-        .map((one) => `${name(one)}: ${likeTheFirst(one, layer)} of ${laterIn(one)} positions`)
+        .map((one) => `${name(one)}: ${countLikeFirst(one, layer)} of ${laterIn(one)} positions`)
         .join('; ');
       say(
         words,

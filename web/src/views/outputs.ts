@@ -5,7 +5,7 @@ import {
   firstWeights,
   layerNumber,
   mean,
-  numbered,
+  modelHead,
   type Frame,
   type Head,
 } from '../frame';
@@ -71,8 +71,8 @@ export function littleWords({ own, others }: Written): string {
 /** Compares the outputs of heads with a sink and of the others; empty if all or none have one. */
 export function groupsWords({ sinks, rest, most }: Written): string {
   if (!Number.isFinite(sinks) || !Number.isFinite(rest)) return '';
-  const some = sinks < rest && most > rest ? '; some red heads write much, too' : '';
-  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${some}.`;
+  const redWords = sinks < rest && most > rest ? '; some red heads write much, too' : '';
+  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${redWords}.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
@@ -131,7 +131,7 @@ export const outputs: View = {
           aria-label=${label}
           title=${capital(label)}
           style=${`--share: ${norms[i]! / maximum}`}
-          @click=${() => set(numbered(frame, { layer, head }))}
+          @click=${() => set(modelHead(frame, { layer, head }))}
         >
           <span></span>${show(norms[i]!)}
         </button>`;

@@ -1,5 +1,5 @@
 /** Router load: the experts of each token, and whether the sink token has its own. */
-import { alphaOfKey, layerNumber, mean, numbered, type Frame } from '../frame';
+import { alphaOfKey, layerNumber, mean, modelHead, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { sequential, type Scale } from '../plot/color';
 import { createHeatmap, type Cell, type Heatmap } from '../plot/heatmap';
@@ -204,7 +204,7 @@ export const router: View = {
   draw(root, api) {
     let head = 0;
     let drawn: Frame | undefined;
-    const choose = (layer: number) => drawn && api.set(numbered(drawn, { layer, head }));
+    const choose = (layer: number) => drawn && api.set(modelHead(drawn, { layer, head }));
     const { words, legend, tokens, chart, layers } = build(root, api, choose);
     const wholeOf = lastOf((frame: Frame) => ({
       load: loads(frame),
