@@ -115,7 +115,7 @@ const start = {
     );
     assert.match(
       sides[1],
-      /^Sigmoid model No head gives <s> more than about 2% on average\. Shown: its top head, L4H0\.$/,
+      /^Sigmoid model No head gives <s> a weight above about 2% on average\. Shown: top head L4H0\.$/,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink');

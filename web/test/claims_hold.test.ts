@@ -132,7 +132,7 @@ const CLAIMS: Readonly<
     ({ map }, n) => isWritten(n!, map.given),
   ],
   'a bound on all heads': [
-    /No head gives the (?:start|first) token(?: “.*?”)? more than ([\d.]+)%/g,
+    /No head gives (?:the (?:start|first) token(?: “.*?”)? more than|\S+ a weight above(?: about)?) ([\d.]+)%/g,
     ({ raw, normalizes }, n) => !normalizes && Math.max(...raw) <= Number(n) / 100 + 1e-6,
   ],
   'a weight in a label': [

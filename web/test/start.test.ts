@@ -119,7 +119,7 @@ describe('the first sentence', () => {
       /^Almost .* Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first\. Sigmoid weighs each token on its own: rows may sum to little\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> more than 2% on average. Shown: its top head, L1H0.',
+      'Sigmoid model No head gives <s> a weight above 2% on average. Shown: top head L1H0.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });

@@ -325,7 +325,7 @@ describe('one row, worked out', () => {
       '“t5” 0.05 5.0% 2.00 0.10',
       '“t4” 0.04 4.0% 2.00 0.08',
       '“t3” 0.03 3.0% 2.00 0.06',
-      '2 others 0.01 to 0.02 3.0% 2.00 each 0.06',
+      '2 others 0.01 to 0.02 3.0% 2.00 each 0.06 together',
     ]);
     expect(view.text('tfoot')).toBe('in all lengths need not add up 65% 1.30');
     expect(view.all('.first')).toHaveLength(1);

@@ -105,7 +105,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} more than ${number} on average. Shown: its top head, ${head}.`;
+    return html`No head gives ${first} a weight above ${number} on average. Shown: top head ${head}.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   const { L, H } = frame.architecture;
   const who = claim.isMost && L * H > 1 ? 'Top head' : 'Head';

@@ -203,7 +203,9 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
       const isRecorded = Boolean(frame?.recording);
       const own = ownCost(frame, context);
       render(
-        html`<p>${explained('What hiding it costs, as loss in nats per token:')}</p>
+        html`<p>
+            ${explained('What hiding it costs, as loss in nats per token (these models split text into other tokens, so compare the changes):')}
+          </p>
           <ul>
             <li>${RECORDED_COST}</li>
             ${own ? html`<li>${own}</li>` : nothing}

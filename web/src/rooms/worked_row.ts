@@ -204,7 +204,7 @@ function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
               <td>${fixed(Math.min(...scores), 2)} to ${fixed(Math.max(...scores), 2)}</td>
               ${bar(Math.abs(weight), percent(weight))}
               ${bar(value / most, `${lengthWords(value)} each`)}
-              ${bar(othersAdd / most, lengthWords(othersAdd))}
+              ${bar(othersAdd / most, `${lengthWords(othersAdd)} together`)}
             </tr>`
           : nothing
       }
