@@ -112,6 +112,20 @@ test('generation does not depend on how the prompt was cut, and the seed repeats
   });
 });
 
+test('the first token of the vocabulary may be drawn like any other', async () => {
+  await withEngine({}, async (engine) => {
+    const model = await engine.open(files(tiny));
+    const drawn = new Set();
+    for (let seed = 0; seed < 400 && !drawn.has(0); seed++) {
+      const run = await model.run([1]);
+      for await (const { token } of run.generate({ count: 1, temperature: 1e4, seed }))
+        drawn.add(token);
+      await run.close();
+    }
+    assert.ok(drawn.has(0) && drawn.size > 1, `${[...drawn]}`);
+  });
+});
+
 test('without the field att a step has no row', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));

@@ -38,6 +38,7 @@ const labels = {
   'evict:policy=window,budget=8,positions=cache,layer=1,head=1':
     'KV cache of 8 keys, policy window, positions in the cache in L1H1',
   'quantize:what=keys,bits=4': 'keys rounded to 4 bits',
+  'quantize:what=keys,bits=4,first=0': 'keys rounded to 4 bits',
   'quantize:what=keys,bits=4,by=tensor,first=1':
     'keys rounded to 4 bits by tensor, first 1 tokens exact',
   'scale_weight:matrix=down,layer=1,row=2,column=7': 'weight (2, 7) of down in layer 1 zeroed',
@@ -49,6 +50,7 @@ test('every kind of edit has a label in prose', async () => {
   await withEngine({}, async ({ describe }) => {
     for (const [text, label] of Object.entries(labels))
       assert.equal(editLabel(readEdit(text, describe), describe), label);
+    assert.equal(editLabel({ kind: 'hide_key' }, describe), 'no key hidden');
     const named = new Set(Object.keys(labels).map((text) => text.split(':')[0]));
     assert.deepEqual([...named].sort(), describe.edits.map(({ name }) => name).sort());
   });

@@ -749,7 +749,10 @@ test('invalid unmasking and searches are rejected in a sentence', async () => {
     [study([[2, 3]], { masked: 0 }), 'masked: expected a share above 0, at most 1, got 0'],
     [study([[2, 3]], { masked: 1.01 }), 'masked: expected a share above 0, at most 1, got 1.01'],
     [study([[2, 3]], { seed: -1 }), `seed: ${seed}, got -1`],
-    [study([[2, 10]], { causal }), 'sequences[0][1]: expected an integer from 0 to 9, got 10'],
+    ...[causal, counting({ mask: { kind: 'window' } }).model].map((one) => [
+      study([[2, 10]], { causal: one }),
+      'sequences[0][1]: expected an integer from 0 to 9, got 10',
+    ]),
     [study([[2]], { causal }), 'sequences[0].length: expected an integer from 2 to 12, got 1'],
     [
       study([[2, 3]], { causal: model }),
@@ -833,5 +836,29 @@ test('unmasking in one step moves nothing; ties go to the leftmost position, the
   };
   assert.deepEqual(await hidden({}), await hidden({ seed: 0 }));
   assert.notDeepEqual(await hidden({}), await hidden({ seed: 1 }));
+  // A sink that stays where it is has not moved, in any number of steps.
+  const still = await measureUnmasking(model, [[2, 1, 3]], { steps: 2, masked: 1 });
+  assert.deepEqual([still.steps, still.moves.mean], [2, 0]);
+  // Keys hidden at random are drawn by seed 0 unless another is given.
+  const keys = async (options) => {
+    runs.length = 0;
+    await unmask(model, [2, ...Array(7).fill(0)], { steps: 7, without: 'random', ...options });
+    return JSON.stringify(runs.map(({ edits }) => edits));
+  };
+  assert.equal(await keys({}), await keys({ seed: 0 }));
+  assert.notEqual(await keys({}), await keys({ seed: 1 }));
+  // The likeliest token may be the first of the vocabulary.
+  const zeroth = async (...given) => {
+    const one = await run(...given);
+    const T = given[0].length;
+    const logits = {
+      shape: [T, 4],
+      data: Float32Array.from({ length: 4 * T }, (_, i) => -(i % 4)),
+    };
+    return { ...one, read: async () => [(await one.read())[0], logits] };
+  };
+  const architecture = { ...model.architecture, mask_token: 3 };
+  const [{ filled }] = await unmask({ ...model, run: zeroth, architecture }, [2, 3], { steps: 1 });
+  assert.equal(filled[0].token, 0);
   assert.equal(open, 0);
 });

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { openTokenizer } from '../../wasm/index.ts';
 import { createDecoder } from '../../wasm/text/decoders.ts';
+import { spellBytes } from '../../wasm/text/surface.ts';
 import { planTokenizer } from '../../wasm/text/plan_tokenizer.ts';
 
 const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
@@ -265,6 +266,25 @@ test('an invalid file is rejected with its place', () => {
       '"Runes" is not a type this build knows',
     ],
     [
+      { ...plain, pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: 'ab' } },
+      bad,
+      'pre_tokenizer.delimiter',
+      'expected one character, got "ab"',
+    ],
+    [
+      {
+        ...plain,
+        post_processor: {
+          type: 'TemplateProcessing',
+          single: [{ SpecialToken: { id: '<s>' } }, { Sequence: { id: 'A' } }],
+          special_tokens: { '<s>': { ids: [] } },
+        },
+      },
+      bad,
+      'post_processor.single 0',
+      'expected a token, got {"SpecialToken":{"id":"<s>"}}',
+    ],
+    [
       { ...plain, post_processor: { type: 'Runes' } },
       'unsupported',
       'post_processor.type',
@@ -463,4 +483,26 @@ test('a decoder treats the first token by itself, and strips only its own charac
     [{ type: 'Strip', content: 'x', start: 2, stop: 1 }, ['ab', 'xxxab', 'xx', 'axx'], 'abxabax'],
   ])
     assert.equal(createDecoder(stage)(tokens).join(''), text, JSON.stringify(stage));
+});
+
+test('a character without a token may be inside a longer one that is the better way', () => {
+  const encoded = (score) => {
+    const vocab = [
+      ['a', score],
+      ['ab', -1],
+    ];
+    return openTokenizer({ model: { type: 'Unigram', vocab } }).encode('ab');
+  };
+  // An unknown character costs 10 more than the rarest token.
+  for (const score of [-1, 10])
+    assert.deepEqual(
+      encoded(score).map(({ id }) => id),
+      [1],
+    );
+  assert.throws(() => encoded(10.5), { name: 'SinkscopeError', message: /"b"/ });
+});
+
+test('a character beyond ASCII is spelled by its two bytes, also alone', () => {
+  for (const character of ['a', '\x7f', '\x80', '\xff'])
+    assert.equal(spellBytes(character), spellBytes(`x${character}`).slice(1), character);
 });
