@@ -242,6 +242,10 @@ test('each kind of edit finds its places in C and Python, and kinds take turns',
   assert.deepEqual(found('a.py', 'round', 'n = total // x.shape[0] + arch.H // arch.G  # a // b'), [
     ['total // x.shape[0]', '-(-total // x.shape[0])'],
   ]);
+  assert.deepEqual(found('a.py', 'round', 'n = math.floor(x) + y.ceil()'), [
+    ['math.floor', 'math.ceil'],
+    ['ceil(', 'floor('],
+  ]);
   // A rounding up becomes a rounding down, not another form of rounding up.
   assert.deepEqual(found('a.py', 'round', 'n = -(-len(texts) // self.block) - 1'), [
     ['-(-len(texts) // self.block)', '(len(texts) // self.block)'],
@@ -250,6 +254,8 @@ test('each kind of edit finds its places in C and Python, and kinds take turns',
     ['- self.first', ''],
     ['at', '0'],
   ]);
+  assert.deepEqual(found('a.py', 'border', 'if a < 1e-5 or b > 2.5e-3 or c >= e:'), [['>=', '>']]);
+  assert.deepEqual(found('a.c', 'border', 'if (a <= 1e-6 * b || c < 1) d();'), [['<', '<=']]);
   assert.deepEqual(found('a.py', 'percent', 'a = 100 * b'), [['100 *', '']]);
   assert.deepEqual(
     found('a.py', 'default', 'def f(a: int = 3) -> int:\n    return b.get("x", 7)'),

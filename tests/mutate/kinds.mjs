@@ -120,6 +120,8 @@ const OF_SCRIPTS = {
   },
 };
 
+/** A tolerance, which no computed number meets exactly. */
+const TOLERANCE = String.raw`(?!\d[\d.]*e-\d)`;
 /** An operand of a comparison in C or Python. */
 const TERM = String.raw`[\w.>-]+(?:\[[\w.]+\])?`;
 
@@ -160,14 +162,14 @@ const OF_LINES = {
       /(?<!-)(?<![\w.])(?!(?:\w+\.)*H \/)([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (?!(?:\w+\.)*[GH]\b)([\w.]+(?:\[[^[\]]*\])?)/g,
       (found) => `-(-${found})`,
     ],
-    [/\bfloorf?\(/g, (found) => found.replace('floor', 'ceil')],
-    [/\bceilf?\(/g, (found) => found.replace('ceil', 'floor')],
+    [/(?<!math\.)\bfloorf?\(/g, (found) => found.replace('floor', 'ceil')],
+    [/(?<!math\.)\bceilf?\(/g, (found) => found.replace('ceil', 'floor')],
   ],
   border: [
-    [/ < /g, ' <= '],
-    [/ <= /g, ' < '],
-    [/ > /g, ' >= '],
-    [/ >= /g, ' > '],
+    [RegExp(` < ${TOLERANCE}`, 'g'), ' <= '],
+    [RegExp(` <= ${TOLERANCE}`, 'g'), ' < '],
+    [RegExp(` > ${TOLERANCE}`, 'g'), ' >= '],
+    [RegExp(` >= ${TOLERANCE}`, 'g'), ' > '],
   ],
   first: [
     [/ [-+] (?:self\.)?(?:first|at|begin|start|offset|resumed)\b(?![.([])/g, ''],

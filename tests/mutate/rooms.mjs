@@ -337,6 +337,7 @@ async function models() {
     'padding',
     'doors',
     'defaults',
+    'silent',
   ].map((one) => `tests/record/test_${one}.py`);
   return {
     // Excludes scripts that write goldens, which have their own comparison, and timing scripts,
