@@ -1,6 +1,7 @@
 """Inputs that cannot be recorded are refused before the model runs, in one sentence that suggests a fix; parts of
 models, and models on other devices, are recorded."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import torch
 import transformers as tf
 from families import FAMILIES, T, as_batch, inputs
 from sinkscope.attention import UnsupportedModel
+from sinkscope.recorder import Recorder, rows_of_batch
+from sinkscope.settings import FIELDS, Settings
+from sinkscope.studies import _job
 from torch import nn
 from truth import run64
 
@@ -50,6 +54,7 @@ NEVER.register_forward_pre_hook(lambda *_: pytest.fail("the model ran"))
         (PROMPTS, {"batch": 0}, "batch: expected 1 or more"),
         (PROMPTS, {"fields": "q"}, r"fields: expected a list of names, found 'q' alone"),
         (PROMPTS, {"tolerance": float("nan")}, "tolerance: expected a number above 0"),
+        (PROMPTS, {"tolerance": 0}, "tolerance: expected a number above 0, found 0"),
         (PROMPTS, {"part": "modal"}, "part: expected a part of LlamaForCausalLM, such as model"),
         ([[5]], {"tokens": None}, "two tokens or more"),
     ],
@@ -60,6 +65,74 @@ def test_invalid_arguments_are_rejected_first(
     with pytest.raises(ValueError, match=expected) as error:
         sinkscope.record(NEVER, None, texts, **{"tokens": T, "progress": False} | options)
     assert "\n" not in str(error.value)
+
+
+def test_the_least_and_the_largest_settings_are_accepted() -> None:
+    found = Settings.checked(2, [0, 1], 0, FIELDS)
+    assert (found.tokens, found.eps, found.keep, found.first) == (2, (0, 1), 0, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no text is left out
+        prompts = Recorder(NEVER, None, Settings(tokens=None)).prompts([[5, 6], [7, 8, 9]])
+    assert [prompt.ids for prompt in prompts] == [[5, 6], [7, 8]]
+    job = _job(["a"], ["a text"], "out", 1, 1, 2, [0.3], 0, "", None, None, {})
+    assert (job.batch, job.block) == (1, 1)
+
+
+def test_only_inputs_with_a_column_for_each_token_are_cut() -> None:
+    ids, mask = torch.arange(5, 11)[None], torch.tensor([[0, 1, 1, 1, 1, 1]])
+    others = {"patches": torch.zeros(1, 30, 4), "scale": torch.tensor(2.0), "sizes": torch.zeros(3, 2)}
+    [row] = rows_of_batch({"input_ids": ids, "attention_mask": mask, **others})
+    assert row["input_ids"].tolist() == [[6, 7, 8, 9, 10]]
+    [prompt] = Recorder(NEVER, None, Settings(tokens=4)).prompts([{"input_ids": ids, **others}])
+    assert prompt.ids == [5, 6, 7, 8]
+    for name, x in others.items():
+        assert row[name] is x
+        assert prompt.inputs[name].shape == x.shape
+
+
+class Small(nn.Module):
+    """One number for each prompt from a part that runs alone, unless the whole model runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.inner, self.runs = Inner(), 0
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        self.runs += 1
+        return self.inner(input_ids).mean(1)
+
+
+class Inner(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(97, 8), nn.Linear(8, 1)
+        self.blocks = nn.ModuleDict({"a": nn.ModuleList([Step()]), "b": nn.ModuleList([Step()])})
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        x = self.embed(input_ids)
+        for steps in self.blocks.values():
+            x = steps[0](x)
+        return self.head(x)
+
+
+class Step(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.scaled_dot_product_attention(*[x[:, None]] * 3, is_causal=True)[:, 0]
+
+
+def test_a_model_of_one_output_and_lists_of_single_layers_is_recorded() -> None:
+    model = Small()
+    whole = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    assert whole.layers == [0, 1] and model.runs > 0
+    model.runs = 0
+    part = sinkscope.record(model, None, PROMPTS[:1], tokens=T, part="inner", progress=False)
+    assert model.runs == 0 and np.array_equal(part["mean.alpha"], whole["mean.alpha"])
+    with pytest.raises(ValueError, match=r"such as inner, inner\.blocks, found 'outer'"):
+        sinkscope.record(model, None, PROMPTS[:1], part="outer")
+    pixels = inputs(FAMILIES["vit"], 1)
+    with pytest.raises(ValueError, match="first: expected a position below 37, the number of tokens, found 37"):
+        sinkscope.record(FAMILIES["vit"].make("sdpa"), None, pixels, tokens=None, first=37, progress=False)
 
 
 def test_each_row_of_a_mapping_is_a_prompt() -> None:

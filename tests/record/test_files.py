@@ -247,6 +247,7 @@ def test_intervals_are_students(recording: sinkscope.Recording) -> None:
     )
     assert "Student" in recording.table().title
     assert all(np.isnan(x) for x in interval(np.array([1.0, np.nan])))
+    assert np.allclose(interval(np.array([1.0, 3.0])), (2 - 12.7062, 2 + 12.7062), rtol=1e-4)
     labels = {row["metric"]: row for row in recording.table()}
     for label in (
         "entropy",

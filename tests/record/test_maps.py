@@ -2,7 +2,9 @@
 
 import json
 import math
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,14 @@ import torch
 from families import FAMILIES, H, L, T, inputs
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
-from sinkscope.attention import Call
+from sinkscope.attention import MASKED, Call, UnsupportedModel, _as_autocast, _cached
+from sinkscope.gather import Heads
+from sinkscope.probe import check_rows, reach_of_weights
 from sinkscope.recording import bytes_of
+from sinkscope.settings import Settings
+from sinkscope.watch import Seen, _Layer
 from torch import nn
+from transformers import DynamicCache
 from truth import alpha64, eager64
 
 PROMPTS = inputs(FAMILIES["llama"], 4)
@@ -97,6 +104,106 @@ def test_a_mask_of_one_row_is_that_of_every_chunk_of_queries(rows: int) -> None:
     assert all(chunk.scores is not None and chunk.scores[..., 1:].eq(0).all() for chunk in chunks)
     att = torch.cat([chunk.att for chunk in chunks], 2)
     assert torch.allclose(att, torch.tensor([0, 1 / 3, 1 / 3, 1 / 3], dtype=att.dtype).expand(1, 1, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("options", "visible"),
+    [
+        ({"mask": torch.full((1, 1, 4, 4), MASKED).tril(-1)}, lambda query, key: key >= query),
+        ({"window": 2}, lambda query, key: abs(query - key) < 2),
+        ({"window": 2, "causal": True}, lambda query, key: 0 <= query - key < 2),
+        ({"causal": True}, lambda query, key: key <= query),
+    ],
+)
+def test_each_mask_ends_at_its_own_key(options: dict[str, Any], visible: Any) -> None:
+    zeros = torch.zeros(1, 1, 4, 2)
+    [chunk] = Call(0, nn.Identity(), query=zeros, key=zeros, value=zeros, **options).chunks()
+    assert chunk.visible[0, 0].tolist() == [[visible(query, key) for key in range(4)] for query in range(4)]
+
+
+def test_returned_weights_may_round_by_a_step_of_their_type() -> None:
+    half = torch.tensor([0.5, 0.5 + 2**-7], dtype=torch.bfloat16)  # whose step at 1 is 2**-7
+    for weights, is_accepted in ((half, True), (half.float(), False), (half + half, False)):
+        call = Call(0, nn.Identity(), weights=weights.view(1, 1, 1, 2))
+        [chunk] = call.chunks()
+        with nullcontext() if is_accepted else pytest.raises(UnsupportedModel, match="rows sum to 1"):
+            check_rows(call, chunk)
+
+
+def test_most_queries_show_a_window_of_weights() -> None:
+    """A window of 2 of 8 keys hides the first from 6 queries."""
+    t, whole = torch.arange(8), torch.arange(8)
+    for without, is_window in ((2, True), (3, False)):
+        first = (t - 1).clamp_min(0)
+        first[3 : 3 + without] += 1  # the key at the edge has no weight
+        expected = ((t - 1).clamp_min(0), whole) if is_window else (torch.zeros_like(t), whole)
+        found = reach_of_weights(first, whole, "causal", whole)
+        assert all(map(torch.equal, found, expected)), without
+    # As many as 4 queries may show it, and no fewer.
+    for width, is_window in ((4, True), (5, False)):
+        first = (t - width + 1).clamp_min(0)
+        first[-1] += 1
+        assert torch.equal(reach_of_weights(first, t, "causal", t)[0] > 0, t >= width) is is_window
+
+
+def test_a_cache_goes_on_if_its_keys_do() -> None:
+    layer = _Layer(nn.Identity(), None)  # type: ignore[arg-type]
+    layer.length, keys = 3, torch.arange(8.0).view(1, 4, 2)
+    for before, given, follows in (
+        (None, keys, True), (keys[:, :3], None, True), (keys[:, :3], keys, True), (keys[:, 1:], keys, False)
+    ):
+        layer.keys = before
+        assert layer._goes_on(given, 3) is follows
+    layer.keys = None
+    assert not layer._goes_on(keys, 2)
+
+
+def test_each_pass_of_a_sequence_has_its_layers_and_keys_of_its_own_length() -> None:
+    def call(T: int, S: int, run: int, order: int) -> Call:
+        weights = torch.ones(1, 1, T, S).tril(S - T)
+        return Call(order, module, weights=weights / weights.sum(-1, keepdim=True), run=run, order=order,
+                    cached=torch.zeros(1, 1, 9, 2))
+
+    module, seen = nn.Identity(), Seen(nn.Identity())
+    seen.visit(call(3, 3, 1, 0))
+    seen.visit(call(1, 4, 2, 0))  # a cache of 9 places does not say which of them are keys
+    [[layer]] = seen._sequences
+    assert layer.keys is None and layer.length == 4
+    with pytest.raises(UnsupportedModel, match="expected the layers of the pass before, found another"):
+        seen.visit(call(1, 4, 2, 1))
+
+
+def test_the_cache_of_a_layer_is_found_by_its_number() -> None:
+    cache, module, keys = DynamicCache(), nn.Identity(), torch.ones(1, 1, 2, 3)
+    cache.update(keys, keys, 0)
+    for number, expected in ((0, keys), (1, None), (-1, None), (None, None)):
+        module.layer_idx = number
+        found = _cached(module, (None, cache))
+        assert (found is None) if expected is None else torch.equal(found, expected)
+
+
+def test_autocast_rounds_single_precision_alone() -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for dtype, expected in ((torch.float32, torch.bfloat16), (torch.float64, torch.float64)):
+            assert _as_autocast(torch.ones(1, dtype=dtype)).dtype == expected
+
+
+def test_maps_of_more_than_128_tokens_are_pooled() -> None:
+    for length, maps, block, P in ((128, "full", 1, 128), (129, "pooled", 2, 65), (130, "pooled", 2, 65)):
+        heads = Heads(SimpleNamespace(T=length), Settings(), 1, 1)  # type: ignore[arg-type]
+        assert (heads.maps, heads.block, heads.P) == (maps, block, P)
+
+
+def test_a_query_that_sees_the_first_key_alone_shows_another_mask() -> None:
+    last = torch.tensor([3, 3, 3, 3])
+    facts = SimpleNamespace(T=4, kind="bidirectional", reach=((0 * last, last),))
+    heads, call = Heads(facts, Settings(), 1, 1), Call(0, nn.Identity())  # type: ignore[arg-type]
+    keys = torch.ones(1, 4, dtype=torch.bool)
+    for of_one, is_same in ((3, True), (-1, True), (0, False)):  # a query may see nothing
+        ranges = torch.stack([0 * last, last])[:, None].clone()
+        ranges[1, 0, 2] = of_one
+        with nullcontext() if is_same else pytest.raises(UnsupportedModel, match="that query 2 sees keys up to 0"):
+            heads._compare_mask(call, ranges, keys)
 
 
 def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
@@ -261,7 +368,7 @@ def test_watching_gives_the_numbers_of_recording(name: str, implementation: str)
             model(input_ids=torch.tensor([row]))
     found, recorded = seen.recording(PROMPTS), sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
     for key in ("L", "H", "G", "K", "D", "V", "mask", "windows", "softcap", "operation"):
-        assert found.model.get(key) == recorded.model.get(key), key
+        assert found.model.get(key, "none") == recorded.model.get(key, "none"), key
     for key in (found.tensors.keys() & recorded.tensors.keys()) - {"prompt.loss"}:
         assert np.allclose(found[key], recorded[key], rtol=1e-3, atol=2e-5, equal_nan=True), key
 

@@ -110,6 +110,7 @@ def test_pads_of_a_tokenizer_are_cut_off(left: int) -> None:
     ids = [5 + ord(letter) % 60 for letter in text]
     found = sinkscope.record(model, Tokenizer(left), [text], tokens=None, progress=False)
     assert found["0.tokens"].tolist() == ids
+    assert found.conditions["first"] == {"token": str(ids[0]), "id": ids[0], "position": 0}
     expected = alpha64(torch.stack(run64(model, input_ids=torch.tensor([ids])).attentions)[:, 0])
     assert np.abs(found["0.alpha"] - expected).max() < 2e-5
 

@@ -138,6 +138,45 @@ def test_a_model_that_runs_twice_in_one_pass_has_no_layers_of_the_second_run(mak
     assert all(np.array_equal(found[f"{i}.alpha"], alone[f"{i}.alpha"]) for i in range(4))
 
 
+class Embedding(nn.Module):
+    """Reads tokens, as a stack of layers does, and attends to none."""
+
+    def __init__(self, table: nn.Embedding) -> None:
+        super().__init__()
+        self.table = table
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.table(ids)
+
+
+class Reversed(Net):
+    """Embeds a text and its reverse."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = Embedding(self.embed)  # type: ignore[assignment]
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return super().forward(ids) + self.head(self.embed(ids.flip(1)))
+
+
+class Between(Reversed):
+    """Embeds the reverse between two layers."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embed(ids)
+        for layer in self.layers:
+            x = layer(x) + 0 * self.embed(ids.flip(1))
+        return self.head(x)
+
+
+@pytest.mark.parametrize("make", [Reversed, Between])
+def test_a_part_that_attends_to_nothing_may_run_twice(make: Any) -> None:
+    model = make()
+    for found in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
+        assert found.layers == list(range(L)) and is_near(found["0.alpha"], maps64(model, PROMPTS[0]))
+
+
 def test_layers_that_are_skipped_keep_their_numbers() -> None:
     net = Net(order=lambda ids: (0, 2))
     for found in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
@@ -447,6 +486,7 @@ def test_an_unknown_kind_of_mask_is_rejected_or_named() -> None:
     known = {
         "causal": t[:, None] >= t,
         "window": (t[:, None] >= t) & (t[:, None] - t < 9),
+        "window of two": (t[:, None] >= t) & (t[:, None] - t < 2),
         "prefix": (t[:, None] >= t) | (t < 10),
         "bidirectional": torch.ones(T, T).bool(),
         "bidirectional window": (t[:, None] - t).abs() < 6,

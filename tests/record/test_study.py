@@ -393,6 +393,17 @@ def test_a_plan_writes_nothing_and_names_files_and_bytes(tmp_path: Path) -> None
     assert np.isnan(studies.plan({"own": make("llama")}, texts, out, **given)[0]["bytes"])
 
 
+def test_a_plan_has_two_bytes_for_a_cell_of_a_full_map_and_one_of_a_pooled_one(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "sizes_of_name", lambda *_: (1, 1, 1))
+
+    def maps(tokens: int) -> float:
+        one, none = (studies.plan(["a"], ["a text"], tokens=tokens, keep=keep)[0]["bytes"] for keep in (1, 0))
+        return one - none
+
+    assert maps(128) == 2 * 2 * 128**2 and maps(129) == 2 * 128**2  # in a row, and in the recording
+
+
 def test_the_driver_needs_no_torch() -> None:
     code = ("import sys, sinkscope.studies, sinkscope.texts; "
             "sinkscope.studies.slug('a'); print([m for m in ('torch', 'transformers') if m in sys.modules])")

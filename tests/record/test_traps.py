@@ -193,6 +193,18 @@ def test_rounding_in_low_precision_is_accepted(
     assert found.model["dtype"] == str(dtype).removeprefix("torch.")
 
 
+def test_an_attention_of_zeros_is_accepted_in_low_precision() -> None:
+    model = FAMILIES["llama"].make("sdpa").to(torch.bfloat16)
+    model.model.layers[1].self_attn.v_proj.weight.data.zero_()
+    assert sinkscope.record(model, None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+
+
+def test_vectors_that_a_model_does_not_return_are_absent() -> None:
+    found = sinkscope.record(FAMILIES["bloom"].make("eager"), None, inputs(FAMILIES["bloom"], 1), tokens=T,
+                             fields=["q", "k", "v"], progress=False)
+    assert "0.att" in found and not found.tensors.keys() & {"0.q", "0.k", "0.v"}
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
 @pytest.mark.parametrize("factor", [1.05, 0.95])
 @pytest.mark.parametrize("name", ["llama", "mistral", "gpt2", "gpt_neox"])

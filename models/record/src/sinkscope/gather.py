@@ -286,9 +286,7 @@ class Stream:
                 hook.remove()
 
     def _before(self, _: nn.Module, args: Any, kwargs: Any) -> None:
-        hidden = args[0] if args else kwargs.get("hidden_states")
-        if len(self.states) < self.facts.blocks:
-            self._take(hidden)
+        self._take(args[0] if args else kwargs.get("hidden_states"))
 
     def _after(self, _: nn.Module, args: Any, out: Any) -> None:
         if len(self.states) == self.facts.blocks:

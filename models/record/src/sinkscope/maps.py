@@ -112,14 +112,15 @@ def record_maps(
                 reach=tuple(ranges),
             )
         ids, written = _tokens(strings, facts.T, i)
-        heads = Heads(facts, settings, 1, int(i < keep))
+        is_kept = i < keep
+        heads = Heads(facts, settings, 1, int(is_kept))
         for call in calls:
             _check(call, facts, operation)
             sees = visible[len(heads.layers) % facts.L]
             _refuse_unseen(call, ~sees, "its window")
             heads.visit(replace(call, seen=sees))
         found = {name: x[0] for name, x in heads.metrics().items()}
-        kept = heads.kept(0, ids) if i < keep else {}
+        kept = heads.kept(0, ids) if is_kept else {}
         if "hidden" in parts:
             states = _array(parts["hidden"])
             if states.ndim != 3 or states.shape[:2] != (facts.blocks + 1, facts.T):

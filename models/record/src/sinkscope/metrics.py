@@ -239,7 +239,7 @@ def matrix_entropy(hidden: Tensor) -> Tensor:
     x = (hidden.cpu() if hidden.device.type == "mps" else hidden).double()  # MPS has no F64
     gram = x @ x.mT if size == x.shape[-2] else x.mT @ x
     whole = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
-    valid = gram.isfinite().all(-1).all(-1) & (whole > 0)
+    valid = gram.isfinite().all(-1).all(-1)
     p = torch.linalg.eigvalsh(torch.where(valid[..., None, None], gram, 0)).clamp_min(0)
     p = p / torch.where(valid, whole, torch.nan)[..., None]
     return (-torch.xlogy(p, p).sum(-1) / math.log(size)).to(hidden)

@@ -229,7 +229,7 @@ class Probe:
                 first, last, _ = self.ranges[i]
                 whole = last.maximum(last_of(kind, prefix, T))  # a mask that is named may show later keys
                 first, last = reach_of_weights(first, last, kind, whole)
-                self.ranges[i] = first, last, last - first + 1
+                self.ranges[i] = first, last, between(first, last).sum(-1)
         windows = [window_of(first, last, kind) for first, last, _ in self.ranges]
         layers, blocks, members = layers_of(model, self.calls, ran)
         K = max(widths)
@@ -261,7 +261,7 @@ class Probe:
         ahead = [last for _, last, _ in self.ranges if (last > t).any()]
         prefix = int(ahead[0][0]) + 1 if ahead else 0
         kind = "causal"
-        odd = [i for i, (first, last, _) in enumerate(self.ranges) if shape_of(first, last) is None]
+        odd = [i for i, (first, last, _) in enumerate(self.ranges) if not has_a_kind(first, last)]
         if odd and self.settings.mask is None:
             raise UnsupportedModel(
                 f"{self.calls[odd[0]].name}: expected a causal, prefix or bidirectional mask, found another, where "
@@ -308,20 +308,18 @@ def reach_of_weights(first: Tensor, last: Tensor, kind: str, whole: Tensor) -> t
     end = whole if kind != "bidirectional" else (key + width - 1).clamp_max(T - 1)
     cut = key >= width  # queries from which a window of this width hides the first key
     at_edge = (first == start) & (last == end)
-    is_window = 1 < width < T and (bool(at_edge.all()) or cut.sum() >= FEW and at_edge[cut].float().mean() > 0.5)
+    is_window = width > 1 and (bool(at_edge.all()) or cut.sum() >= FEW and at_edge[cut].float().mean() > 0.5)
     return (start, end) if is_window else (torch.zeros_like(first), whole)
 
 
-def shape_of(first: Tensor, last: Tensor) -> str | None:
-    """The kind of a mask, from the first and last key that each query sees, [T]; None where it is another. Two tokens
-    of a bidirectional mask see each other, or neither does. A window may narrow each kind."""
+def has_a_kind(first: Tensor, last: Tensor) -> bool:
+    """True if a mask is causal, prefix or bidirectional, from the first and last key that each query sees, [T]. Two
+    tokens of a bidirectional mask see each other, or neither does. A window may narrow each kind."""
     t = torch.arange(len(first))
-    if (last <= t).all():
-        return "causal"
-    if torch.equal(last, t.clamp_min(last[0].item())):
-        return "prefix" if last[0] < len(first) - 1 else "bidirectional"
-    sees = first < len(first)  # a query may see nothing
-    return "bidirectional" if (last[first[sees]] >= t[sees]).all() else None
+    if (last <= t).all() or torch.equal(last, t.clamp_min(last[0].item())):
+        return True
+    sees = first != len(first)  # a query may see nothing
+    return bool((last[first[sees]] >= t[sees]).all())
 
 
 def layers_of(

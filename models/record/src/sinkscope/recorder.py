@@ -357,13 +357,13 @@ class Recorder:
         """Runs only the part if it takes these inputs, else the whole model."""
         moved = {name: x.to(self.device) for name, x in inputs.items()}
         model = self.whole
-        if self.model is not self.whole and moved.keys() <= _parameters(self.model).keys():
+        if self.model is not self.whole and all(name in _parameters(self.model) for name in moved):
             model = self.model
         accepts = _parameters(unwrap(model))
         open_ended = any(p.kind == p.VAR_KEYWORD for p in accepts.values())
         extra = {"use_cache": False} if "use_cache" in accepts else {}
         with torch.no_grad():
-            if len(moved) == 1 and not open_ended and not moved.keys() <= accepts.keys():
+            if len(moved) == 1 and not open_ended and moved.keys().isdisjoint(accepts):
                 return model(*moved.values())  # a user's model may name its ids differently
             return model(**moved, **extra)
 
@@ -433,7 +433,7 @@ class Recorder:
     def _measure(self, prompts: list[Prompt], keep: int) -> list[Measured]:
         facts, settings = self.facts, self.settings
         assert facts is not None
-        if len(prompts) == facts.T > 1:  # an output of [T, T, D] would not show which axis holds the tokens
+        if prompts[1:] and len(prompts) == facts.T:  # an output of [T, T, D] would not show which axis holds the tokens
             return self._measure(prompts[:-1], keep) + self._measure(prompts[-1:], keep - len(prompts) + 1)
         if not self.reads_ids:
             prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
@@ -638,7 +638,7 @@ def _unpadded(row: dict[str, Tensor]) -> dict[str, Tensor]:
     by_token = {
         name: x
         for name, x in row.items()
-        if x.dim() >= 2 and x.shape[1] == T and name != "attention_mask"
+        if x.dim() >= 2 and x.shape[1] == T
     }
     return {
         name: by_token[name][:, kept] if name in by_token else x

@@ -229,7 +229,7 @@ class Recording:
         rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
         for name, label, mean, deviation, prompts in self._summary():
             low, high = interval(prompts) if prompts is not None else (np.nan, np.nan)
-            at = int(np.argmax(np.where(np.isfinite(mean), mean, -np.inf))) if mean.size > 1 else 0
+            at, has_parts = int(np.argmax(np.where(np.isfinite(mean), mean, -np.inf))), mean.size > 1
             rows.append(
                 {
                     "metric": label,
@@ -238,8 +238,8 @@ class Recording:
                     "low": low,
                     "high": high,
                     "deviation": _mean(deviation),
-                    "largest": float(mean.flat[at]) if mean.size > 1 else np.nan,
-                    "at": self.place(name, at) if mean.size > 1 else "",
+                    "largest": float(mean.flat[at]) if has_parts else np.nan,
+                    "at": self.place(name, at) if has_parts else "",
                 }
             )
         return rows
@@ -305,7 +305,7 @@ class Recording:
 
     def heads(self) -> list[dict[str, Any]]:
         """The same as a list of dictionaries."""
-        L, H = self.model["L"], self.model["H"]
+        H = self.model["H"]
         columns: dict[str, Array] = {}
         for name, _, pick in self.summarized():
             if pick == "eps":
@@ -314,7 +314,7 @@ class Recording:
                 if f"{of}.{name}" not in self:
                     continue
                 x = self._part(self.tensors[f"{of}.{name}"], pick)
-                if x.ndim == 2 and len(x) == L:
+                if x.ndim == 2:
                     columns[name + suffix] = x.repeat(H // x.shape[1], 1)
         return [
             {"layer": layer, "head": h} | {name: float(x[i, h]) for name, x in columns.items()}

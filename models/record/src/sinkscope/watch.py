@@ -209,7 +209,7 @@ def _refuse_padding(call: Call, visible: Tensor) -> None:
     for sequence, sees in enumerate(visible):
         first, last = probe.reach(sees)
         # Returned weights of a pad may be uniform over all keys.
-        if call.weights is not None and probe.shape_of(first, last) is None:
+        if call.weights is not None and not probe.has_a_kind(first, last):
             raise _padded(f"that queries of sequence {sequence} of its batch see keys behind them and others do not "
                           f"({probe.where(call)})")
 
