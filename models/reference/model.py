@@ -191,7 +191,7 @@ def _slopes(H: int) -> list[float]:
 def _bucket(distance: Tensor) -> Tensor:
     """T5's bucket of a distance, 32 buckets up to 128; the paper adds the index itself to the scores."""
     far = 16 + (distance.clamp_min(16) / 16).log() / math.log(8) * 16
-    return torch.where(distance < 16, distance, far.floor().clamp_max(31))
+    return torch.minimum(distance, far.floor().clamp_max(31))
 
 
 def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:

@@ -74,7 +74,7 @@ def _relu(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 def elu1(x: Tensor) -> Tensor:
     """elu(x) + 1. Below 0 that is e^x; computing e^x - 1 + 1 would give 0 in F32 below -17."""
-    return torch.where(x > 0, x + 1, x.clamp_max(0).exp())
+    return x.relu() + x.clamp_max(0).exp()
 
 
 def _elu1(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:

@@ -128,17 +128,21 @@ class Effect:
         return decide.judge(self.found, self.paper, self.outcome)
 
     @property
+    def compared(self) -> Difference | None:
+        """The difference of a comparison; None for other kinds, and before it is known."""
+        return self.found if self.kind == "comparison" else None
+
+    @property
     def is_directional(self) -> bool:
         """True for a comparison whose interval excludes 0."""
-        return (self.kind == "comparison" and self.found is not None
-                and self.found.direction is not None)
+        return self.compared is not None and self.compared.direction is not None
 
     def json(self) -> dict[str, Any]:
         def rounded(difference: Difference | None) -> list[float | None]:
             return [None] * 3 if difference is None else [
                 round(x, 3) + 0.0 for x in (difference.mean, difference.low, difference.high)]
 
-        p = None if self.found is None or self.kind != "comparison" else float(f"{self.found.p:.2g}")
+        p = None if self.compared is None else float(f"{self.compared.p:.2g}")
         return {"recipe": self.recipe, "kind": self.kind, "against": self.against,
                 "outcome": self.outcome, "name": self.name, "protocol": self.protocol,
                 "seeds": self.seeds, "steps": None if self.steps is None else list(self.steps)}\
@@ -177,11 +181,11 @@ def by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | 
     missing = decide.missing(tested.id, logs)
     values = decide.outcome(logs, outcome)
     if not isinstance(against, str):
-        return (None if missing or len(values) < 2 else level(values, against, decide.CONFIDENCE)), missing
+        return (None if missing or not values else level(values, against, decide.CONFIDENCE)), missing
     baseline, bases = runs_b()[against]
     missing += decide.missing(baseline.id, bases)
     base = decide.outcome(bases, outcome)
-    return (None if missing or len(values) < 2 or len(base) < 2 else decide.welch(values, base)), missing
+    return (None if missing or not values or not base else decide.welch(values, base)), missing
 
 
 def by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
@@ -345,10 +349,9 @@ def row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, 
 def claims() -> list[dict[str, Any]]:
     document = tomllib.loads(SOURCE.read_text())
     effects = [[effect(one) for one in claim.get("effects", [])] for claim in document["claim"]]
-    compared = [(i, k) for i, row_effects in enumerate(effects) for k, one in enumerate(row_effects)
-                if one.kind == "comparison" and one.found is not None]
-    survive = decide.survivors([effects[i][k].found for i, k in compared])
-    for (i, k), survives in zip(compared, survive):
+    compared = {(i, k): one.compared for i, row_effects in enumerate(effects) for k, one in enumerate(row_effects)
+                if one.compared is not None}
+    for (i, k), survives in zip(compared, decide.survivors([*compared.values()])):
         effects[i][k] = replace(effects[i][k], survives=survives)
     return [row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]
 

@@ -165,17 +165,22 @@ class Decision:
         return not (missing(self.recipe.id, self.logs) or missing(self.recipe.baseline, self.bases))
 
     @property
+    def alpha_change(self) -> Difference | None:
+        """The difference of alpha, if it can be decided."""
+        return self.difference("alpha") if self.is_decidable else None
+
+    @property
     def needs_more(self) -> bool:
         """True if the first look leaves both 0 and an effect of EFFECT open."""
-        alpha_change = self.difference("alpha")
-        return (self.is_decidable and alpha_change is not None and len(self.logs) <= protocol.B_FIRST
+        alpha_change = self.alpha_change
+        return (alpha_change is not None and len(self.logs) <= protocol.B_FIRST
                 and protocol.has_second_look(id_of(self.recipe)) and leaves_open(alpha_change))
 
     @property
     def verdict(self) -> str:
         """"agrees" or "differs" with the paper's finding for Sink_1, "undecided", or the number of seeds so far."""
-        alpha_change, there = self.difference("alpha"), reported(self.recipe.paper)
-        if not self.is_decidable or alpha_change is None:
+        alpha_change, there = self.alpha_change, reported(self.recipe.paper)
+        if alpha_change is None:
             return f"{len(self.logs)} of {protocol.B_FIRST} seeds"
         if there is None:
             here = alpha_change.direction

@@ -89,7 +89,7 @@ def measured(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -
     for name, ids in inputs.items():
         of_heads = alphas_of(ids)
         columns[f"alpha_{name}"] = of_heads.mean().item() - uniform(ids.shape[1])
-        columns[f"sink_{name}"] = 100 * (of_heads > metrics.EPS).float().mean().item()
+        columns[f"sink_{name}"] = metrics.sink(of_heads[..., None]).item()
     return columns
 
 
@@ -124,7 +124,7 @@ def measure(id: str) -> dict[str, Any]:
     for length in LENGTHS:
         of_heads = alphas(arch, weights, outcomes.ids_of(recipe, long, length))
         for eps in EPS:
-            columns[f"sink_{eps}_{length}"] = 100 * (of_heads > eps).float().mean().item()
+            columns[f"sink_{eps}_{length}"] = metrics.sink(of_heads[..., None], eps).item()
     for eps in EPS:
         before, after = (columns[f"sink_{eps}_{length}"] for length in LENGTHS)
         columns[f"fall_{eps}"] = 1 - after / before if before else None

@@ -33,7 +33,7 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     raw = metrics.alpha(trace.att, arch.mask.kind)
     sinks = metrics.sink(alphas)[:SINK_K]
-    of_each = (alphas[..., 0] > metrics.EPS).float().flatten(1).mean(1) * 100  # [sequences]
+    of_each = torch.stack([metrics.sink(one)[0] for one in alphas])  # [sequences]
     hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], without the embedding
     value = metrics.first_to_others(trace.v).mean(0)  # [L, G]
     mass = metrics.row_mass(trace.att)
@@ -53,7 +53,7 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
         "value_ratio": number(value.mean()), "value_ratio_min": number(value.min()),
         "row_mass_mean": number(mass.mean()),
         "row_mass_min": number(mass.min(), 6), "row_mass_max": number(mass.max()),
-        "near_eps": int(((alphas[..., 0] - metrics.EPS).abs() < 0.002).sum()),
+        "near_eps": int(metrics.near(alphas)[0]),
     }
     if trace.att_bias is not None:
         values["sink_bias"] = number(metrics.sink(metrics.alpha_bias(trace.att_bias)), 2)

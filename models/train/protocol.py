@@ -142,7 +142,7 @@ def log_file(recipe: Recipe, seed: int, zoo: Path = ZOO) -> Path:
 def gap(log: dict[str, Any]) -> int | None:
     """The first step that a log lacks between its first and its last one; None without a gap."""
     steps = [point["step"] for point in log["points"]]
-    expected = [step for step in POINTS if steps and steps[0] <= step <= steps[-1]]
+    expected = [step for step in POINTS if steps and step in range(steps[0], steps[-1])]
     return next((step for step in expected if step not in steps), None)
 
 

@@ -129,6 +129,19 @@ def test_verdicts_of_effects(effect: Effect, verdict: str) -> None:
     assert effect.verdict == verdict
 
 
+@pytest.mark.parametrize(("effect", "is_directional"), [
+    (made(SINK, "more"), True), (made(NONE, "the same"), False), (made(SINK, "a sink"), False),
+    (made(None, "less", (), 0), False)])
+def test_only_a_comparison_has_a_direction(effect: Effect, is_directional: bool) -> None:
+    assert effect.is_directional is is_directional
+    is_compared = effect.found is not None and effect.kind == "comparison"
+    assert (effect.json()["p"] is not None) == (effect.compared is not None) == is_compared
+
+
+def test_a_column_named_onset_is_a_range_where_there_are_no_logs() -> None:
+    assert claims.Ranges(lambda name: [0.5, 0.25])["onset"] == "0.25 to 0.50"
+
+
 def test_a_claim_names_its_kind() -> None:
     kinds = {says: made(NONE, says).kind for says in ("a sink", "none", "less", "more", "the same")}
     assert kinds == {"a sink": "existence", "none": "absence", "less": "comparison",
@@ -162,7 +175,8 @@ def test_verdicts_expected_by_chance_are_counted() -> None:
     def effect(name: str, low: float, high: float, survives: bool | None) -> dict[str, Any]:
         return {"protocol": name, "low": low, "high": high, "survives": survives}
 
-    rows = [{"effects": [effect("b", -0.2, 0.1, False)] * 38 + [effect("b", 0.1, 0.2, True)] * 2},
+    rows = [{"effects": [effect("b", -0.2, 0.1, False)] * 36
+             + [effect("b", 0.0, 0.1, False), effect("b", -0.1, 0.0, False)] + [effect("b", 0.1, 0.2, True)] * 2},
             {"effects": [effect("a", -0.2, -0.1, False)] * 20 + [effect("b", 0.1, 0.2, None)]}]
     assert claims.chance(rows) == {"comparisons": 60, "directions": 22, "survive": 2, "by_chance": 2.0}
     for row in ROWS:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from models.train import decide, protocol
+from models.train import claims, decide, protocol
 from models.train.factors import Difference
 from models.train.recipe import Recipe, Training, recipes
 
@@ -151,6 +151,7 @@ def test_comparisons_survive_by_benjamini_and_hochberg() -> None:
     result = decide.survivors([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
     assert result == [one <= 0.0095 for one in shuffled]
     assert decide.survivors([]) == []
+    assert decide.survivors([Difference(0.0, 0.0, 0.0, decide.DISCOVERIES)]) == [True]
 
 
 def test_one_seed_has_no_interval() -> None:
@@ -182,6 +183,14 @@ def test_no_effect_is_an_interval_inside_the_smallest_effect(
     assert decide.leaves_open(result) is (verdict == "undecided")
     of_loss = decide.judge(result, "the same", "loss")
     assert of_loss == ("differs" if verdict == "differs" else "undecided")
+
+
+@pytest.mark.parametrize(("ends", "left"), [([0.1, 0.4, 0.26], 2), ([0.1, 0.4, 0.26, 0.15, 0.35], 0)])
+def test_a_claim_waits_for_the_second_look(ends: list[float], left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = decision(ends)
+    monkeypatch.setattr(claims, "runs_b", lambda: {
+        "sigmoid-norm": (RECIPE, one.logs), "softmax": (BASE, one.bases)})
+    assert claims.effect({"recipe": "sigmoid-norm", "says": "less"}).left == left
 
 
 def test_a_second_look_has_all_of_its_seeds_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +235,7 @@ def test_an_onset_has_an_interval_over_seeds_that_all_have_one() -> None:
     # Mean 1,600, deviation 200; Student's t has quantile 6.2053 at 98.75% and two degrees of freedom.
     assert decide.onset_interval({1: log(1400), 2: log(1600), 3: log(1800)}) == (
         "step 1,600 (883 to 2,317, 3 seeds)")
+    assert decide.onset_interval({1: log(1400), 2: log(1600)}).startswith("step 1,500 (")
     assert decide.onset_interval({1: log(1400), 2: log(3200)}) == "in 1 of 2 seeds before step 3,000"
 
 

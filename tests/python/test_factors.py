@@ -50,6 +50,14 @@ def test_an_interval_by_hand() -> None:
     assert factors.level([1.0, 1.0], 1) == factors.Difference(0.0, 0.0, 0.0, 1.0)
 
 
+def test_three_values_or_more_have_an_interval_in_words() -> None:
+    one = factors.Difference(0.1, -0.1, 0.3)
+    assert factors.interval_words(one, 2) == "+0.100 (n = 2)"
+    assert factors.interval_words(one, protocol.TOO_FEW) == "+0.100 (-0.100 to +0.300)"
+    # An interval that ends at 0 contains it.
+    assert factors.Difference(0.1, 0.0, 0.2).direction is factors.Difference(-0.1, -0.2, 0.0).direction is None
+
+
 def test_seeds_are_paired() -> None:
     """Pairing shows a difference that all seeds share, even if seeds differ more among themselves."""
     result = factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 16000)

@@ -88,6 +88,9 @@ def test_the_geometry_is_that_of_sink_heads(monkeypatch: pytest.MonkeyPatch) -> 
     # The sink head's first key is half as long as the others, and orthogonal to every query.
     ratio, gap = inputs.heads_geometry(arch, {}, torch.zeros(2, 3, dtype=torch.long))
     assert (ratio, gap) == (0.5, pytest.approx(-1.0))
+    # A head whose alpha is the threshold has no sink.
+    monkeypatch.setattr(inputs.metrics, "EPS", inputs.metrics.alpha(att)[0, 0, 0, 0].item())
+    assert inputs.heads_geometry(arch, {}, torch.zeros(2, 3, dtype=torch.long))[0] == 0.5
 
 
 def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

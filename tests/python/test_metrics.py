@@ -31,6 +31,7 @@ def test_a_head_has_a_sink_where_alpha_exceeds_eps() -> None:
     assert metrics.sink(rows([0.29, 0.31])).tolist() == [0.0, 100.0]
     # "Near" means within 0.002, by default of 0.3.
     equal(metrics.near(rows([0.2979, 0.2981, 0.3021], [0.3019, 0.5, 0.9])), [1.0, 1.0, 0.0])
+    equal(metrics.near(rows([0.0019, 0.002]), 0.0), [1.0, 0.0])
 
 
 def test_shares_of_a_row_use_magnitudes() -> None:

@@ -135,6 +135,16 @@ def test_the_queue_trains_the_runs_that_each_log_requests(
     assert {line["steps"] for line in lines} == {3000}
 
 
+@pytest.mark.parametrize(("code", "left", "is_timed"), [
+    (0, [3000, 0], True), (1, [3000, 200], False), (0, [0, 0], False)])
+def test_the_time_of_a_run_is_kept_if_it_ended_after_steps_of_its_own(
+        code: int, left: list[int], is_timed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "train", lambda *_: code)
+    monkeypatch.setattr(queue, "steps_left", lambda *_: left.pop(0))
+    assert queue.run(next(iter(protocol.decisive_runs().values())), 1, tmp_path, tmp_path) == code
+    assert (tmp_path / "seconds.jsonl").exists() is is_timed
+
+
 def test_remaining_runs_have_their_hours(logs: Logs, tmp_path: Path) -> None:
     """Without measurements a step takes 0.13 to 0.4 s; with them, the measured time, or a time by the number of
     parameters."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import stat
 import sys
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 import torch
 
 from models.train import all as everything
-from models.train import corpus, protocol, train
+from models.train import corpus, loss, protocol, train
 from models.train.recipe import Recipe, Training, recipes
+from models.train.text import VOCABULARY
 
 KNOWN = recipes()
 
@@ -203,6 +205,23 @@ def test_the_number_of_fixed_sequences_does_not_depend_on_the_batch(monkeypatch:
         count = 64 // sequences
         assert read == [(0, i, sequences) for i in range(count)]
         assert result == (count - 1) / 2
+
+
+def test_noise_below_a_share_replaces_or_hides_a_token() -> None:
+    """Noise of exactly the share would draw an id after the vocabulary's last."""
+    noise, tokens = torch.tensor([[0.0, 0.5, 0.25]]), torch.zeros(1, 3, dtype=torch.long)
+    assert loss.replace(tokens, noise, 0.5).tolist() == [[0, 0, VOCABULARY // 2]]
+    p, hidden = loss.hide(tokens, torch.cat([torch.full((1, 1), 0.5), noise], 1))
+    assert p.item() == 0.5 and hidden.tolist() == [[False, False, True]]
+
+
+def test_an_expert_is_loaded_by_the_tokens_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of two experts has both tokens, and the other one of them."""
+    trace = SimpleNamespace(logits=torch.zeros(1, 2, 4), router=torch.tensor([[[[0.75, 0.25], [1.0, 0.0]]]]))
+    monkeypatch.setattr(loss, "forward", lambda *_: trace)
+    arch: Any = SimpleNamespace(mask=SimpleNamespace(kind="causal"), E=2, top_k=2)
+    found = loss.next_token_loss(arch, {}, torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 4), Training(balance=0.5))
+    assert found.item() == pytest.approx(math.log(4) + 0.5 * 2 * (0.875 * 1 + 0.125 * 0.5) / 2)
 
 
 def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(

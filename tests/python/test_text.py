@@ -63,6 +63,7 @@ def test_passages_are_whole_words_spread_evenly() -> None:
 def test_a_word_that_just_fits_is_included() -> None:
     assert text.passages(["one three five"], 1, 9) == ["one three"]
     assert text.passages(["one three five"], 1, 8) == ["one"]
+    assert len(text.passages(["one three", "one two"], 1, 9)) == 1  # the first is as long as a passage
 
 
 def test_the_real_split() -> None:
