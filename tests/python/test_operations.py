@@ -1,6 +1,8 @@
 """Every operation of the reference in F32, against its formula in F64."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,3 +96,10 @@ def test_elu1_is_accurate_far_below_zero() -> None:
     y.sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), np.exp(np.minimum(x.detach().double().numpy(), 0)),
                                rtol=1e-6)
+
+
+@pytest.mark.parametrize("kept", ["kernel_in.weight", "kernel_out.weight"])
+def test_an_mlp_kernel_needs_both_of_its_matrices(kept: str) -> None:
+    model: Any = SimpleNamespace(own=lambda layer, name: torch.eye(2) if name == kept else None)
+    with pytest.raises(ValueError, match="an mlp kernel needs kernel_in and kernel_out"):
+        _features(model, 0, "mlp", torch.ones(1, 2))
