@@ -60,6 +60,14 @@ const HOSTILE = [
   ['nothing', ''],
 ] as const;
 
+it('a copied command joins held-out passages where a prompt needs several', () => {
+  const joined = (T: number) => {
+    const question = { ...frameOf().question, input: 'heldout', T };
+    return /--join \d+/.exec(commandOf(frameOf({ question } as never))!)?.[0];
+  };
+  expect([64, 150, 151, 400].map(joined)).toEqual([undefined, undefined, '--join 2', '--join 3']);
+});
+
 describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
   it.for(HOSTILE)('gives the tokens of a prompt with %s', { timeout: 120_000 }, ([, prompt]) => {
     const line = copied(prompt);

@@ -178,6 +178,9 @@ describe('cells', () => {
       frames: [{}, {}],
       group: [{}],
     });
+    // A cell of one frame has the frame's whole title; of a group, that of the model.
+    one.update(of(frameOf({ title: 'Softmax model at step 40' }), twin()));
+    expect(titles()[0]).toBe('Softmax model at step 40');
     // A single one is named by the room.
     one.update(of(frameOf()));
     expect([cells(), titles()]).toEqual([['cell 1 softmax'], ['']]);

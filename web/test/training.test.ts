@@ -70,7 +70,7 @@ describe('the emergence of the sink', () => {
   it('is the step at which the sink reaches half its final value, in loaded courses', async () => {
     const few = { ...all };
     // Hardly a head, just enough, and one that was there before the training.
-    Object.assign(all, { few: timeline(9.9), enough: timeline(10) });
+    Object.assign(all, { few: timeline(9.9), enough: timeline(10), half: timeline(50) });
     const falls = timeline(12);
     falls.log[0]!.sink_1 = 20;
     Object.assign(all, { falls });
@@ -86,10 +86,11 @@ describe('the emergence of the sink', () => {
     expect(emergence(of('another'))).toBeUndefined();
     const answer = (id: string) =>
       answerOf(choiceOf('training', [of(id)]), of(id), { layer: 0, head: 0 }, defaults);
-    expect(['softmax', 'few', 'early', 'enough', 'falls'].map(answer)).toEqual([
+    expect(['softmax', 'few', 'early', 'enough', 'half', 'falls'].map(answer)).toEqual([
       'No head has a sink at first; after training most have one.',
       'At no step of the training did many heads have a sink.',
       'Some heads have a sink at first; after training most have one.',
+      'No head has a sink at first; after training some have one.',
       'No head has a sink at first; after training some have one.',
       'Some heads have a sink at first, and training does not give more heads one.',
     ]);

@@ -116,7 +116,7 @@ function ranksOf(values: readonly number[]): number[] {
   const ranks = values.map(() => 0);
   for (let from = 0; from < order.length;) {
     let to = from;
-    while (to + 1 < order.length && values[order[to + 1]!] === values[order[from]!]) to++;
+    while (values[order[to + 1]!] === values[order[from]!]) to++;
     for (let i = from; i <= to; i++) ranks[order[i]!] = (from + to) / 2 + 1;
     from = to + 1;
   }
