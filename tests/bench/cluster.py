@@ -1,9 +1,9 @@
-"""A study of many small models on Ray, whose workers and driver are killed at random times.
+"""Runs a study of many small models on Ray and kills its workers and driver at random times.
 
     python tests/bench/cluster.py [--models 1000] [--prompts 2000] [--kills 10] [--workers 2] [--out FOLDER]
 
-FOLDER stays, and a study that was begun in it goes on. A forward pass takes 1 ms a prompt. Prints the driver's memory,
-the files of a checkpoint, what was lost or doubled, and how much faster two workers are than one.
+FOLDER is kept, and a study that was begun in it is continued. A forward pass takes 1 ms a prompt. Prints the driver's
+memory, the files of a checkpoint, what was lost or doubled, and how much faster two workers are than one.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "models" / "record" / "src"), str(ROOT / "tests" / "record")]
-SECONDS = 0.001  # of a prompt
+SECONDS = 0.001  # that a forward pass over one prompt takes
 
 
 def drive(out: str, models: int, prompts: int, workers: int) -> None:
@@ -86,14 +86,14 @@ def parts_of(out: Path) -> int:
 
 
 def rate_of(driver: Driver, out: Path) -> float:
-    """Parts a second from the first part to the last: before, Ray and its workers start and import torch."""
+    """Returns the parts per second between the first and the last part; before the first, Ray and its workers start."""
     driver.run()
     written = sorted(part.stat().st_mtime for part in (out / "rows").rglob("*.parquet"))
     return (len(written) - 1) / (written[-1] - written[0])
 
 
 def kill_at_random(driver: Driver, out: Path, kills: int, parts: int, ended: threading.Event) -> None:
-    """Spreads the kills over the study: each waits for some more parts, then for a random while."""
+    """Spreads the kills over the study: each kill waits for some more parts, then for a random while."""
     begun, done = parts_of(out), 0
     while done < kills and not ended.is_set():
         if parts_of(out) - begun >= (parts - begun) * (done + 0.5) / (kills + 1):

@@ -1,6 +1,6 @@
 /*
- * Speed of ss_matmul, tiling included, at the shapes of the zoo's models and of GPT-2, and of a
- * softmax row.
+ * Measures the speed of ss_matmul, tiling included, at the shapes of the zoo's models and of GPT-2,
+ * and the speed of a softmax row.
  *
  * Natively main() prints a line per shape. For wasm, tests/bench/matmul.mjs calls bench_run and
  * holds the clock; it runs the base and the SIMD binary in turn, on one page.
@@ -77,7 +77,7 @@ static void softmax(size_t n) {
     ss_scale(output, 1.0f / sum, n);
 }
 
-/* Includes the preparation of the rows. */
+/* Prepares the rows and multiplies them. */
 static void multiply(const bench *b) {
     ss_tile(tiles, input, b->Kin, b->T, b->Kin);
     ss_matmul(output, b->N, tiles, panels, bias, b->T, b->N, b->Kin);

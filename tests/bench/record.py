@@ -1,12 +1,12 @@
-"""Memory and time of recording a long text, each way in a process of its own:
+"""Measures the memory and time of recording a long text, each way of recording in its own process:
 
     python tests/bench/record.py                     T = 4,096, 4 layers of 8 heads
     python tests/bench/record.py --tokens 1024       another length
     python tests/bench/record.py --families          error and time of each family, small and random
 
-prints the growth of the peak resident memory over the loaded model, for a forward pass with sdpa, for
-`sinkscope.record`, and for eager attention with its maps. Exits with 1 where recording takes more than
-twice sdpa's memory and 100 MB. A small random llama; the ways differ in attention alone.
+Prints the growth of the peak resident memory over the loaded model, for a forward pass with sdpa, for
+`sinkscope.record`, and for eager attention with its maps. Exits with 1 if recording takes more than
+twice sdpa's memory and 100 MB. The model is a small random llama; the ways differ only in attention.
 """
 
 import argparse
@@ -22,7 +22,7 @@ WAYS = ("sdpa", "record", "eager")
 
 
 def peak() -> float:
-    """Peak resident memory in MB; Linux counts in KB."""
+    """Returns the peak resident memory in MB; Linux counts in KB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -52,8 +52,8 @@ def measure(way: str, tokens: int) -> dict[str, float]:
 
 
 def families() -> None:
-    """A row for each family of the tests: the largest error of alpha against eager maps of transformers, and of
-    logits after recording against those before; time as a multiple of a forward pass."""
+    """Prints a row for each family of the tests: the largest error of alpha against eager maps of transformers, the
+    largest change of the logits by recording, and the time as a multiple of a forward pass."""
     sys.path[:0] = [str(ROOT / "models/record/src"), str(ROOT / "tests/record")]
     import sinkscope
     import torch

@@ -24,7 +24,7 @@ const TYPES = {
 };
 
 /** Serves another site with the examples, which refer to the Sinkscope at `origin`, and with `pages`. */
-async function elsewhere(origin, pages = {}) {
+async function serveOtherSite(origin, pages = {}) {
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
     const isReveal = path.startsWith('/reveal.js/');
@@ -66,7 +66,7 @@ const runs = (page, count) => page.waitForFunction((n) => globalThis.runs.length
 
 /** Checks that figures fit all sizes; reuses one page and resizes its frame. */
 async function fitsAllSizes(stage, views) {
-  const site = await elsewhere(stage.origin, { '/': FRAMED });
+  const site = await serveOtherSite(stage.origin, { '/': FRAMED });
   const page = await visit(stage, site.address, { viewport: { width: 1940, height: 1100 } });
   const found = [];
   for (const [view, shown] of views) {
@@ -92,7 +92,7 @@ async function fitsAllSizes(stage, views) {
       let wrong = 'not looked at';
       for (let i = 0; wrong && i < 40; i++) {
         await page.waitForTimeout(i ? 250 : 60);
-        wrong = await frame.evaluate(wrongOf, limits);
+        wrong = await frame.evaluate(layoutProblems, limits);
       }
       if (wrong) found.push(`${view} in ${width} × ${height}: ${wrong}`);
       // The caption does not repeat a sentence that the view prints.
@@ -112,8 +112,8 @@ async function fitsAllSizes(stage, views) {
   assert.deepEqual(page.troubles, []);
 }
 
-async function fromElsewhere(stage, name, look) {
-  const site = await elsewhere(stage.origin);
+async function checkOnOtherSite(stage, name, look) {
+  const site = await serveOtherSite(stage.origin);
   try {
     return await look(await visit(stage, `${site.address}/${name}`), site);
   } finally {
@@ -139,7 +139,7 @@ const renders = (esm, model) => `<main></main><script type="module">
 </script>`;
 
 /** Returns the page of a host with a snippet, which MyST and MDX parse. */
-async function inHost(text) {
+async function pageOfHost(text) {
   if (text.startsWith(':::')) {
     const [directive] = mystParse(text).children;
     const [{ type, src, title, children, esm, model }] = directive.children;
@@ -216,7 +216,7 @@ const PARTS = 3;
  * Runs in a frame: lists the problems of the figure's layout. All texts and controls must be inside, the picture must
  * have its share of the smaller side, and its labels must be legible.
  */
-function wrongOf([leastPicture, leastLetters, notStarted]) {
+function layoutProblems([leastPicture, leastLetters, notStarted]) {
   const { innerWidth, innerHeight } = globalThis;
   const wrong = [];
   const { scrollWidth, scrollHeight } = document.documentElement;
@@ -322,7 +322,7 @@ export const embed = {
       '/lab.html': `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,"><script type="module" src="${WRITTEN}/sink-scope.js"></script>
         <main><h1>A course</h1><sink-scope view="lab" leftrun="${small}" rightrun="operation:relu,${small}"></sink-scope></main>`,
     };
-    const site = await elsewhere(stage.origin, pages);
+    const site = await serveOtherSite(stage.origin, pages);
     try {
       const page = await visit(stage, `${site.address}/lab.html`);
       const trainers = [];
@@ -368,7 +368,7 @@ export const embed = {
       '/cache.html': `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,"><script type="module" src="${WRITTEN}/sink-scope.js"></script>
         <main><h1>A course</h1><sink-scope view="experiment" experiment="streaming" shown="softmax" runs="2"></sink-scope></main>`,
     };
-    const site = await elsewhere(stage.origin, pages);
+    const site = await serveOtherSite(stage.origin, pages);
     try {
       const page = await visit(stage, `${site.address}/cache.html`);
       await runs(page, 1);
@@ -423,7 +423,7 @@ export const embed = {
           'style="display: block; min-height: 900px; --sinkscope-height: 900px"></sink-scope>',
       );
     const ten = `${FRAMED}<script type="module" src="${stage.origin}/sink-scope.js"></script>${figures.join('')}`;
-    const site = await elsewhere(stage.origin, { '/': ten });
+    const site = await serveOtherSite(stage.origin, { '/': ten });
     const page = await visit(stage, 'about:blank');
     const weights = [];
     page.on('request', (request) => {
@@ -473,7 +473,7 @@ export const embed = {
   },
 
   'from another site: the element, and an iframe that has the height it asks for': (stage) =>
-    fromElsewhere(stage, 'elsewhere.html', async (page, site) => {
+    checkOnOtherSite(stage, 'elsewhere.html', async (page, site) => {
       await runs(page, 1);
       const threads = page.workers().map((worker) => worker.url());
       assert.ok(
@@ -503,7 +503,7 @@ export const embed = {
     }),
 
   'a host that lets no script run: the iframe alone': (stage) =>
-    fromElsewhere(stage, 'strict.html', async (page) => {
+    checkOnOtherSite(stage, 'strict.html', async (page) => {
       const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
       await isDrawn(frame);
       await page.screenshot({ path: `${pictures}/embed-strict.png` });
@@ -529,7 +529,7 @@ export const embed = {
         join(folder, 'out'),
       ]);
       const pages = { '/book.html': await readFile(join(folder, 'out/index.html'), 'utf8') };
-      const site = await elsewhere(stage.origin, pages);
+      const site = await serveOtherSite(stage.origin, pages);
       const page = await visit(stage, `${site.address}/book.html`);
       await runs(page, 1);
       // A book changes its theme by an attribute of the document.
@@ -543,7 +543,7 @@ export const embed = {
   },
 
   'a slide that is hidden at first, by iframe and by element': (stage) =>
-    fromElsewhere(stage, 'slides.html', async (page) => {
+    checkOnOtherSite(stage, 'slides.html', async (page) => {
       const at = (slide) =>
         page.waitForFunction(
           (i) => [...document.querySelectorAll('section')][i].matches('.present'),
@@ -613,7 +613,7 @@ export const embed = {
       const code = await open.locator('.embed-dialog textarea').inputValue();
       assert.equal(await open.locator('[data-refused]').count(), 0);
       const pages = { '/': `${FRAMED}${code.replaceAll(stage.origin, origin)}` };
-      const site = await elsewhere(stage.origin, pages);
+      const site = await serveOtherSite(stage.origin, pages);
       const other = await visit(stage, site.address);
       await other.locator('sink-scope[data-missing]').waitFor();
       const figure = other.locator('sink-scope');
@@ -649,7 +649,7 @@ export const embed = {
     ]) {
       const code = (await codeFor(label)).replace(' loading="lazy"', '');
       const head = `<!doctype html><title>Strict</title><meta http-equiv="Content-Security-Policy" content="${policy}">`;
-      const site = await elsewhere(stage.origin, { '/': `${head}${code}` });
+      const site = await serveOtherSite(stage.origin, { '/': `${head}${code}` });
       const other = await visit(stage, site.address);
       const figure = other.locator('iframe, sink-scope').first();
       if (label === 'HTML element') await runs(other, 1);
@@ -701,7 +701,7 @@ export const embed = {
   ),
 
   async 'what gave way in a small frame is a button away'(stage) {
-    const site = await elsewhere(stage.origin, {
+    const site = await serveOtherSite(stage.origin, {
       '/': `${FRAMED.replace('<title>', '<html lang="en"><title>')}<main><h1>A course</h1><iframe width="280" height="240" title="A map" src="${stage.origin}/embed.html#view=attention"></iframe></main>`,
     });
     const page = await visit(stage, site.address);
@@ -729,7 +729,7 @@ export const embed = {
   },
 
   'a host with our script: the frame has its height and the theme of its page': (stage) =>
-    fromElsewhere(stage, 'elsewhere.html', async (page) => {
+    checkOnOtherSite(stage, 'elsewhere.html', async (page) => {
       await page.locator('iframe').scrollIntoViewIfNeeded();
       const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
       await isDrawn(frame);
@@ -743,7 +743,7 @@ export const embed = {
     }),
 
   'a host’s theme is followed, whatever it is written in and however slowly it changes': (stage) =>
-    fromElsewhere(stage, 'elsewhere.html', async (page) => {
+    checkOnOtherSite(stage, 'elsewhere.html', async (page) => {
       await page.locator('sink-scope').first().scrollIntoViewIfNeeded();
       await page.waitForSelector('sink-scope[data-live]');
       const themed = (theme) => page.waitForSelector(`sink-scope[data-live][data-theme=${theme}]`);
@@ -827,9 +827,11 @@ export const embed = {
     for (const [i, kind] of kinds.entries()) {
       await hosts.selectOption(String(i));
       const text = await dialog.locator('textarea').inputValue();
-      const markup = (await inHost(text)).replace('data-src', 'src').replace(' loading="lazy"', '');
+      const markup = (await pageOfHost(text))
+        .replace('data-src', 'src')
+        .replace(' loading="lazy"', '');
       const pages = { '/': `<!doctype html><title>A course</title>${markup}` };
-      const site = await elsewhere(stage.origin, pages);
+      const site = await serveOtherSite(stage.origin, pages);
       const other = await visit(stage, site.address);
       if (!markup.includes('<iframe')) {
         await runs(other, 1);

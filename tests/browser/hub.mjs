@@ -9,8 +9,8 @@ const WEIGHTS = /model\.safetensors$/;
 const zoo = `${root}models/zoo/softmax/`;
 const load = (page, id, options) =>
   page.evaluate(([name, more]) => globalThis.tool.load(name, more), [id, options]);
-const kept = (page) => page.evaluate(() => globalThis.sinkscope.cacheBytes());
-const listed = (page) => page.evaluate(() => globalThis.sinkscope.cacheList());
+const cachedBytes = (page) => page.evaluate(() => globalThis.sinkscope.cacheBytes());
+const cachedFiles = (page) => page.evaluate(() => globalThis.sinkscope.cacheList());
 
 /** Returns the sink scores of the fixed run on local files. */
 async function expected(page) {
@@ -44,7 +44,7 @@ export const hub = {
       0,
     );
     assert.equal(await page.evaluate(() => globalThis.sinkscope.cacheKind()), 'opfs');
-    assert.ok((await kept(page)) > size);
+    assert.ok((await cachedBytes(page)) > size);
     hub.reset();
     await visit(page);
     assert.deepEqual(await load(page, 'sinkscope/softmax'), alpha);
@@ -57,9 +57,9 @@ export const hub = {
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 500_000 });
     // This call is not awaited: the page is left during the download.
     await page.evaluate(() => void globalThis.tool.load('sinkscope/softmax').catch(() => {}));
-    while ((await kept(page)) < 500_000) await page.waitForTimeout(100);
+    while ((await cachedBytes(page)) < 500_000) await page.waitForTimeout(100);
     await visit(page);
-    const [{ bytes, total, complete }] = (await listed(page)).filter(({ url }) =>
+    const [{ bytes, total, complete }] = (await cachedFiles(page)).filter(({ url }) =>
       /model\.safetensors$/.test(url),
     );
     assert.ok(bytes > 500_000 && bytes < total && !complete, `${bytes}`);
@@ -80,7 +80,7 @@ export const hub = {
     // A browser may request a range again after its connection ended, but never the whole file again.
     assert.ok(ranges.length >= 2, ranges.join());
     for (const range of ranges.slice(1)) assert.match(range, /^bytes=[1-9]\d*-/);
-    assert.equal(await kept(page), 0);
+    assert.equal(await cachedBytes(page), 0);
   },
 
   async 'a store that refuses ranges to other sites sends all again'(stage) {
@@ -127,12 +127,12 @@ export const hub = {
     const { page, hub } = await openHubPage(stage);
     await load(page, 'sinkscope/softmax');
     await load(page, 'sinkscope/sharded');
-    const ids = new Set((await listed(page)).map(({ id }) => id));
+    const ids = new Set((await cachedFiles(page)).map(({ id }) => id));
     assert.deepEqual([...ids].sort(), ['sinkscope/sharded', 'sinkscope/softmax']);
     await page.evaluate(() => globalThis.sinkscope.cacheClear('sinkscope/sharded'));
-    assert.ok((await listed(page)).every(({ id }) => id === 'sinkscope/softmax'));
+    assert.ok((await cachedFiles(page)).every(({ id }) => id === 'sinkscope/softmax'));
     await page.evaluate(() => globalThis.sinkscope.cacheClear());
-    assert.equal(await kept(page), 0);
+    assert.equal(await cachedBytes(page), 0);
     hub.reset();
     await load(page, 'sinkscope/softmax');
     assert.equal(hub.seen(WEIGHTS, 'cdn').length, 1);
@@ -256,7 +256,7 @@ export const hub = {
       });
     const alpha = await open();
     assert.deepEqual(alpha, await expected(page));
-    assert.ok((await listed(page)).every(({ complete }) => complete));
+    assert.ok((await cachedFiles(page)).every(({ complete }) => complete));
     hub.reset();
     assert.deepEqual(await open(), alpha);
     assert.equal(hub.seen(WEIGHTS).length, 0);
@@ -268,7 +268,7 @@ export const hub = {
     const quota = { origin: new URL(page.origin).origin, quotaSize: 1_000_000 };
     await devtools.send('Storage.overrideQuotaForOrigin', quota);
     assert.deepEqual(await load(page, 'sinkscope/softmax'), await expected(page));
-    assert.ok((await kept(page)) < 1_000_000);
+    assert.ok((await cachedBytes(page)) < 1_000_000);
     const notes = await page.evaluate(async () => {
       const notes = [];
       const plan = await globalThis.tool.resolve('sinkscope/softmax');

@@ -20,7 +20,7 @@ import {
 
 /** Settings of a small and quick training, for tests that do not look at the numbers. */
 const SMALL = 'width:16,length:12,batch:4,steps:40';
-const small = (left = SMALL, right = `operation:relu,${SMALL}`) =>
+const smallLab = (left = SMALL, right = `operation:relu,${SMALL}`) =>
   `room=lab&leftRun=${left}&rightRun=${right}`;
 
 const button = (page, name) => page.getByRole('button', { name, exact: true });
@@ -41,13 +41,13 @@ async function ready(page) {
 }
 
 /** Reloads the page; the lab is ready once it shows how long its steps take. */
-async function again(page) {
+async function reload(page) {
   await page.reload();
   await page.waitForFunction(() => /to go/.test(document.querySelector('.lab-step')?.textContent));
   await ready(page);
 }
 
-const ended = (page) =>
+const waitUntilEnded = (page) =>
   page.waitForFunction(
     () => /more steps/.test(document.querySelector('.lab-buttons .train').textContent),
     undefined,
@@ -127,7 +127,7 @@ async function contrast(stage) {
     { timeout: 90_000 },
   );
   await page.screenshot({ path: `${pictures}/lab-middle.png` });
-  await ended(page);
+  await waitUntilEnded(page);
   await settled(page);
   await page.screenshot({ path: `${pictures}/lab-end.png` });
   const { labs } = await saved(page);
@@ -155,7 +155,7 @@ export const lab = {
     contrast,
 
   async 'the lab trains, pauses, steps and begins again, by keyboard too'(stage) {
-    const page = await enter(stage, small());
+    const page = await enter(stage, smallLab());
     assert.equal(await stepOf(page), 0);
     await button(page, 'One step').click();
     await page.waitForFunction(
@@ -187,13 +187,13 @@ export const lab = {
     await ready(page);
     await page.selectOption('.lab-buttons select', '0');
     await button(page, 'Train').click();
-    await ended(page);
+    await waitUntilEnded(page);
     assert.equal(await stepOf(page), 40);
     const first = await saved(page);
     await button(page, 'Reset').click();
     await ready(page);
     await button(page, 'Train').click();
-    await ended(page);
+    await waitUntilEnded(page);
     assert.deepEqual((await saved(page)).labs, first.labs, 'the same recipe, the same digits');
     const { bytes } = await saveFrom(page, page.locator('.lab-bar .save'), 'CSV');
     assert.equal(String(bytes).match(/^relu[^,]*,/gim).length, 40);
@@ -219,9 +219,9 @@ export const lab = {
             globalThis.started++;
           }
         };`;
-      const page = await enter(stage, small(), { script });
+      const page = await enter(stage, smallLab(), { script });
       await button(page, 'Train').click();
-      await ended(page);
+      await waitUntilEnded(page);
       const { labs } = await saved(page);
       logs.push([labs, await page.evaluate(() => globalThis.started)]);
       assert.deepEqual(page.troubles, []);
@@ -234,9 +234,9 @@ export const lab = {
 
   async 'a model of the lab opens in Explore, and the lab is where it was'(stage) {
     const more = 'bias_key:head,gate:output_element,layers:2,heads:2';
-    const page = await enter(stage, small(SMALL, `operation:relu,${more},${SMALL}`));
+    const page = await enter(stage, smallLab(SMALL, `operation:relu,${more},${SMALL}`));
     await button(page, 'Train').click();
-    await ended(page);
+    await waitUntilEnded(page);
     await button(page, 'Open in Explore').last().click();
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
     await settled(page);
@@ -270,12 +270,12 @@ export const lab = {
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
     try {
       for (const [i, hash] of [
-        small(SMALL, `operation:relu,first:any,seed:5,${SMALL}`),
-        small(`from:softmax,at:1000,${size}`, `from:softmax,operation:sigmoid_log_n,${size}`),
+        smallLab(SMALL, `operation:relu,first:any,seed:5,${SMALL}`),
+        smallLab(`from:softmax,at:1000,${size}`, `from:softmax,operation:sigmoid_log_n,${size}`),
       ].entries()) {
         const page = await enter(stage, hash);
         await button(page, 'Train').click();
-        await ended(page);
+        await waitUntilEnded(page);
         for (const which of ['first', 'last']) {
           const { name, files } = await savedModel(page, which);
           const place = join(folder, name);
@@ -306,10 +306,10 @@ export const lab = {
     stage,
   ) {
     const size = 'width:32,length:24,batch:16,steps:150';
-    const hash = small(size, `operation:relu,${size}`);
+    const hash = smallLab(size, `operation:relu,${size}`);
     const first = await enter(stage, hash);
     await button(first, 'Train').click();
-    await ended(first);
+    await waitUntilEnded(first);
     const whole = await saved(first);
     await button(first, 'Reset').click();
     await ready(first);
@@ -320,16 +320,16 @@ export const lab = {
     await button(first, 'Pause').click();
     await button(first, 'Train').waitFor();
     const at = await stepOf(first);
-    await again(first);
+    await reload(first);
     assert.equal(await stepOf(first), at);
     assert.match(await text(first, '#messages'), new RegExp(`restored at step ${at}\\.`));
     await button(first, 'Train').click();
-    await ended(first);
+    await waitUntilEnded(first);
     assert.deepEqual((await saved(first)).labs, whole.labs);
     // With other settings the saved training is not offered. Reset deletes it.
     await button(first, 'Reset').click();
     await ready(first);
-    await again(first);
+    await reload(first);
     assert.equal(await stepOf(first), 0);
     assert.deepEqual(first.troubles, []);
     // Saved bytes of another build or of another program must not open as a training.
@@ -342,7 +342,7 @@ export const lab = {
       await new Promise((done) => (store.transaction.oncomplete = done));
       db.close();
     });
-    await again(first);
+    await reload(first);
     assert.equal(await stepOf(first), 0);
     assert.deepEqual(first.troubles, []);
   },
@@ -350,15 +350,15 @@ export const lab = {
   async 'the command beside a lab prints its digits'(stage) {
     const size = 'length:16,batch:2,steps:3';
     for (const hash of [
-      small(SMALL, `operation:relu,first:any,seed:4,triggers:3,layers:2,${SMALL}`),
-      small(
+      smallLab(SMALL, `operation:relu,first:any,seed:4,triggers:3,layers:2,${SMALL}`),
+      smallLab(
         `from:softmax,${size}`,
         `from:softmax,at:1000,operation:sigmoid_log_n,first:any,planted:0.5,${size}`,
       ),
     ]) {
       const page = await enter(stage, hash);
       await button(page, 'Train').click();
-      await ended(page);
+      await waitUntilEnded(page);
       const { labs } = await saved(page);
       const commands = await page.$$eval('.lab-set .copy-command', (all) =>
         all.map((one) => one.title),
@@ -379,7 +379,7 @@ export const lab = {
     stage,
   ) {
     const explodes = `operation:identity,optimizer:sgd,learning_rate:1e25,${SMALL}`;
-    const page = await enter(stage, small(explodes));
+    const page = await enter(stage, smallLab(explodes));
     await button(page, 'Train').click();
     await page.locator('.lab-under .trouble').waitFor();
     assert.match(
@@ -416,7 +416,7 @@ export const lab = {
     };
     // The training must not end before the worker does.
     const slow = 'width:32,length:32,batch:16,steps:20000';
-    const page = await enter(stage, small(slow, `operation:relu,${slow}`), { script });
+    const page = await enter(stage, smallLab(slow, `operation:relu,${slow}`), { script });
     const hide = (hidden) =>
       page.evaluate((is) => {
         Object.defineProperty(document, 'hidden', { value: is, configurable: true });
@@ -482,7 +482,7 @@ export const lab = {
     const size = 'length:16,batch:2,steps:4';
     const page = await enter(
       stage,
-      small(`from:softmax,${size}`, `from:softmax,operation:sigmoid_log_n,first:any,${size}`),
+      smallLab(`from:softmax,${size}`, `from:softmax,operation:sigmoid_log_n,first:any,${size}`),
     );
     await page.waitForFunction(() => /to go/.test(document.querySelector('.lab-step').textContent));
     assert.match(await text(page, '.lab-step'), /step 0 of 4 · 0\.0 s · about \d+ s to go/);
@@ -493,7 +493,7 @@ export const lab = {
       /public domain.*20,\d\d\d tokens. 4 steps read each/s,
     );
     await button(page, 'Train').click();
-    await ended(page);
+    await waitUntilEnded(page);
     const { labs } = await saved(page);
     assert.deepEqual(
       labs.map(({ log }) => log.length),
@@ -535,7 +535,7 @@ export const lab = {
     await own.setInputFiles({ name: 'own.txt', mimeType: 'text/plain', buffer: Buffer.from(long) });
     await ready(page);
     await button(page, 'Train').click();
-    await ended(page);
+    await waitUntilEnded(page);
     assert.match(await text(page, '.lab-foot'), /your text own\.txt: \d\d\d tokens/);
     await button(page, 'Open in Explore').last().click();
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
@@ -543,7 +543,7 @@ export const lab = {
     assert.match(await text(page, '.subject-list'), /sigmoid, bias -log n.* after 4 steps/i);
     assert.deepEqual(page.troubles, []);
     await page.context().close();
-    const absurd = await stage.open(small('from:experts', 'from:softmax,text:own'), {
+    const absurd = await stage.open(smallLab('from:experts', 'from:softmax,text:own'), {
       waits: false,
     });
     await absurd.waitForFunction(
@@ -556,10 +556,10 @@ export const lab = {
   },
 
   ...inAllSizes('the room lab', async (stage, { width, scheme }) => {
-    const page = await enter(stage, small(), { width, scheme });
+    const page = await enter(stage, smallLab(), { width, scheme });
     await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
     await button(page, 'Train').click();
-    await ended(page);
+    await waitUntilEnded(page);
     await settled(page);
     await page.screenshot({ path: `${pictures}/lab-${width}-${scheme}.png` });
     const bottom = await page.evaluate(

@@ -72,7 +72,7 @@ async function visit(context, address, path = '') {
   return page;
 }
 
-const drawn = (page) =>
+const waitUntilDrawn = (page) =>
   page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
 
 const isIsolated = (page) => page.evaluate(() => crossOriginIsolated);
@@ -81,7 +81,7 @@ const isIsolated = (page) => page.evaluate(() => crossOriginIsolated);
 async function waitUntilCached(page, ...paths) {
   await page.waitForFunction(() => navigator.serviceWorker.controller);
   for (const path of paths)
-    await until(async () => (await kept(page, /./)).some((url) => url.endsWith(path)));
+    await until(async () => (await cachedAddresses(page, /./)).some((url) => url.endsWith(path)));
 }
 
 /** Opens Compare, which reads exact numbers, so that the exact weights are cached. */
@@ -92,7 +92,7 @@ async function seeExact(page, address) {
 }
 
 /** Returns the cached addresses that match a pattern. */
-const kept = (page, pattern) =>
+const cachedAddresses = (page, pattern) =>
   page.evaluate(async (source) => {
     const urls = [];
     for (const name of await caches.keys())
@@ -129,10 +129,10 @@ export const offline = {
   'after one visit, the visited rooms work without a network': (stage) =>
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
-      await drawn(page);
+      await waitUntilDrawn(page);
       assert.ok(!(await isIsolated(page)), 'this host sends no headers');
       await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
-      const early = await kept(
+      const early = await cachedAddresses(
         page,
         /refinement|recordings\/|\.(lab|int8|relaxed)\.|assets\/\d-|picture/,
       );
@@ -148,12 +148,12 @@ export const offline = {
       await page.close();
       host.close();
       const again = await visit(context, host.address);
-      await drawn(again);
+      await waitUntilDrawn(again);
       assert.ok(await isIsolated(again), 'threads may share memory, though no host says so');
       const gated = await visit(context, host.address, '#room=explore&shown=gated');
-      await drawn(gated);
+      await waitUntilDrawn(gated);
       const figure = await visit(context, host.address, 'embed.html#view=attention');
-      await drawn(figure);
+      await waitUntilDrawn(figure);
       const lesson = await visit(context, host.address, 'learn/1-what-is-an-attention-sink/');
       await lesson.locator('#map[data-live]').waitFor();
       const strange = await visit(context, host.address, '#room=explore&shown=relu');
@@ -171,7 +171,7 @@ export const offline = {
     withContext(stage, async (context, host) => {
       await buildNext();
       const page = await visit(context, host.address);
-      await drawn(page);
+      await waitUntilDrawn(page);
       await waitUntilCached(page, 'softmax/preview.gz');
       await seeExact(page, host.address);
       host.serve(NEXT.page);
@@ -179,8 +179,8 @@ export const offline = {
         await visit(context, host.address),
         await visit(context, host.address, '#room=compare'),
       ];
-      await drawn(other);
-      await drawn(second);
+      await waitUntilDrawn(other);
+      await waitUntilDrawn(second);
       await other.waitForFunction(() => navigator.serviceWorker.controller);
       await second.evaluate(async () => (await navigator.serviceWorker.getRegistration()).update());
       await second.getByRole('button', { name: 'Reload' }).click();
@@ -190,7 +190,7 @@ export const offline = {
       );
       assert.match(second.url(), /room=compare/, 'what was shown is shown again');
       await other.getByRole('button', { name: 'Reload' }).click();
-      await drawn(other);
+      await waitUntilDrawn(other);
       await other.waitForFunction(
         (zoo) => performance.getEntriesByType('resource').some(({ name }) => name.includes(zoo)),
         zooOf(NEXT.page),
@@ -202,14 +202,14 @@ export const offline = {
       await buildNext();
       const files = (await readdir(NEXT.page, { recursive: true })).length;
       const page = await visit(context, host.address);
-      await drawn(page);
+      await waitUntilDrawn(page);
       await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
       await seeExact(page, host.address);
       const first = await countFilesOf(page, host.address, pageRoot);
       host.serve(NEXT.page);
       // While the old build is in use, a second tab and its late requests get the old build too.
       const second = await visit(context, host.address);
-      await drawn(second);
+      await waitUntilDrawn(second);
       await until(() =>
         second.evaluate(async () => {
           const registration = await navigator.serviceWorker.getRegistration();
@@ -233,7 +233,7 @@ export const offline = {
       let last = 0;
       for (let tries = 0; !last && tries < 10; tries++) {
         const third = await visit(context, host.address);
-        await drawn(third);
+        await waitUntilDrawn(third);
         const isNext = third.loaded.some((one) => one.url().includes(zooOf(NEXT.page)));
         const count = await countFilesOf(third, host.address, isNext ? NEXT.page : pageRoot);
         if (isNext) last = count;
@@ -250,7 +250,7 @@ export const offline = {
       const context = await stage.browser.newContext({ serviceWorkers: 'block' });
       try {
         const page = await visit(context, host.address);
-        await drawn(page);
+        await waitUntilDrawn(page);
         host.serve(NEXT.page);
         await page.getByRole('link', { name: 'Compare', exact: true }).click();
         await page.getByText('A newer version of this page is available.').waitFor();
@@ -281,12 +281,12 @@ export const offline = {
   'a login page in place of a file is never cached, and Try again gets the file': (stage) =>
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
-      await drawn(page);
+      await waitUntilDrawn(page);
       await waitUntilCached(page, 'softmax/preview.gz');
       host.interpose(/gated\/(model.safetensors|config.json)$/);
       await page.goto(`${host.address}#room=explore&shown=gated`);
       await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
-      assert.deepEqual(await kept(page, /gated\/model\.safetensors$/), []);
+      assert.deepEqual(await cachedAddresses(page, /gated\/model\.safetensors$/), []);
       host.relent();
       await page.getByRole('alert').getByRole('button', { name: 'Try again' }).click();
       await page.waitForFunction(() =>
@@ -300,7 +300,7 @@ export const offline = {
       withContext(stage, async (context, host) => {
         host.interpose(/reported\.json$/);
         const page = await visit(context, host.address);
-        await drawn(page);
+        await waitUntilDrawn(page);
         await until(() =>
           page.evaluate(async () => {
             const registration = await navigator.serviceWorker.getRegistration();
@@ -311,7 +311,7 @@ export const offline = {
         );
         await page.waitForTimeout(3000);
         assert.equal(await page.evaluate(() => navigator.serviceWorker.controller), null);
-        assert.deepEqual(await kept(page, /reported\.json$/), []);
+        assert.deepEqual(await cachedAddresses(page, /reported\.json$/), []);
         host.relent();
         const next = await visit(context, host.address);
         await waitUntilCached(next, 'reported.json', 'softmax/preview.gz');
@@ -320,7 +320,7 @@ export const offline = {
   'damaged files of the cache are replaced: engine, page and models': (stage) =>
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
-      await drawn(page);
+      await waitUntilDrawn(page);
       await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
       const damaged = await page.evaluate(async () => {
         let count = 0;
@@ -339,7 +339,7 @@ export const offline = {
       });
       assert.ok(damaged > 20, `${damaged} files are damaged`);
       const second = await visit(context, host.address);
-      await drawn(second);
+      await waitUntilDrawn(second);
       await countFilesOf(second, host.address, pageRoot);
       await waitUntilCached(second, 'softmax/preview.gz', 'sigmoid/preview.gz');
       // Files that were fetched again are cached: a third visit needs no network for them.
@@ -347,7 +347,7 @@ export const offline = {
       await second.close();
       host.close();
       const third = await visit(context, host.address);
-      await drawn(third);
+      await waitUntilDrawn(third);
       return `${damaged} files`;
     }),
 
@@ -374,7 +374,7 @@ export const offline = {
         });
         host.relent();
         await again.click();
-        await drawn(page).catch(async (cause) => {
+        await waitUntilDrawn(page).catch(async (cause) => {
           throw new Error(`${what}: ${await page.textContent('#messages')}`, { cause });
         });
         await page.close();

@@ -35,7 +35,7 @@ function uniform(L, H, T) {
  * Serves another site that lends its files to every page; `asked` lists the requests. The sizes of some files are not
  * stated.
  */
-async function elsewhere(files) {
+async function serveOtherSite(files) {
   const asked = [];
   const server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`);
@@ -61,7 +61,7 @@ async function choose(page, name, bytes) {
 }
 
 const finding = (page) => text(page, '[data-finding]');
-const hidden = (page) => page.waitForSelector('#open', { state: 'hidden' });
+const waitUntilHidden = (page) => page.waitForSelector('#open', { state: 'hidden' });
 
 async function looks(stage, { width, scheme }) {
   for (const room of ['explore', 'compare', 'start']) {
@@ -102,10 +102,10 @@ const coveredScales = (page) =>
   });
 
 /** Opens a recording as a reader would, and looks at it in Explore and in Compare. */
-async function looksAt(stage, kind, width) {
+async function inspectRecording(stage, kind, width) {
   const page = await stage.open('room=explore', { width });
   await choose(page, `${kind}.safetensors`, readFileSync(`${KINDS}${kind}.safetensors`));
-  await hidden(page);
+  await waitUntilHidden(page);
   await page.waitForSelector('[data-recorded]');
   await settled(page);
   for (const room of ['explore', 'compare']) {
@@ -136,7 +136,7 @@ export const recording = {
     kinds.flatMap((kind) =>
       [1280, 390].map((width) => [
         `recording: ${kind} in Explore and Compare at ${width} px`,
-        (stage) => looksAt(stage, kind, width),
+        (stage) => inspectRecording(stage, kind, width),
       ]),
     ),
   ),
@@ -145,7 +145,7 @@ export const recording = {
     async (stage) => {
       const page = await stage.open('room=explore');
       await choose(page, 'mine.safetensors', shipped());
-      await hidden(page);
+      await waitUntilHidden(page);
       await page.waitForFunction(() =>
         /SmolLM2/.test(document.querySelector('.subject-list').textContent),
       );
@@ -181,7 +181,7 @@ export const recording = {
 
   'recording: a link asks before another site is contacted, and then shows it': async (stage) => {
     const bytes = recordMaps([{ att: uniform(2, 2, 24) }], { id: 'A stranger’s model' });
-    const other = await elsewhere({ '/r.safetensors': bytes, '/unknown.safetensors': bytes });
+    const other = await serveOtherSite({ '/r.safetensors': bytes, '/unknown.safetensors': bytes });
     stage.allowed.add(other.address);
     try {
       const shown = `recording:${other.address}/r.safetensors`;
@@ -197,7 +197,7 @@ export const recording = {
       assert.match(await text(page, '.open-plan'), new RegExp(`to download ${kilobytes} kB`));
       assert.deepEqual(other.asked, ['HEAD /r.safetensors']);
       await load.click();
-      await hidden(page);
+      await waitUntilHidden(page);
       await page.waitForFunction(() =>
         /uniform attention/.test(document.querySelector('[data-finding]').textContent),
       );
@@ -269,7 +269,7 @@ export const recording = {
       const download = await coming;
       assert.match(download.suggestedFilename(), /^sinkscope-recording-softmax.*\.safetensors$/);
       await choose(page, 'again.safetensors', readFileSync(await download.path()));
-      await hidden(page);
+      await waitUntilHidden(page);
       await page.waitForSelector('[data-recorded]');
       await settled(page);
       assert.equal(await finding(page), said);
@@ -299,7 +299,7 @@ export const recording = {
     const bytes = recordMaps([{ att: uniform(1, 2, 24), tokens }], about);
     const page = await stage.open('room=explore');
     await choose(page, 'evil.safetensors', bytes);
-    await hidden(page);
+    await waitUntilHidden(page);
     await page.waitForFunction(() => document.querySelectorAll('.chip').length === 24);
     await openSection(page, 'settings');
     for (const summary of await page.locator('.about summary').all()) await summary.click();
@@ -368,7 +368,7 @@ export const recording = {
     const html = (name) =>
       `<!doctype html><title>x</title><script type="module" src="${stage.origin}/sink-scope.js"></script>` +
       `<sink-scope view="attention" recording="${name}"></sink-scope><sink-scope view="attention" shown="recording:http://127.0.0.1:9/x.safetensors"></sink-scope>`;
-    const other = await elsewhere({
+    const other = await serveOtherSite({
       '/': html('course/r.safetensors'),
       '/course/r.safetensors': shipped(),
     });

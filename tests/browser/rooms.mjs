@@ -39,7 +39,7 @@ async function openInNode(id, prompt, kernels) {
 }
 
 /** Reads metrics and fields of the same run in Node.js, to compare with the page. */
-async function inNode(id, prompt, kernels, reads, edits = []) {
+async function readInNode(id, prompt, kernels, reads, edits = []) {
   const { engine, model, ids } = await openInNode(id, prompt, kernels);
   const run = await model.run(ids, { edits, fields: fieldsFor(engine.describe, reads) });
   const found = await run.read(reads);
@@ -368,7 +368,7 @@ const reading = {
       await settled(page);
       for (const kernels of ['simd', 'base']) {
         const names = ['sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'alpha'];
-        const { found, H, T, operation } = await inNode(id, prompt, kernels, [
+        const { found, H, T, operation } = await readInNode(id, prompt, kernels, [
           ...names.map((metric) => ({ metric })),
           { field: 'att' },
         ]);
@@ -682,11 +682,13 @@ const reading = {
     assert.match(await hash(), /shown=softmax~hide_key\(0\)/);
     assert.match(await badge(), /COUNTERFACTUAL/);
     const said = await text(page, '.view-change .caption');
-    const { found } = await inNode('softmax', await page.locator('textarea').inputValue(), 'auto', [
-      { metric: 'loss_at' },
-      { metric: 'alpha' },
-    ]);
-    const edited = await inNode(
+    const { found } = await readInNode(
+      'softmax',
+      await page.locator('textarea').inputValue(),
+      'auto',
+      [{ metric: 'loss_at' }, { metric: 'alpha' }],
+    );
+    const edited = await readInNode(
       'softmax',
       await page.locator('textarea').inputValue(),
       'auto',
@@ -809,7 +811,8 @@ const reading = {
       return Object.fromEntries(subjects[0].quantities.map((one) => [one.name, one.data]));
     };
     const loss = async (edits) =>
-      (await inNode('softmax', prompt, 'auto', [{ metric: 'loss_mean' }], edits)).found[0].data[0];
+      (await readInNode('softmax', prompt, 'auto', [{ metric: 'loss_mean' }], edits)).found[0]
+        .data[0];
     const rise = (await loss([{ kind: 'silence', layer: 5, head: 0 }])) - (await loss([]));
     const { effect } = await saved('effects');
     assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
@@ -837,7 +840,7 @@ const reading = {
     await ask(page, 'What does the head write?');
     await page.waitForSelector('.view-contribution .heatmap');
     await settled(page);
-    const given = await inNode('softmax', prompt, 'auto', [{ metric: 'contribution_out_at' }]);
+    const given = await readInNode('softmax', prompt, 'auto', [{ metric: 'contribution_out_at' }]);
     const { data } = given.found[0];
     assert.deepEqual((await saved('contribution')).contribution_out_at, [...data]);
     const part = `and ${(100 * data[20 * given.T]).toFixed(0)}% after it.`;

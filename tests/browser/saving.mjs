@@ -8,7 +8,7 @@ const menu = (page, view) => page.locator(`[data-view="${view}"] .save`);
 const save = async (page, view, kind) => saveFrom(page, menu(page, view), kind);
 
 /** Evaluates a function on an empty page. */
-async function elsewhere(page, run, given) {
+async function evaluateOnEmptyPage(page, run, given) {
   const empty = await page.context().newPage();
   const said = await empty.evaluate(run, given);
   await empty.close();
@@ -20,7 +20,7 @@ async function elsewhere(page, run, given) {
  * because the policy of Sinkscope lets no text become markup.
  */
 const asXml = (page, text) =>
-  elsewhere(
+  evaluateOnEmptyPage(
     page,
     (xml) => {
       const made = new DOMParser().parseFromString(xml, 'image/svg+xml');
@@ -140,7 +140,7 @@ export const saving = {
     const bright = (await save(light, 'attention', 'SVG')).bytes.toString();
     assert.equal(dark, bright);
     // Every cell is drawn by its path at its place with the color of its pixel.
-    const drawn = await elsewhere(light, compareCells, {
+    const drawn = await evaluateOnEmptyPage(light, compareCells, {
       xml: bright,
       cells: await pixels(light, '[data-view="attention"] canvas'),
     });
@@ -212,7 +212,7 @@ export const saving = {
     await page.screenshot({ path: `${pictures}/long-token.png` });
     const svg = (await save(page, 'attention', 'SVG')).bytes.toString();
     assert.match(svg, />super[a-z]{0,6}…</);
-    const ends = await elsewhere(
+    const ends = await evaluateOnEmptyPage(
       page,
       (xml) => {
         const made = new DOMParser().parseFromString(xml, 'image/svg+xml').documentElement;

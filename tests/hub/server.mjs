@@ -279,7 +279,7 @@ async function write(body, response, { cut, slow, length, hang }) {
   for (let at = 0; at < end && !response.destroyed; at += step) {
     const hasRoom = response.write(body.subarray(at, Math.min(at + step, end)));
     if (slow) await new Promise((done) => setTimeout(done, 50));
-    else if (!hasRoom) await drained(response);
+    else if (!hasRoom) await waitForDrain(response);
   }
   const isFalse = end < body.length || (length ?? body.length) !== body.length;
   if (!isFalse) return response.end();
@@ -287,7 +287,7 @@ async function write(body, response, { cut, slow, length, hang }) {
   setTimeout(() => response.destroy(), 100);
 }
 
-function drained(response) {
+function waitForDrain(response) {
   return new Promise((done) => {
     const settle = () => {
       response.off('drain', settle).off('close', settle);

@@ -27,7 +27,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 class FirstFailure:
-    """A plugin of pytest that writes the first test that fails, or the first file, to a file descriptor."""
+    """Writes the first test that fails, or the first file that cannot be imported, to a file descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor: int | None = descriptor
@@ -53,7 +53,7 @@ def obey(order: dict[str, Any], failure: int) -> int:
     quiet = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
-    # Like `python -m pytest`, which finds the packages of the repository in the working directory.
+    # `python -m pytest` also puts the working directory, with the packages of the repository, on the path.
     sys.path[:0] = [*order["environment"]["PYTHONPATH"].split(os.pathsep), str(Path.cwd())]
     runpy.run_path(str(SITE))
     return int(pytest.main(order["arguments"], plugins=[FirstFailure(failure)]))

@@ -78,7 +78,7 @@ test('options may be omitted, and each item of a list has its kind', () => {
     caught(() => checkList(['a', 1], 'text', 'all')),
     ['argument', 'all[1]', 'expected a string, got 1'],
   );
-  // Places of a list that hold nothing count too.
+  // Indices of a list without an entry count as entries too.
   assert.equal(caught(() => checkList({ length: 1 }, 'text', 'all'))[1], 'all[0]');
   assert.equal(caught(() => checkList('a', 'text', 'all'))[1], 'all');
   const plan = { id: 'x', files: { weights: [{}] } };
@@ -180,7 +180,7 @@ test('shared memory is requested in halves, down to twice the minimum of the bin
   });
 });
 
-/** A fake binary with its view at 64 and its last failure at 1024; allocations begin at 4096. */
+/** Returns a fake binary with its view at 64 and its last failure at 1024; allocations begin at 4096. */
 function binary(own = {}) {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const words = new Uint32Array(memory.buffer);

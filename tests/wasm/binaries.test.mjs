@@ -4,12 +4,12 @@ import { readFileSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
 import { binaries, root, withEngine } from './helper.mjs';
-// Loaded here: Node.js needs WebAssembly to read TypeScript, and a test replaces it.
+// This module is loaded before the tests: Node.js needs WebAssembly to read TypeScript, and a test replaces WebAssembly.
 import '../../wasm/abi/relaxed.ts';
 import { chooseBinary } from '../../wasm/abi/variants.ts';
 
 /** The size limit of each binary, compressed. */
-const most = {
+const sizeLimits = {
   'sinkscope.wasm': 101 * 1024,
   'sinkscope.simd.wasm': 103 * 1024,
   'sinkscope.lab.wasm': 121 * 1024,
@@ -22,10 +22,10 @@ const most = {
   'sinkscope.threads.int8.simd.wasm': 106 * 1024,
   'sinkscope.threads.int8.relaxed.wasm': 117 * 1024,
 };
-const names = Object.keys(most);
+const names = Object.keys(sizeLimits);
 const read = (name) => readFileSync(new URL(name, binaries));
 
-// Exports that Emscripten adds on its own; versions differ in these.
+// Matches the exports that Emscripten adds by itself, in which its versions differ.
 const toolchain =
   /^(memory|_initialize|__indirect_function_table|__errno_location|_?_?emscripten_.*|stack.*)$/;
 
@@ -49,10 +49,10 @@ for (const name of names) {
     assert.deepEqual(imported, memory);
   });
 
-  test(`${name} is at most ${most[name]} bytes compressed`, () => {
+  test(`${name} is at most ${sizeLimits[name]} bytes compressed`, () => {
     const size = gzipSync(read(name), { level: 9 }).length;
     console.log(`${name}: ${statSync(new URL(name, binaries)).size} bytes, ${size} compressed`);
-    assert.ok(size <= most[name], `${size} bytes`);
+    assert.ok(size <= sizeLimits[name], `${size} bytes`);
   });
 }
 

@@ -95,7 +95,7 @@ test('losing the sink costs the softmax twin, and one kept token restores it', a
     [dense, window, first].map(({ loss }) => loss.toFixed(3)),
     ['3.475', '3.612', '3.483'],
   );
-  // Compares with the run with all keys, token by token.
+  // The comparison is with the run with all keys, token by token.
   const { loss_change, kl_mean } = window.metrics;
   assert.ok(Math.abs(loss_change.mean[0] - (window.loss - dense.loss)) < 1e-5);
   assert.ok(kl_mean.mean[0] > 5 * first.metrics.kl_mean.mean[0]);

@@ -83,7 +83,7 @@ test('a list of texts comes only from a .json file, and contains only texts', ()
 });
 
 test('a text is decoded across its chunks, or rejected with the number of bytes read', async () => {
-  // Chunks have 65536 bytes, so the umlaut spans the first border.
+  // Chunks have 65536 bytes, so the two bytes of the umlaut are in different chunks.
   const long = `${'a'.repeat(65535)}ä`;
   assert.equal(await readText(written('long.txt', long), '--text-file'), long);
   const cut = written('cut.txt', Buffer.from(long).subarray(0, 65536));

@@ -146,7 +146,7 @@ test('the list of a picker keeps the folders', () => {
   );
 });
 
-/** Entries as a browser hands them out: a hundred at a time, then none. */
+/** Imitates an entry of a dropped folder, whose files a browser returns a hundred at a time, then none. */
 function entry(path, inside) {
   const name = path.split('/').at(-1);
   if (inside === undefined) {

@@ -10,7 +10,7 @@ const BYTES = Uint8Array.from({ length: 10 }, (_, i) => i);
 
 /** Returns a body of these bytes, which breaks off if cut. */
 function bodyOf(bytes, isCut) {
-  // In two chunks, as a connection delivers them.
+  // The bytes come in two chunks, as a connection delivers them.
   const left = [bytes.subarray(0, 5), bytes.subarray(5)].filter(({ length }) => length > 0);
   const pull = (controller) => {
     const next = left.shift();
@@ -202,7 +202,7 @@ test('a wrong size is an error, whether the server or the caller gave it', async
     [[() => sized('10')], { bytes: 9 }, 'expected 9 bytes as announced, found 10'],
     [[() => said(200)], { bytes: 9 }, '9 bytes were announced, more came'],
     [[() => said(200)], { bytes: 11 }, 'expected 11 bytes, found a whole answer of 10'],
-    // A connection that ends too early is one that was cut.
+    // A connection that ends too early counts as a cut one.
     [
       [() => sized('10', short)],
       { tries: 1 },
@@ -234,7 +234,7 @@ test('a rejected range is requested once more as the whole file, and only then',
     found.asked.map(({ range }) => range),
     [undefined, 'bytes=4-', 'bytes=4-', undefined],
   );
-  // The whole file is asked for once.
+  // The whole file is requested once.
   const twice = await read(t, [() => cut(4), refused], { tries: 2 });
   assert.equal(twice.asked.length, 4);
   assert.equal(twice.error.code, 'read');

@@ -1,5 +1,5 @@
-// Lists of edits at the borders of a text, as the native build draws them from the table: every
-// binary refuses the same ones, at the same place, and computes the same bits for the others.
+// Checks lists of edits at the limits of a text, which the native build draws from the table: every binary
+// refuses the same lists, at the same place, and computes the same bits for the others.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -11,7 +11,7 @@ import { files, root, tiny, withEngine } from './helper.mjs';
 const outcomes = fileURLToPath(new URL('.build/native/outcomes', root));
 const tokens = [3, 1, 4, 1];
 
-/** FNV-1a of the bytes. */
+/** Returns the FNV-1a hash of the bytes. */
 function hash(...parts) {
   let bits = 2166136261;
   for (const { data } of parts)

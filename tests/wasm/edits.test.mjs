@@ -58,7 +58,7 @@ test('an edit is encoded as its kind and thirteen numbers; missing ones are enco
         parameters: { bias: -1 },
       },
       { kind: 'evict', policy: 'last' },
-      // Parameters with a default, and a number that the core requires itself.
+      // Parameters with a default may be absent, and a number that is required is left for the core to refuse.
       { kind: 'operation', operation: 'softmax' },
       { kind: 'hide' },
     ),

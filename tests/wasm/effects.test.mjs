@@ -62,7 +62,7 @@ test('a run can begin only from one of the same model that has recorded the need
       model.run([1, 2], { fields: ['loss'], from: { run: base, layer: 1 } }),
     );
     assert.equal(short.code, 'bad_request');
-    // The run that it began from may go.
+    // The base run may be closed.
     const run = await model.run([1, 2, 3], { fields: ['loss'], from: { run: base, layer: 1 } });
     const [before] = await base.read([{ field: 'loss' }]);
     await base.close();

@@ -49,7 +49,7 @@ test('every field and metric of describe can be read', async () => {
     const ids = [1, 2, 3, 4, 5, 6];
     const run = await model.run(ids, { fields: fields.map(({ name }) => name) });
     const sizes = { ...model.architecture, T: ids.length };
-    // A letter, a number, or a sum of them.
+    // A size is a letter, a number, or a sum of them.
     const size = (text) =>
       text.split('+').reduce((sum, one) => sum + (sizes[one] ?? Number(one)), 0);
     for (const { name, shape, type } of fields) {
@@ -85,7 +85,7 @@ test('generation does not depend on how the prompt was cut, and the seed repeats
         drawn.map(({ token }) => token),
         tokens,
       );
-    // Without topK every token may be drawn; with 1 it is the likeliest.
+    // Without topK every token may be drawn; with 1 only the most likely one is.
     const drawnWith = async (topK) => {
       const run = await model.run(long);
       for await (const _ of run.generate({ ...options, topK }));

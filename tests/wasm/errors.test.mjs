@@ -123,10 +123,10 @@ test('a metric that is too large for memory reports its count of numbers, and th
   const sizes = { L: 1, D: 2, F: 1, V: 4, context: T };
   await withEngine({}, async (engine) => {
     const model = await engine.open(randomModel(sizes, { num_attention_heads: 1 }));
-    // The cheapest operation, since the run has 32,768 tokens.
+    // The edit selects the cheapest operation, since the run has 32,768 tokens.
     const edits = [{ kind: 'operation', operation: 'identity' }];
     const run = await model.run(new Array(T).fill(1), { fields: ['q', 'k'], edits });
-    // T * T numbers of four bytes are 0 modulo 2^32.
+    // T * T numbers of four bytes take a multiple of 2^32 bytes, which is 0 in 32 bits.
     const found = await failure(run.metric('qk_dot', { layer: 0, head: 0 }));
     assert.deepEqual(found, {
       name: 'SinkscopeError',
@@ -184,7 +184,7 @@ test('an extra head of a tied model equals the embedding, or is rejected with it
       return [...data, parameters];
     };
     const expected = await logits(others);
-    // In the same type, and in another with the same numbers.
+    // The two matrices may have the same type, or different types with the same numbers.
     const floats = new Float32Array(Uint8Array.from(embedding).buffer);
     const rounded = floats.map((x) => Math.round(x * 64) / 64);
     const bf16 = Buffer.from(
@@ -203,7 +203,7 @@ test('an extra head of a tied model equals the embedding, or is rejected with it
       await logits([...plain, narrow, ['lm_head.weight', entry, wide]]),
       await logits([...plain, narrow]),
     );
-    // One number differs: the first, one in the middle, the last.
+    // One number differs: the first, one in the middle or the last.
     for (const at of [0, floats.length >> 1, floats.length - 1]) {
       const other = Buffer.from(embedding);
       other.writeFloatLE(floats[at] + 1, 4 * at);

@@ -1,5 +1,5 @@
-// The whole public face with wrong arguments: each place of each function gets what does not belong
-// there. Either it is let through, or the answer is a SinkscopeError with code, place and sentence.
+// Calls every public function with wrong arguments: each argument is replaced by values of other kinds. The
+// call either succeeds or fails with a SinkscopeError that has a code, a place and a sentence.
 import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -59,7 +59,7 @@ const LAB_FOLDER = {
   recipe: { settings: {}, steps_done: 0, from: null, text: null },
 };
 
-/** Invalid values; undefined is a forgotten argument. */
+/** Invalid values; undefined stands for a forgotten argument. */
 const JUNK = {
   null: null,
   undefined: undefined,
@@ -78,7 +78,7 @@ const { config, weights } = files(tiny);
 const tokenizerJson = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
 const tokenizer = openTokenizer(tokenizerJson);
 
-/** A training whose every loss is 1. */
+/** Imitates a training whose loss is always 1. */
 class Trained {
   async read() {
     return [{ data: [1] }];
@@ -103,7 +103,10 @@ const nowhere = 'http://127.0.0.1/';
 const index = new URL('models/zoo/softmax/timeline/index.json', root);
 const timeline = await openTimeline(index);
 
-/** Each function with valid arguments: the test replaces every argument, and every entry of plain objects. */
+/**
+ * Each public function with valid arguments. The test replaces every argument, and every entry of plain
+ * objects.
+ */
 const FACE = {
   createEngine: [
     async (...args) => (await createEngine(...args)).close(),
@@ -369,13 +372,13 @@ const FACE = {
   cacheClear: [sinkscope.cacheClear, 'owner/name'],
 };
 
-/** A recording need not have it. */
+/** Accepts the error of a recording that lacks what is read. */
 function notThere(error) {
   if (error.code !== 'bad_request') throw error;
 }
 
 /** Replaces each argument, and each entry of plain objects. */
-function* spoiled(args) {
+function* spoilArguments(args) {
   for (const [i, arg] of args.entries()) {
     for (const [what, junk] of Object.entries(JUNK)) {
       yield [`argument ${i + 1} is ${what}`, args.with(i, junk)];
@@ -399,7 +402,7 @@ test('the table has every function that the package exports', () => {
 for (const [name, [call, ...args]] of Object.entries(FACE)) {
   test(`${name} names the errors of its arguments`, { timeout: 30_000 }, async () => {
     const wrong = [];
-    for (const [what, spoilt] of spoiled(args)) {
+    for (const [what, spoilt] of spoilArguments(args)) {
       try {
         await call(...spoilt);
       } catch (error) {

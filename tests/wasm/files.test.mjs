@@ -1,4 +1,5 @@
-// Every file can be found: the package's README names each, and each C file describes its content.
+// Checks that every file can be found: the README of the package names each, and each C file describes its
+// content.
 import { existsSync, readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { basename } from 'node:path';
@@ -31,7 +32,7 @@ test('the README names every file of the package, and no other', () => {
   const source = listed('wasm')
     .map((path) => path.slice('wasm/'.length))
     .filter((path) => /\.(js|ts|c|h|txt)$/.test(path) && path !== 'eslint.config.js')
-    // A header is named with its file of C, and each folder has its `types.ts`.
+    // A header is named with its C file, and each folder has its `types.ts`.
     .filter(
       (path) => !(path.endsWith('.h') && existsSync(new URL(`wasm/${path.slice(0, -1)}c`, root))),
     )

@@ -6,7 +6,7 @@ import { WORDS } from '../../wasm/text/pre_tokenizers.ts';
 import { sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';
-/** Returns the tokenizer of such metadata; keys with a dot are full names. */
+/** Converts metadata to a tokenizer; keys with a dot are full names. */
 function read(values) {
   const named = Object.entries(values).map(([name, value]) => [
     name.includes('.') ? name : key + name,
@@ -254,7 +254,7 @@ test('a SentencePiece vocabulary: stages, tokens of bytes, a token for the unkno
   refuses({ ...llama, add_space_prefix: 1 }, 'add_space_prefix', 'expected true or false, got 1');
 });
 
-/** The merges of pieces, each with its score and its type. */
+/** Returns the merges of pieces, each given with its score and its type. */
 function mergesOf(pieces, change) {
   const [tokens, scores, token_type] = [0, 1, 2].map((i) => pieces.map((piece) => piece[i]));
   return read({ model: 'llama', tokens, scores, token_type, ...change }).json.model.merges.map(
@@ -278,7 +278,7 @@ test('merges follow the scores; for equal scores the longest left part is first,
     '😀+a',
     '😀+😀',
   ]);
-  // An emoji is one character, and so no longer a left part than a letter.
+  // An emoji is one character, so it is no longer as a left part than a letter.
   assert.deepEqual(mergesOf(pieces(['a', 0], ['bc', 0], ['😀', 0], ['😀a', 0], ['abc', 0])), [
     'a+bc',
     '😀+a',

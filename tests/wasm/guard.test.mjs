@@ -1,5 +1,5 @@
-// Untrusted tokenizers: whatever their patterns and tables are, this thread goes on, and
-// within the limit there is an answer or an error.
+// Tests untrusted tokenizers: whatever their patterns and tables are, this thread goes on, and an answer or an
+// error comes within the limit.
 import { afterEach, beforeEach, mock, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ const text = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
 const config = readFileSync(new URL('tokenizer_config.json', softmax), 'utf8');
 const file = JSON.parse(text);
 
-/** The file with other stages. */
+/** Returns the tokenizer file with other stages. */
 const withStages = (change) => ({ tokenizer: JSON.stringify({ ...file, ...change }) });
 
 function split(Regex) {
@@ -20,12 +20,12 @@ function split(Regex) {
   return withStages({ pre_tokenizer: { type: 'Sequence', pretokenizers: [stage, bytes] } });
 }
 
-/** Intervals of this thread that have passed; a thread that is blocked counts none. */
+/** Number of passed intervals of this thread; a blocked thread counts none. */
 let beats = 0;
 let beat;
 
-// The guard ends a worker when a test moves the clock, so a busy machine ends none. The interval is
-// A real timer: it keeps this process alive while only workers, which do not, are running.
+// The guard ends a worker when a test moves the clock, so a busy machine ends none. The interval is a real
+// timer: it keeps this process alive while only workers run, which do not.
 beforeEach(() => {
   mock.timers.enable({ apis: ['setTimeout'] });
   beat = setInterval(() => beats++, 10);
@@ -58,10 +58,10 @@ test('the worker gives the tokens of the tokenizer in this thread', async () => 
   assert.equal((await failure(guarded.encode('a'))).code, 'closed');
 });
 
-/** Milliseconds, more than any worker is granted. */
+/** An hour in milliseconds, longer than any worker is granted. */
 const HOUR = 3600_000;
 
-/** Milliseconds after which a test that never ends has failed. */
+/** Milliseconds after which a test counts as hanging and fails. */
 const STUCK = 600_000;
 
 const HOSTILE = {
@@ -73,13 +73,13 @@ const HOSTILE = {
 };
 
 for (const [name, [source, hostile]] of Object.entries(HOSTILE)) {
-  // A worker that does not end would never answer the last text.
+  // If a worker were not ended, it would never answer the last text.
   test(`${name}: ended, and a new one starts`, { timeout: STUCK }, async () => {
     const [tokenizer, other] = await Promise.all([guardTokenizer(source), guardTokenizer(source)]);
     const asked = await tokenizer.encode('harmless', { special: 'none' });
     assert.ok(asked.length > 0);
     const answer = failure(tokenizer.encode(hostile));
-    // An answer would arrive while another worker reads a hundred texts.
+    // A late answer would arrive while another worker reads a hundred texts.
     for (let i = 0; i < 100; i++)
       assert.deepEqual(await other.encode('harmless', { special: 'none' }), asked);
     mock.timers.tick(HOUR);
@@ -171,7 +171,7 @@ function stubWorker({ took }) {
 const OPENED = { size: 1, bos: null, specials: [], text: 'a', ends: new Uint32Array([1]) };
 const idle = 30;
 
-/** Seconds that a step waits for before its worker is ended, by a clock that the test moves. */
+/** Returns the seconds after which the worker of a step is ended, by a clock that the test moves. */
 async function patienceOf(worker, failed) {
   for (let seconds = 1; seconds < 10_000; seconds++) {
     mock.timers.tick(1000);

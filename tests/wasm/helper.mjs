@@ -1,4 +1,4 @@
-// Shared helpers: the repository, its models, the two binaries.
+// Helpers that the tests share: the repository, its models, the two binaries.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync, existsSync } from 'node:fs';
 import { createEngine } from '../../wasm/index.ts';
@@ -18,7 +18,10 @@ function weightsName(folder) {
   return names.find((name) => existsSync(new URL(name, folder)));
 }
 
-/** @param {URL} folder */
+/**
+ * Returns the config and the weights in a folder.
+ * @param {URL} folder
+ */
 export function files(folder) {
   const name = weightsName(folder);
   const weights = readFileSync(new URL(name, folder));
@@ -33,7 +36,7 @@ export function goldenModels() {
 }
 
 /**
- * The F32 and I32 tensors of a safetensors file.
+ * Reads the F32 and I32 tensors of a safetensors file.
  * @param {URL} file
  */
 export function readSafetensors(file) {
@@ -45,8 +48,8 @@ export function readSafetensors(file) {
 }
 
 /**
- * A llama of random weights whose run is long enough to be stopped.
- * @param {{ L: number, D: number, F: number, V: number, context: number, K?: number }} sizes of 4 heads
+ * Makes a llama of random weights, whose runs can be long enough to be stopped.
+ * @param {{ L: number, D: number, F: number, V: number, context: number, K?: number }} sizes sizes of the model, which has 4 heads
  * @param {object} others further or changed keys of the configuration
  */
 export function randomModel({ L, D, F, V, context, K }, others = {}) {
@@ -129,7 +132,10 @@ export function caught(call) {
 /** Pieces of a template of tokenizer.json: a token by its name, the text, and their concatenation. @param {string} id */
 export const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
 export const sequence = { Sequence: { id: 'A', type_id: 0 } };
-/** @param {object[]} single */
+/**
+ * Makes a post-processor of these pieces.
+ * @param {object[]} single
+ */
 export const templateOf = (...single) => ({
   type: 'TemplateProcessing',
   single,
@@ -137,7 +143,7 @@ export const templateOf = (...single) => ({
   special_tokens: {},
 });
 
-/** Numbers to a part of the tolerance of F32, all else exactly. */
+/** Asserts that two values are equal: numbers within a part of the tolerance of F32, all else exactly. */
 export function near(found, expected, where) {
   if (typeof expected === 'number')
     return assert.ok(Math.abs(found - expected) < 2e-5, `${where}: ${found}, not ${expected}`);

@@ -15,7 +15,7 @@ import { canWait, startThread } from '../../wasm/host/thread_browser.ts';
 import * as textHost from '../../wasm/host/text_browser.ts';
 
 /**
- * Sets globals for the time of a test.
+ * Sets globals until the end of a test.
  * @param {import('node:test').TestContext} t
  * @param {Record<string, unknown>} values
  */
@@ -30,7 +30,7 @@ function withGlobals(t, values) {
   }
 }
 
-/** A worker that runs nothing and records its calls. */
+/** Imitates a worker: it runs nothing and records its calls. */
 class FakeWorker extends EventTarget {
   /** @type {FakeWorker[]} */
   static started = [];
@@ -56,7 +56,10 @@ class FakeWorker extends EventTarget {
 const origin = new URL('../../wasm/host/reach.ts', import.meta.url).origin;
 const last = () => FakeWorker.started.at(-1);
 
-/** The modules that a module of the package imports in a browser, at once or later, itself among them. */
+/**
+ * Returns the modules that a module of the package imports in a browser, immediately or later, including
+ * itself.
+ */
 function graphOf(path, found = new Set()) {
   if (found.has(path)) return found;
   found.add(path);
@@ -275,9 +278,9 @@ describe('a browser', () => {
 });
 
 /**
- * A browser's private folder, in memory.
+ * Imitates the private folder of a browser, in memory.
  * @param {'writable' | 'handle' | 'neither'} kind how files are written
- * @param {{ room?: number }} [given] bytes that a write takes
+ * @param {{ room?: number }} [given] `room`: the number of bytes that a write accepts
  */
 function privateFolder(kind, { room = Infinity } = {}) {
   /** @type {Map<string, Uint8Array>} */

@@ -45,7 +45,7 @@ const resolve = (id, options) => resolveHub(id, { endpoint: hub.endpoint, wait: 
 const address = () => new URL(`${hub.endpoint}/sinkscope/softmax/resolve/main/model.safetensors`);
 const parts = () => readdirSync(folder).filter((name) => !name.endsWith('.json'));
 
-/** Reads up to `most` bytes and cancels the rest. */
+/** Reads up to `most` bytes of a file and cancels the rest. */
 async function read(options = {}, most = Infinity, open = openCached) {
   const { bytes, stream } = await open(address(), { wait: 1, ...options });
   const chunks = [];
@@ -179,8 +179,8 @@ test('garbage of the right size is rejected by its hash and not stored, then or 
         assert.equal(/which is not kept/.test(error.text), cache);
         await (await open()).close();
         if (!cache) return;
-        // What was damaged on the disk since then is fetched again, after one refusal.
-        // Large files are cached in parts; only their weights are listed with a hash.
+        // Parts that were damaged on the disk meanwhile are fetched again, after one refusal. Large files are
+        // cached in parts; only weights are listed with a hash.
         for (const part of parts()) {
           const bytes = readFileSync(join(folder, part));
           if (bytes.length > 100_000) writeFileSync(join(folder, part), bytes.fill(65));
@@ -247,7 +247,7 @@ test('where nothing can be written the download continues, with a report', async
   writeFileSync(file, '');
   process.env.SINKSCOPE_CACHE = join(file, 'below');
   try {
-    // Another instance of the module, since each has one store.
+    // This is another instance of the module, because each has one store.
     const { openCached: open } = await import('../../wasm/loading/cache.ts?elsewhere');
     const notes = [];
     const options = { version: 'c', onNote: (note) => notes.push(note) };

@@ -21,7 +21,7 @@ before(async () => {
 beforeEach(() => hub.reset());
 after(() => hub.close());
 
-/** Reads a download to its end; tests have no time to wait. */
+/** Reads a download to its end, with short waits between tries. */
 async function read(options = {}) {
   const { bytes, stream } = await openDownload(url, { wait: 5, ...options });
   const chunks = [];
@@ -60,7 +60,7 @@ test('a cut connection is continued at its last byte', async () => {
 
 test('a store that rejects a range sends the whole file', async (t) => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
-  // A page learns no more of a range that another site does not allow.
+  // A page only learns that a request failed if another site does not allow a range.
   const { fetch } = globalThis;
   const refused = [];
   t.mock.method(globalThis, 'fetch', async (address, options) => {
@@ -145,7 +145,7 @@ test('a busy server is tried again when it says so, and not without end', async 
   hub.fault({ path: PATH, status: 429, headers: { 'retry-after': '3600' } });
   await assert.rejects(read(), { code: 'busy', message: /too many requests.*in 3600 s/ });
   assert.equal(hub.seen(PATH).length, 1);
-  // The hub's own wording.
+  // The refusal has the wording of the hub.
   hub.reset();
   const ratelimit = '"resolvers";r=0;t=200';
   hub.fault({ path: PATH, status: 429, headers: { ratelimit } });
@@ -297,7 +297,7 @@ after(() => {
   }
 });
 
-/** A server that gives these answers in turn, the last one forever: [status, headers, body, is cut]. */
+/** Starts a server that gives these answers in turn, the last one for ever: [status, headers, body, is cut]. */
 async function openServer(answers) {
   const asked = [];
   const server = createServer((request, response) => {

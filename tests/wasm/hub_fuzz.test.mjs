@@ -19,7 +19,7 @@ const JUNK = [
   'x.gguf',
 ];
 
-/** Random numbers with the same sequence in every run. */
+/** Returns a function that draws the same random numbers in every run. */
 function randomOf(seed) {
   let state = seed;
   return (n) => {
@@ -95,7 +95,7 @@ test('a thousand random lists, configs and indexes end in a plan or an error', a
     server.closeAllConnections();
     server.close();
   }
-  // Both must happen, or this tests nothing.
+  // Plans and refusals must both occur, or the test would test nothing.
   assert.ok(plans > times / 10 && plans < (times * 9) / 10, `${plans} plans`);
 });
 

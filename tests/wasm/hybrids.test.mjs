@@ -1,5 +1,5 @@
-// Models whose layers do not all have attention: layers are called by the model's own numbers, tensors of attention
-// have a row for each layer that has it.
+// Tests models in which only some layers have attention: layers have the numbers of the model, and tensors of
+// attention have a row for each layer with attention.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

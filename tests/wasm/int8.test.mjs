@@ -49,7 +49,7 @@ test('runs token by token and in other workers have the same bits', async () => 
   });
 });
 
-/** The calls of a study, in its first worker alone. */
+/** Returns a model without replicas, so that a study runs in the first worker alone. */
 const plain = (model) => ({
   architecture: model.architecture,
   describe: model.describe,

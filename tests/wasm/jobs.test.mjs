@@ -83,7 +83,7 @@ for (const worker of [false, true])
       const run = await model.run([1, 2, 3]);
       const bytes = await run.record({ strings: (ids) => ids.map(String) });
       const heard = new Set();
-      /** Aborts at the last report, when the answer already exists. */
+      /** Aborts a call at its last report, when the answer already exists. */
       const stopped = async (stage, begin) => {
         const stop = new AbortController();
         heard.add(stop.signal);
@@ -112,7 +112,7 @@ test('memory does not grow over 50 times open, run, close', async () => {
       const model = await engine.open(files(i % 2 ? softmax : tiny));
       const run = await model.run([1, 2, 3, 4, 5, 6, 7].slice(0, 1 + (i % 7)), { capacity: 32 });
       await run.read([{ metric: 'alpha' }, { field: 'hidden' }]);
-      // Half of the runs are left to the model.
+      // Half of the runs are closed by the model.
       if (i % 4 < 2) await run.close();
       await model.close();
     };

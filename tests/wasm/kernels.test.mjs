@@ -27,13 +27,14 @@ const env = { ...process.env, NODE_PATH: process.env.NODE_PATH ?? '/usr/share/no
 const build = (command, ...options) =>
   execFileSync(command, [...exact, ...options], { cwd, env, stdio: 'inherit' });
 
-/** Names and hashes, a line each. */
+/** Returns the names and hashes that a program prints, one per line. */
 const printedBy = (program) => execFileSync(program, { cwd }).toString().trim().split('\n');
 
 const hex = (number) => (number >>> 0).toString(16).padStart(8, '0');
 
 /**
- * The hashes that a binary computes; set 1 is the textbook, whatever the plain names are bound to.
+ * Returns the hashes that a binary computes. Set 1 is the textbook implementation, set 0 the kernels that the binary
+ * uses.
  * @param {string} file
  */
 async function hashes(file, set = 0) {

@@ -1,5 +1,5 @@
-// The lab without a trainer: the configs, tokenizers and folders that it makes, to the last key; who computes which part
-// of a batch; what is released; what is refused, in which sentence.
+// Tests the lab without training: the configs, tokenizers and folders that it makes, to the last key; who
+// computes which part of a batch; what is released; what is refused, with which sentence.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
@@ -16,7 +16,7 @@ import { Trainer } from '../../wasm/lab/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';
 import { failure } from './helper.mjs';
 
-/** Each call fails with this place and sentence. */
+/** Asserts that each call fails with this place and sentence. */
 async function refused(table) {
   for (const [work, sentence] of table) {
     const { code, where, text } = await failure((async () => work())());
@@ -232,7 +232,7 @@ test('the loss of a held text is the mean over its sequences', async () => {
   ]);
 });
 
-/** A core that records its calls, with a memory of 64 bytes. */
+/** Returns a fake core that records its calls, with a memory of 64 bytes. */
 function core(fails = () => false) {
   const memory = new Uint8Array(64);
   const calls = [];
@@ -401,7 +401,7 @@ test('a helper adds the sum, makes the update, and continues until the end of th
     ];
     calls.length = 0;
     leader.finish(Uint8Array.of(5), true);
-    // It has started the next step, and the leader does not request it again.
+    // The helper has already started the next step, and the leader does not request it again.
     assert.deepEqual(await leader.parts(), [Uint8Array.of(3), Uint8Array.of(4)]);
     assert.deepEqual(calls, [...update(5), ...computed]);
     calls.length = 0;
@@ -427,7 +427,7 @@ test('a helper adds the sum, makes the update, and continues until the end of th
   }
 });
 
-/** Links to backends that record their calls, as an engine has them. */
+/** Returns links to fake backends that record their calls, as an engine has them. */
 function linked(n) {
   const asked = [];
   const links = Array.from({ length: n }, (_, at) => {

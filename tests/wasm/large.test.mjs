@@ -1,4 +1,4 @@
-// A model that is too large for panels next to its weights has them interleaved in place.
+// Tests a model that is too large to hold panels next to its weights: the weights are interleaved in place.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
@@ -8,7 +8,7 @@ const [D, V] = [512, 101];
 const { config, weights } = randomModel({ L: 2, D, F: 1048, V, context: 64 });
 const TOKENS = [100, 3, 57, 99, 0, 41, 8, 96, 97];
 
-/** Numbers that every type holds exactly. */
+/** Returns numbers that every type holds exactly. */
 const numbersOf = (bytes) =>
   Float32Array.from(
     new Float32Array(Uint8Array.from(bytes).buffer),
@@ -56,7 +56,7 @@ test('a large model has the same bits in every type of weights and every binary'
             `${kernels}, ${type}: the embedding of token ${id}`,
           ),
         );
-        // Different code multiplies one row and many rows.
+        // One row and many rows are multiplied by different code.
         const [alone] = await read(TOKENS.slice(0, 1));
         for (let l = 0; l < 3; l++) {
           const row = hidden.subarray(l * TOKENS.length * D).subarray(0, D);

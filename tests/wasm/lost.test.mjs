@@ -99,7 +99,7 @@ test('where no end is reported, a worker is lost after a minute without an answe
     }
   };
   const model = await engine.open(files(softmax));
-  // A worker without pending calls may take its time.
+  // A worker without pending calls may be silent.
   await beat(20);
   assert.equal(pulses(), 0);
 
@@ -110,7 +110,7 @@ test('where no end is reported, a worker is lost after a minute without an answe
   assert.deepEqual(old.asked, ['run']);
   await beat(6);
   assert.equal(pulses(), 6);
-  // An answer to the seventh starts the minute again.
+  // An answer to the seventh ping starts the minute again.
   old.lost = ['run'];
   const answered = new Promise((done) => started.at(-1).once('message', done));
   await beat(1);
@@ -135,7 +135,7 @@ test('where no end is reported, a worker is lost after a minute without an answe
   assert.equal(pulses(), 19);
 });
 
-/** An engine with mocked timers: seconds pass singly, and answers arrive in between. */
+/** Opens an engine with mocked timers: seconds pass singly, and answers arrive in between. */
 async function timed(t) {
   t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
   const reported = [];
@@ -172,7 +172,7 @@ test('a worker that answers is kept, however long a job takes to stop', async (t
   stop();
   await seconds(30);
   assert.deepEqual(old.asked, ['memory']);
-  // The fourth ping is answered each time, and the count restarts.
+  // The fourth ping is answered each time, so the count restarts.
   for (let i = 0; i < 3; i++) {
     old.lost = ['run', 'memory'];
     await seconds(3);

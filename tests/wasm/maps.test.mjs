@@ -1,4 +1,4 @@
-// Maps that are computed on demand: JavaScript sees the same as with stored ones.
+// Tests maps that are computed on demand: JavaScript gets the same numbers as from stored maps.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { measure } from '../../wasm/index.ts';
@@ -7,7 +7,7 @@ import { failure, files, golden, tiny, withEngine } from './helper.mjs';
 const ids = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 const T = ids.length;
 
-/** Every metric of one run alone. */
+/** Lists every metric that needs only one run. */
 const metricsOf = ({ metrics }, fields) =>
   metrics
     .filter((row) => row.fields.every((name) => fields.includes(name)))
@@ -52,7 +52,8 @@ for (const kernels of ['simd', 'base'])
           );
           assert.deepEqual(expected[6].shape, [2, 3, 3]);
           assert.deepEqual(expected[7].shape, [L, H, 2, 3, 3]);
-          // A changed text, and generated tokens, which report their attention.
+          // The numbers are also the same for a changed text, and for generated tokens, which report their
+          // attention.
           const others = [...ids.slice(0, 7), 2, 7];
           for (const run of [stored, computed]) await run.update(others);
           assert.deepEqual(
@@ -116,7 +117,7 @@ test('a run that measures has the numbers of one that stores its maps, in less m
   });
 });
 
-/** Returns one head's map out of all. */
+/** Returns the map of one head from the maps of all. */
 const mapOf = ({ data }, H, layer, head) =>
   data.subarray((layer * H + head) * T * T, (layer * H + head + 1) * T * T);
 

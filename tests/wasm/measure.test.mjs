@@ -213,7 +213,7 @@ test('metrics that compare two runs compare with the run without what-ifs', asyn
       reported,
       sequences.flatMap((_, i) => cases.map((__, at) => [i, at])),
     );
-    // A summary includes them if there is something to compare.
+    // A summary includes metrics of comparison if some case has edits.
     const summaries = await sweep(model, sequences, cases);
     assert.deepEqual(
       summaries[1],
@@ -304,6 +304,6 @@ test('heads are counted only where uniform attention alone is at most eps', () =
     conclusive: true,
     least: leastTokens(0.3),
   });
-  // Rows that need not sum to 1: a sink is one by share and by weight.
+  // If rows need not sum to 1, a sink is one by share and by weight.
   assert.equal(judge({ ...known, even: 0.1, normalizes: false }).sink, 0.1);
 });

@@ -10,7 +10,10 @@ import { binaries, randomModel, withEngine } from './helper.mjs';
 const names = readdirSync(binaries).filter((name) => name.endsWith('.wasm'));
 const bytesOf = (name) => readFileSync(new URL(name, binaries));
 
-/** reserve and release of a binary, and its memory. @param {string} name */
+/**
+ * Returns the functions reserve and release of a binary, and its memory.
+ * @param {string} name
+ */
 async function open(name) {
   const module = await WebAssembly.compile(bytesOf(name));
   const shared = WebAssembly.Module.imports(module).length > 0 ? sharedMemory() : undefined;
@@ -34,7 +37,7 @@ for (const name of names) {
         const bytes = (2 ** 32 - k) >>> 0;
         if (bytes > 0) assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
       }
-      // 4,293,918,720 to 4,294,967,168 once gave a pointer without memory behind it.
+      // Sizes from 4,293,918,720 to 4,294,967,168 once gave a pointer without memory behind it.
       for (let bytes = 4_293_918_720; bytes < 2 ** 32; bytes += 26_208)
         assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
       assert.equal(buffer().byteLength, size);
@@ -66,7 +69,8 @@ for (const name of names) {
       }
     }
     held.forEach(({ at }) => release(at));
-    // Freed memory is one block again: the memory is bounded by what is held at once, not by how often.
+    // Freed memory becomes one block again, so the size of the memory depends on how much is held at once, not
+    // on how often.
     assert.ok(buffer().byteLength <= 16 * 2 ** 20);
     const whole = reserve(10 * 2 ** 20);
     assert.ok(whole > 0);

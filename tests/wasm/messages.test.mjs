@@ -1,4 +1,4 @@
-/** Calls between a page and its worker, over ports that the test holds both ends of. */
+/** Tests calls between a page and its worker, over ports of which the test holds both ends. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { SinkscopeError } from '../../wasm/abi/errors.ts';

@@ -18,7 +18,7 @@ const describe = JSON.parse(readFileSync(new URL('sinkscope.describe.json', bina
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-options-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** Exit status, output and complaint. */
+/** Runs the command line; returns its exit status, output and messages. */
 const run = (...args) =>
   new Promise((done) => {
     execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>
@@ -358,7 +358,7 @@ test('a recording replaces only a regular file, and reports that before it measu
     [link, 'a link'],
     [folder, 'a folder'],
   ]) {
-    // The model does not exist, so a request for it would fail first.
+    // The output is checked first: the model does not exist, so a request for it would fail.
     const args = ['record', 'nobody/nothing', '--ids', '0,1', '--out', out];
     const { status, stderr } = await run(...args, '--endpoint', 'http://127.0.0.1:9');
     assert.equal(status, 1);

@@ -1,5 +1,5 @@
-// Checkpoints as other tools leave them: weights in F64, names with a wrapper's prefix, shards in a folder
-// below, no tokenizer. The bits are those of the plain file.
+// Tests checkpoints as other tools leave them: weights in F64, names with the prefix of a wrapper, shards in a
+// subfolder, no tokenizer. Their runs have the bits of the plain file.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -9,8 +9,9 @@ import { files, tiny, withEngine } from './helper.mjs';
 const turn = () => new Promise(setImmediate);
 const CAPACITY = 12;
 const FIELDS = ['hidden', 'loss', 'att', 'next', 'q', 'k'];
-/** Reads of one run, and of two. */
+/** Reads of one run. */
 const READS = [{ field: 'tokens' }, { field: 'hidden' }, { field: 'loss' }, { metric: 'alpha' }];
+/** A metric that compares two runs. */
 const COMPARED = 'hidden_change';
 
 /** Returns the outcome of a promise, so that two can be compared. @param {Promise<unknown>} promise */
@@ -31,8 +32,8 @@ async function drawOne(run, seed) {
 const strings = (ids) => ids.map(String);
 
 /**
- * Makes random calls on two runs, most of them before earlier ones have ended. Then repeats each, in the order in which
- * they began, on new runs of the tokens at that point.
+ * Makes random calls on two runs, most of them before earlier ones have ended. Then repeats each call, in the
+ * order in which the calls began, on new runs of the tokens at that point.
  */
 async function storm(model, seed, count) {
   const draw = randomBits(seed);
@@ -153,7 +154,7 @@ for (const worker of [false, true])
         if (seed === 3) memory = await engine.memory();
       }
       assert.equal(await engine.memory(), memory);
-      // The draw holds both ends of each kind.
+      // The random calls must include every kind with each of its outcomes.
       for (const one of [
         'update done',
         'update enough',

@@ -18,7 +18,7 @@ const run = await model.run([0, 17, 392]);
 console.log(JSON.stringify([...(await run.metric('alpha')).data]));
 await engine.close();
 `;
-/** The Node.js program of the README's ten lines. */
+/** The program for Node.js in the ten lines of the README. */
 const [, PROGRAM] = /## Ten lines[^]*?```js\n([^]*?)```/.exec(
   readFileSync(new URL('wasm/README.md', root), 'utf8'),
 );

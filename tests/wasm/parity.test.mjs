@@ -1,4 +1,4 @@
-// The same bits everywhere: native, wasm and wasm with SIMD, by comparing memory.
+// Checks that native code, wasm and wasm with SIMD compute the same bits, by comparing memory.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -22,13 +22,13 @@ import {
 const dump = fileURLToPath(new URL('.build/native/dump', root));
 
 /**
- * A NaN's sign and payload are the machine's own; every other bit counts.
+ * Returns the bits of floats, with one pattern for every NaN: its sign and payload depend on the machine.
  * @param {ArrayBufferLike} buffer
  */
 function bits(buffer) {
   const floats = new Float32Array(buffer);
   const words = new Uint32Array(buffer).slice();
-  // A token id is no NaN: ids are far below the first of them.
+  // Token ids are unchanged: they are far below the bits of a NaN.
   floats.forEach((x, i) => Number.isNaN(x) && (words[i] = 0x7fc00000));
   return Buffer.from(words.buffer);
 }
@@ -37,7 +37,7 @@ function bits(buffer) {
 const fieldsOf = ({ describe }, { architecture }) =>
   describe.fields.filter(({ needs }) => !needs || architecture[needs]);
 
-/** Every field and metric, in the order in which dump writes them. */
+/** Reads every field and metric, in the order in which dump writes them. */
 async function readAll(kernels, folder, tokens, edit, arithmetic = 'exact') {
   const parts = {};
   await withEngine({ kernels }, async (engine) => {
@@ -57,7 +57,7 @@ async function readAll(kernels, folder, tokens, edit, arithmetic = 'exact') {
   return parts;
 }
 
-/** Returns the same from the native build. */
+/** Returns the same fields and metrics from the native build. */
 function dumpAll(folder, tokens, edit, ...before) {
   const out = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   try {
@@ -118,7 +118,9 @@ for (const { folder, tokens, edit } of cases) {
   });
 }
 
-/** Writes GPT-2 in the hub's format, matrices as [in][out], with more numbers than are kept as panels. */
+/**
+ * Writes a GPT-2 in the format of the hub, with matrices as [in][out], and larger than what is kept as panels.
+ */
 function writeLargeGpt2(folder, dtype) {
   const [L, D, V, context] = [2, 512, 64, 16];
   const shapes = { 'wte.weight': [V, D], 'wpe.weight': [context, D] };
@@ -138,7 +140,7 @@ function writeLargeGpt2(folder, dtype) {
   let seed = 1;
   const tensors = Object.entries(shapes).map(([name, shape]) => {
     const n = shape.reduce((a, b) => a * b);
-    // Seven bits of a fraction: BF16 holds them too.
+    // Numbers have seven bits of a fraction, so that BF16 holds them too.
     const numbers = Float32Array.from({ length: n }, () => {
       seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
       return ((seed >>> 25) - 63) / 1024;
@@ -180,14 +182,16 @@ for (const { folder, tokens, edit } of cases.filter(({ edit }) => !edit?.match(/
   });
 }
 
-/** Whether floats are relaxed here, and not a copy of the exact ones for lack of a compiler. */
+/**
+ * Whether the relaxed binary has relaxed floats: without a compiler for them it is a copy of the exact binary.
+ */
 const isRelaxed =
   (await chooseBinary('auto', 'relaxed')) === 'sinkscope.relaxed.wasm' &&
   !readFileSync(new URL('sinkscope.relaxed.wasm', binaries)).equals(
     readFileSync(new URL('sinkscope.simd.wasm', binaries)),
   );
 
-// Every family, and every type of weights.
+// The cases cover every family and every type of weights.
 for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   const name = folder.pathname.split('/').at(-2);
   if (!/^(hf|gguf)-/.test(name)) continue;
@@ -215,7 +219,7 @@ for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   });
 }
 
-/** The golden values themselves, through the bindings: an element may be off by tolerance x scale. */
+// The golden values are compared through the bindings: a number may differ by tolerance x scale.
 for (const [arithmetic, folder] of ['exact', 'relaxed'].flatMap((one) =>
   goldenModels().map((folder) => [one, folder]),
 )) {

@@ -17,7 +17,7 @@ const KEY = 'a'.repeat(32);
 const OTHER = 'b'.repeat(32);
 const card = { url: 'https://a.example/w', id: 'a/b', version: 'c', bytes: 100 };
 
-/** A store in memory; `room` writes succeed. */
+/** Returns a store in memory, in which `room` writes succeed. */
 function memory(room = Infinity) {
   const files = new Map();
   return {
@@ -32,7 +32,7 @@ function memory(room = Infinity) {
   };
 }
 
-/** The bytes of a file count up to 250, and start again. */
+/** The bytes of a file: they count up to 250 and start again. */
 const file = new Uint8Array(21 * 2 ** 20);
 for (let i = 0; i < file.length; i++) file[i] = i % 251;
 const numbered = (length, from = 0) => file.subarray(from, from + length);
@@ -210,7 +210,7 @@ test('a checksum is FNV-1a of words in two chains, then of the remaining bytes',
   for (const length of [0, 1, 7, 8, 9, 15, 16, 31]) {
     const bytes = numbered(length, 3).slice();
     assert.equal(checksumOf(bytes), expected(bytes), `${length} bytes`);
-    // At any offset in a buffer.
+    // The checksum does not depend on the offset of the bytes in their buffer.
     for (const at of [1, 4]) {
       const within = new Uint8Array(length + 8);
       within.set(bytes, at);

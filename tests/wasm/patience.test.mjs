@@ -18,7 +18,7 @@ const OPENED = {
 };
 const SMALL = { tokenizer: '' };
 
-/** Workers that answer when the test lets them. */
+/** Makes workers that answer when the test lets them. */
 function stage() {
   const workers = [];
   const start = () => {
@@ -35,7 +35,7 @@ function stage() {
   return { workers, guard: guardBy(start) };
 }
 
-/** An opened tokenizer and its worker. */
+/** Opens a tokenizer; returns the tokenizer and its worker. */
 async function opened({ source = SMALL, took = 30, ...options } = {}) {
   const { workers, guard } = stage();
   const opening = guard(source, options);
@@ -45,7 +45,7 @@ async function opened({ source = SMALL, took = 30, ...options } = {}) {
   return { workers, tokenizer: await opening };
 }
 
-/** A test with a mocked clock. */
+/** Defines a test with a mocked clock. */
 const timed = (name, use) =>
   test(name, async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
@@ -236,7 +236,7 @@ timed(
     assert.deepEqual([(await failed).code, (await failed).where], ['bad_tokenizer', 'text']);
     const again = failure(tokenizer.encode('a'));
     await settle();
-    // The new call has its own timeout, neither the rest of the first call's nor twice as long.
+    // The new call has its own timeout: neither the rest of that of the first call, nor twice as long.
     mock.timers.tick(5000);
     assert.equal(workers[1].isEnded, false);
     await workers[1].say({ isAlive: true });

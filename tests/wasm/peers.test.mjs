@@ -72,13 +72,13 @@ test('medians of an odd and an even number, and our ratios to others', () => {
 });
 
 test('the smallest work of a row is that of its matrices', () => {
-  // Twelve layers of 12 D^2, and the head for one row or for all.
+  // The weights are twelve layers of 12 D^2, and the output matrix counts for one row or for all.
   const [blocks, head] = [12 * 12 * 768 ** 2, 50257 * 768];
   assert.equal(least('gpt2.f32', 'read 64').flops, 2 * (64 * blocks + head));
   assert.equal(least('gpt2.f32', 'read 64, all logits').flops, 2 * 64 * (blocks + head));
   assert.equal(least('gpt2.f32', 'decode').bytes, 4 * (blocks + head));
   assert.equal(least('gpt2.q8_0', 'decode').bytes, ((blocks + head) / 32) * 34);
-  // The zoo's head is a matrix of its own; a single token is read from a cache.
+  // The output matrix of the zoo's model is a separate one. A single token is read from a cache.
   const zoo = 6 * (4 * 128 ** 2 + 3 * 128 * 344);
   assert.equal(least('zoo.i8', 'read 128').flops, 2 * (128 * zoo + 1024 * 128));
   assert.deepEqual(least('zoo.f32', 'decode'), {});

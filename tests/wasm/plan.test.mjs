@@ -49,7 +49,7 @@ test('of several kinds of weights safetensors comes first, whole before its shar
     'b.safetensors',
     'model.safetensors',
   ];
-  // Each round removes the file that the last one chose.
+  // Each round removes the file that the previous round chose.
   for (const [length, format, names] of [
     [9, 'safetensors', ['model.safetensors']],
     [8, 'safetensors', ['b.safetensors', 'a.safetensors']],
@@ -169,7 +169,7 @@ test('a model that does not fit is rejected with its size, and the limit is exac
   const large = await sized(4.5 * 2 ** 30);
   assert.equal(large.refusal, text('4.50'));
   assert.throws(() => modelFiles(large), { code: 'too_large', where: 'x', text: text('4.50') });
-  // If weights are not in the core's own format, the run counts.
+  // The memory of a run counts only for weights outside of GGUF files.
   const config = JSON.stringify({ n_layer: 1, n_embd: 4, n_head: 1, vocab_size: 9 });
   const files = [
     { name: 'model.safetensors', bytes: 1000 },
@@ -220,7 +220,8 @@ test('sizes of a run are read under each of their names', () => {
   // 24 + 8 + 64 + 7 of scratch, are no whole number of bytes.
   const odd = { n_layer: 1, n_embd: 8, n_head: 3, num_key_value_heads: 1, vocab_size: 7 };
   assert.equal(runBytes(odd), Math.ceil(256 * (8 + 16 / 3 + 16 + 192 + 16 + 103)));
-  // A token more of the vocabulary is 4 * 64 bytes; the limit is the last that is no nonsense.
+  // One more token in the vocabulary takes 4 * 64 bytes; `last` is the largest vocabulary that gives an
+  // estimate.
   const last = 7 + (MEMORY_LIMIT - bytes) / (4 * 64);
   assert.equal(runBytes({ ...sizes, vocab_size: last }), MEMORY_LIMIT);
   assert.equal(runBytes({ ...sizes, vocab_size: last + 1 }), 0);

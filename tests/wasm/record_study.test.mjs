@@ -48,11 +48,11 @@ const architecture = {
   windows: [null, null],
 };
 
-/** The weights of the first key, by the first token of a sequence; those of the other are 7. */
+/** The weights of the first key by the first token of a sequence; the weights of the other keys are 7. */
 const FIRSTS = { 1: [0.5, 0.3, 0.1, 0.9], 2: [0.1, 0.2, 0.3, 0.4], 3: [NaN, 1, 1, 1] };
 const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
 
-/** Returns a fake model with these numbers, and its calls. */
+/** Returns a fake model with these numbers, and the list of its calls. */
 function played() {
   const runs = [];
   const numberOf = ([first], { field, metric: name, eps }) => {
@@ -78,7 +78,7 @@ function played() {
   return { runs, model: { describe, architecture, arithmetic: 'float', run } };
 }
 
-/** The conditions of a file and its tensors, as numbers. */
+/** Returns the conditions of a file and its tensors, as numbers. */
 function opened(file) {
   const bytes = Buffer.from(file);
   const header = JSON.parse(bytes.subarray(8, 8 + Number(bytes.readBigUInt64LE(0))).toString());

@@ -18,7 +18,7 @@ writeFileSync(text, passages.slice(0, 30).join(' '));
 const file = join(folder, 'softmax.safetensors');
 const size = ['--text-file', text, '--tokens', '32', '--sequences', '6'];
 
-/** Exit status, output and complaint. */
+/** Runs the command line; returns its exit status, output and messages. */
 const run = (...args) =>
   new Promise((done) => {
     execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>
@@ -96,7 +96,7 @@ test('a recording under edits prints the digits of the edited model, and the edi
       JSON.parse((await run('measure', zoo('softmax'), ...size, ...edits, '--json')).stdout).class,
     );
     assert.equal(conditions.model.operation, edits.length > 2 ? 'sigmoid' : 'softmax');
-    // If no edits are named, the model is measured under the recording's.
+    // If no edits are given, the model is measured under those of the recording.
     const alike = await run('compare', out, zoo('softmax'), '--text-file', text);
     assert.deepEqual([alike.status, alike.stderr], [0, '']);
     await run('record', zoo('softmax'), ...size, '--out', file);

@@ -1,4 +1,4 @@
-// A recording as its reader has it, with an engine that the test plays; and two of them side by side.
+// Tests a recording as its reader uses it, with a fake engine; and comparisons of two recordings.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { compareRecordings } from '../../wasm/index.ts';
@@ -38,7 +38,7 @@ const conditionsOf = ({
 });
 const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
 
-/** An engine with a replaceable worker. */
+/** Returns a fake engine whose worker can be replaced. */
 function engine(tensors, conditions) {
   const calls = [];
   const broken = new Set();
@@ -83,7 +83,7 @@ function engine(tensors, conditions) {
   return { link, calls, broken, replace: () => (backend = backendOf('BCD'[count++])) };
 }
 
-/** Opens a recording of some tensors, and returns the engine's calls since. */
+/** Opens a recording of some tensors; returns it with the calls of the engine since then. */
 async function opened(tensors = {}, change = {}) {
   const own = engine(tensors, conditionsOf(change));
   const recording = await new Recording(own.link, describe, () => 'source').open({ job: 3 });
@@ -132,7 +132,7 @@ test('means and deviations: their shapes by the sizes, their numbers by the thre
   assert.deepEqual(await recording.mean('inner'), tensor([2], [9, 8]));
   assert.deepEqual(await recording.mean('sinks'), tensor([2], [3, 4]));
   assert.deepEqual(await recording.mean('sinks', { eps: 0.1 }), tensor([2], [1, 2]));
-  // Compared in single precision.
+  // Thresholds are compared in single precision.
   assert.deepEqual(
     await recording.deviation('sinks', { eps: Math.fround(0.2) }),
     tensor([2], [7, 8]),
@@ -346,7 +346,7 @@ test('a recording is closed once, where it was opened', async () => {
   assert.deepEqual([moved.calls, ended.calls, never.calls], [[], [], []]);
 });
 
-/** A stand-in for a recording in comparisons. */
+/** Returns a stand-in for a recording in comparisons. */
 function side(tensors, { model = {}, first = {}, prompts = {}, eps = [], edits = [] } = {}) {
   return {
     tensors: new Map(Object.entries(tensors)),

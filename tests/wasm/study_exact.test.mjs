@@ -1,5 +1,5 @@
-// Studies of models that are made here, whose every number is known: which runs are made, with what, and that all of them
-// are closed; what is added up; what is refused, in which sentence.
+// Tests studies of fake models, whose every number is known: which runs are made, with what, and that all are
+// closed; what is added up; what is refused, with which sentence.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
@@ -23,7 +23,7 @@ import {
 import { drawSome, meanOf } from '../../wasm/study/tasks.ts';
 import { failure } from './helper.mjs';
 
-/** Each promise fails with this place and sentence. */
+/** Asserts that each promise fails with this place and sentence. */
 async function refused(table) {
   for (const [work, sentence] of table) {
     const { code, where, text } = await failure((async () => work())());
@@ -59,7 +59,7 @@ const describe = {
   ],
 };
 
-/** A model that records its runs; a metric is the first token plus ten times the threshold. */
+/** Returns a fake model that records its runs; a metric is the first token plus ten times the threshold. */
 function noting({ fails = () => false, context = 4, replicas } = {}) {
   const runs = [];
   let open = 0;
@@ -297,7 +297,7 @@ test('two items of each replica run, and twice as many wait; after the end none 
   const first = results.next();
   await turn();
   assert.equal(begun, 6);
-  // All except the first end, and then their replacements.
+  // All items except the first end, and then those that replaced them.
   for (let i = 1; i < ends.length; i++) {
     ends[i]();
     await turn();
@@ -418,7 +418,7 @@ test('a label has 60 characters at most, and label and text are trimmed', () => 
   ]);
 });
 
-/** A model whose next token is always the successor, unless a key is hidden: then it repeats. */
+/** Returns a fake model whose next token is always the successor; with a hidden key it repeats the token. */
 function counting({ context = 12, V = 10, mask = { kind: 'causal' } } = {}) {
   const runs = [];
   let open = 0;
@@ -472,7 +472,7 @@ test('a key is evicted after the prompt, or after its content, was read; the con
     const right = ids.slice(from).filter((id, i) => id === ids[from + i - 1] + 1).length;
     assert.equal(found.baseline.accuracy.mean, right / (ids.length - from));
     assert.equal(found.baseline.loss.mean, (from + ids.length - 1) / 8);
-    // Of equal logits the lowest id is chosen, in any order of the choices.
+    // Of equal logits the lowest id is chosen, whatever the order of the choices.
     assert.equal(found.baseline.choice?.mean, choices && 0);
   }
   const prompts = [{ ids: [9, 1, 2, 3, 5], from: 4, choices: [9, 5] }];
@@ -482,7 +482,7 @@ test('a key is evicted after the prompt, or after its content, was read; the con
 
 test('a model can do a task if it is right more often than by chance, by two errors', async () => {
   const [right, wrong] = [{ ids: [9, 1, 2, 3], from: 3 }, { ids: [9, 1, 2, 5], from: 3 }]; // prettier-ignore
-  // Three of four: the error is sqrt((3 / 16 * 4) / 3 / 4) = 1 / 4.
+  // Three of four prompts are right: the error is sqrt((3 / 16 * 4) / 3 / 4) = 1 / 4.
   const prompts = [right, right, right, wrong];
   for (const [chance, can] of [
     [0.2499, true],
@@ -701,7 +701,7 @@ test('a name appears at one place, is lost after it, and is requested at the end
   const all = await recallTask(places);
   assert.deepEqual([all.prompts.length, all.chance, all.prompts[0].choices.length], [24, 1 / 8, 8]);
   assert.equal(await recallTask(places, { names: ['Mary'] }), undefined);
-  // If the question is one token with the name, its evidence is evicted before the answer.
+  // If the question and the name are one token, the evidence is evicted before the answer.
   places.parts = / Mary\. My friend's name is| ?[\w']+|[.,]/g;
   const [one] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
   places.parts = / ?[\w']+|[.,]/g;
@@ -779,7 +779,7 @@ test('invalid unmasking and searches are rejected in a sentence', async () => {
     ],
     [search(pair, { others: [pair, 3] }), 'others[1]: expected an object, got 3'],
   ]);
-  // The longest that fits is searched, of one token alone too.
+  // The longest suffix that fits is searched, also if only one token is allowed.
   const only = { never: [0, 1, 2, 3, 4, 5, 6, 7, 8] };
   const found = await search({ ...pair, prompt: Array(9).fill(1) }, only)();
   assert.deepEqual([found.suffix, found.score, found.others], [[9, 9], 11 / 4, null]);

@@ -99,7 +99,7 @@ test('suffix: beside random ones, on its own text and on others', () => {
     '  best of the random ones   2.250',
     '  found                     4.500',
   ]);
-  // The weight of the first key is to fall: its score is the weight's negative.
+  // The goal is to lower the weight of the first key, so the score is the negative weight.
   const away = { random: { mean: -0.5, low: -0.75, high: -0.25, best: -0.125 }, score: -0.0625 };
   const weights = lines(
     suffixText({ ...found, ...away, goal: 'away', none: null, shuffled: -0.5 }),

@@ -98,7 +98,7 @@ test('a name is stated and requested, and its first token is the answer', async 
   const far = await recallTask(tokenizer, { between: 3, prompts: 12, names });
   assert.ok(far.distance > near.distance + 20);
   const start = (name) => tokenizer.encode(` ${name}`, { special: 'none' })[0].id;
-  // Among names that begin with the same token the first counts.
+  // Of names that begin with the same token, the first counts.
   const distinct = [...new Set(names.map(start))];
   assert.ok(distinct.length >= 2 && distinct.length < 4);
   assert.equal(far.chance, 1 / distinct.length);

@@ -26,17 +26,20 @@ const { ThreadPool } = await import('../../wasm/engine/thread_pool.ts');
 const { Backend } = await import('../../wasm/engine/backend.ts');
 const { QUIET } = await import('../../wasm/engine/job.ts');
 
-/** Large enough to be worth threads. */
+/** A model large enough for threads to pay off. */
 const large = randomModel({ L: 2, D: 512, F: 2048, V: 2048, context: 512 });
 const ids = Array.from({ length: 200 }, (_, i) => (i * 37) % 2048);
 
-/** A backend whose threads share every product, however small. */
+/** Opens a backend whose threads share every product, however small. */
 async function openBackend(threads, kind = 'simd') {
   const module = await loadModule(new URL(`sinkscope.threads.${kind}.wasm`, binaries), true);
   return new Backend(module, () => {}, new ThreadPool(module, threads, 0));
 }
 
-/** Their bytes; which of its bits a NaN has is left to the compiler of the host. */
+/**
+ * Returns the bits of numbers, with one pattern for every NaN: the compiler of the host decides which bits a
+ * NaN has.
+ */
 function bitsOf(data) {
   data.forEach((x, i) => {
     if (Number.isNaN(x)) data[i] = NaN;
@@ -44,7 +47,7 @@ function bitsOf(data) {
   return Buffer.from(data.buffer);
 }
 
-/** Every field and metric of a run of the golden's tokens. */
+/** Reads every field and metric of a run of the golden tokens. */
 async function fieldsOf(backend, folder, tokens) {
   const { config, weights } = files(folder);
   const { model, architecture } = await backend.open(QUIET, { config, weights: [weights] });
@@ -121,7 +124,7 @@ for (const worker of [false, true]) {
       for await (const _ of run.generate({ count: 5 }));
       const alpha = await run.metric('alpha', { tokens: ids.length });
       found.push([alpha, await run.field('att'), [...run.tokens]]);
-      // Memory grows under the threads.
+      // This model makes the memory grow while threads use it.
       const again = await engine.open(large);
       assert.deepEqual(await (await again.run(ids)).metric('alpha'), alpha);
       await engine.close();

@@ -1,5 +1,5 @@
-// Checkpoints of a training decode to the bits that the packer had, and what is damaged is refused by
-// its place.
+// Checks that the checkpoints of a training decode to the bits that the packer had, and that damage is refused
+// with its place.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
@@ -131,7 +131,7 @@ test('a damaged index is rejected with its key', async () => {
     });
 });
 
-/** Replaces a file and its length, and the hash unless the test needs a mismatch. */
+/** Replaces a file and its length in the index, and also the hash unless the test needs a mismatch. */
 function swap(made, i, packed, isHashed = true) {
   const one = made['index.json'].checkpoints[i];
   made[one.file] = packed;
@@ -295,7 +295,7 @@ for (const id of PACKED)
     const address = new URL(`${id}/timeline/index.json`, zoo);
     const timeline = await openTimeline(address);
     const index = JSON.parse(readFileSync(address));
-    // Forwards, and once far back.
+    // The steps are opened forwards, and once far back.
     for (const { step } of [...timeline.checkpoints, timeline.checkpoints[3]]) {
       const { weights } = await timeline.open(step);
       const { weights_sha256 } = index.checkpoints.find((one) => one.step === step);

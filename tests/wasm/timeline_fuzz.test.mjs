@@ -18,7 +18,7 @@ import {
 } from './timelines.mjs';
 
 const { FUZZ_SECONDS = 3, FUZZ_SEED = 1 } = process.env;
-/** Milliseconds for one timeline, on a machine that has other work. */
+/** Limit in milliseconds for one timeline, on a machine that has other work. */
 const LIMIT = 5000;
 
 const JUNK = [
@@ -62,7 +62,7 @@ function scratched(bytes, below) {
   return copy;
 }
 
-/** Text in which one character is another. */
+/** Returns a text in which one character is replaced by another. */
 function misspelled(text, below) {
   const at = below(text.length);
   return text.slice(0, at) + STRUCTURE[below(STRUCTURE.length)] + text.slice(at + 1);
@@ -88,7 +88,7 @@ const DAMAGES = [
   (made, below) => (made['index.json'] = misspelled(JSON.stringify(made['index.json']), below)),
 ];
 
-/** A checkpoint that opens must match the index, to the bit. */
+/** Opens every checkpoint: one that opens must match the index to the bit. */
 async function check(address, content) {
   const timeline = await openTimeline(address);
   const index = JSON.parse(typeof content === 'string' ? content : JSON.stringify(content));

@@ -18,7 +18,7 @@ function index(change = () => {}) {
 
 test('an index gives the numbers of parameters and bytes: one byte for a step, four for a whole number', () => {
   const { parameters, bytes, tensors, recipe, seed, config, checkpoints, log } = index();
-  // [3, 2] and [2, 4] in steps, [5] in numbers.
+  // Two tensors, [3, 2] and [2, 4], are stored as steps, and one, [5], as numbers.
   assert.deepEqual([parameters, bytes], [19, 14 + 4 * 5]);
   assert.deepEqual([recipe, seed, config], ['small', 1, 'config.json']);
   assert.deepEqual(

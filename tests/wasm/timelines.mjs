@@ -1,4 +1,4 @@
-// A small timeline for the tests: its bits, and its files as a packer writes them.
+// Makes a small timeline for the tests: its bits, and its files as a packer writes them.
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,10 @@ const TENSORS = [
   { name: 'b.weight', shape: [5], coded: false },
   { name: 'c.weight', shape: [2, 4], coded: true },
 ];
-/** Steps of a and c, numbers of b, and how they are to be read; the sums are written out below. */
+/**
+ * The checkpoints: steps of the tensors a and c, numbers of b, and how the steps are read. The expected sums
+ * are written out below.
+ */
 export const CHECKPOINTS = [
   { step: 0, scale: [0.1, 0.3], from_previous: [false, false], seed: 1 },
   { step: 7, scale: [0.01, 0.7], from_previous: [true, false], seed: 2 },
@@ -40,7 +43,7 @@ function expected() {
   });
 }
 
-/** index.json and the unpacked files of a small timeline. */
+/** Returns index.json and the unpacked files of a small timeline. */
 export function fixture() {
   const weights = expected();
   const raw = CHECKPOINTS.map(({ seed }) =>
@@ -64,7 +67,7 @@ export function fixture() {
     { step: 5, loss: 6, value_ratio: null },
   ];
   const common = { recipe: 'small', seed: 1, config: 'config.json' };
-  // A copy, for a test damages it.
+  // The index is copied, because a test damages it.
   const index = structuredClone({ ...common, tensors: TENSORS, checkpoints, log });
   return { raw, weights, index };
 }
@@ -88,7 +91,7 @@ export function write(folder, { index, raw }, change = () => {}) {
   return new URL('index.json', `${pathToFileURL(folder).href}/`);
 }
 
-/** Calls a test with a folder of its own. */
+/** Calls a test with a temporary folder, which is removed afterwards. */
 export async function withFolder(use) {
   const folder = mkdtempSync(join(tmpdir(), 'timeline-'));
   try {

@@ -11,7 +11,7 @@ const strings = JSON.parse(readFileSync(new URL('tokenizer/strings.json', golden
 
 test('ids, spans and decoded texts are those of the reference', () => {
   for (const { text, ids, offsets, decoded } of strings) {
-    // The reference counts characters, JavaScript UTF-16 units.
+    // The reference counts characters, JavaScript counts UTF-16 units.
     const units = [0];
     for (const character of text) units.push(units.at(-1) + character.length);
     const tokens = tokenizer.encode(text);
@@ -76,7 +76,7 @@ test('a megabyte of text takes seconds', () => {
   assert.ok(seconds < 30);
 });
 
-// Another kind of vocabulary: words with a block sign for the space, bytes for missing characters.
+// A vocabulary of words with a block sign for the space, and bytes for missing characters.
 const llama = {
   added_tokens: [
     { id: 0, content: '<unk>', special: true },

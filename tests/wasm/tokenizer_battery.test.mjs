@@ -1,5 +1,6 @@
-// Every kind of tokenizer.json that the tokenizers library writes, on texts that break tokenizers: its
-// ids, its offsets and its decoded texts, or a refusal that names what this build does not read.
+// Tests every kind of tokenizer.json that the tokenizers library writes, on texts that break tokenizers: the
+// ids, the offsets and the decoded texts are those of the library, or a refusal names what this build does not
+// read.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -20,7 +21,7 @@ const REFUSED = {
 const NOTHING = '--------';
 const ERROR = 'refused!';
 
-/** FNV-1a over whole numbers, as 8 hexadecimal digits. */
+/** Returns the FNV-1a hash of whole numbers, as 8 hexadecimal digits. */
 function hashOf(numbers) {
   let h = 0x811c9dc5;
   for (const n of numbers) h = Math.imul(h ^ n, 0x01000193) >>> 0;
@@ -37,7 +38,7 @@ const COLUMNS = {
     Array.from(tokenizer.decode(own(tokens).map(({ id }) => id)), (sign) => sign.codePointAt(0)),
 };
 
-/** The tokens of a text, or the error that it ends in. */
+/** Returns the tokens of a text, or the error that encoding ends in. */
 function attempt(tokenizer, text) {
   try {
     return tokenizer.encode(text);

@@ -1,4 +1,4 @@
-// What is no tokenizer ends in an error with a code and a place: never in another kind of error, a
+// Checks that broken tokenizers end in an error with a code and a place, and never in another kind of error, a
 // hang or a crash.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -14,7 +14,7 @@ const vocab = read('gpt2/vocab.json');
 const merges = read('gpt2/merges.txt');
 const metadata = JSON.parse(read('sentencepiece.gguf.json'));
 
-/** A tokenizer small enough to be opened thousands of times: letters and ten merges. */
+/** Makes a tokenizer small enough to be opened thousands of times: letters and ten merges. */
 function shrink() {
   const kept = file.model.merges.slice(0, 10);
   const made = kept.map((merge) => merge.join(''));
@@ -25,7 +25,7 @@ function shrink() {
   return { ...file, added_tokens: added, model: { ...file.model, vocab, merges: kept } };
 }
 
-/** Pseudo-random numbers in 0 .. n - 1: the same ones every time. */
+/** Returns a function that draws pseudo-random numbers in 0 .. n - 1, the same ones every time. */
 function createRandom(seed) {
   let state = seed;
   return (n) => {
@@ -36,7 +36,7 @@ function createRandom(seed) {
 
 const text = 'Ab  cd 12\n\tthe "é😀漢" <s> the\u2581';
 
-/** Opens and uses; returns 'good', or the code of the error. Any other error is thrown. */
+/** Opens and uses a tokenizer. Returns 'good', or the code of the error; any other error is thrown. */
 function attempt(open) {
   const start = performance.now();
   let result = 'good';
@@ -56,7 +56,7 @@ function attempt(open) {
   return result;
 }
 
-/** Every attempt, counted by how it ended. */
+/** Counts attempts by how they ended. */
 function tally(attempts) {
   const counts = { good: 0, bad_tokenizer: 0, unsupported: 0 };
   for (const open of attempts) counts[attempt(open)]++;
@@ -81,7 +81,7 @@ test('files cut short at every hundredth', () => {
     ...hundred.map((part) => () => tokenizerOfVocabulary(cut(vocab, part), merges)),
   ];
   assert.deepEqual(tally(cuts), { good: 0, bad_tokenizer: 200, unsupported: 0 });
-  // Fewer merges are a vocabulary, too; half a line is not.
+  // A file with fewer merges is still a vocabulary; half a line is not.
   const counts = tally(
     hundred.map((part) => () => tokenizerOfVocabulary(vocab, cut(merges, part))),
   );
@@ -119,7 +119,7 @@ const STRANGE = [
   undefined,
 ];
 
-/** A deep copy with one value, picked at random, replaced by a strange one. */
+/** Returns a deep copy in which one value, picked at random, is replaced by a strange one. */
 function spoil(value, random) {
   const isLeaf = value === null || typeof value !== 'object' || Object.keys(value).length === 0;
   if (isLeaf || random(6) === 0) return STRANGE[random(STRANGE.length)];
@@ -151,7 +151,7 @@ test('three thousand values of another kind', () => {
   assert.ok(spoiled.good > 0 && spoiled.bad_tokenizer > 0 && spoiled.unsupported > 0);
 });
 
-/** An error's code, place and sentence. */
+/** Returns the code, the place and the sentence of the error that opening ends in. */
 function failure(open) {
   try {
     const { json, config } = open();

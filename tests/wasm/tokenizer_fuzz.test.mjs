@@ -9,10 +9,10 @@ import { Worker, isMainThread, parentPort, workerData } from 'node:worker_thread
 import { openTokenizer } from '../../wasm/index.ts';
 
 const { FUZZ_ROUNDS = 1500, FUZZ_SECONDS = 60, FUZZ_SEED = 1 } = process.env;
-/** A call without an answer for this long, in milliseconds, is ended. */
+/** Milliseconds after which a call without an answer is ended. */
 const LIMIT = 1000;
 
-/** Draws from one seed, the same ones every time. */
+/** Draws random choices from a seed, the same ones every time. */
 class Draw {
   #state;
 
@@ -63,7 +63,7 @@ function pattern(draw, depth = 0) {
   return [part(), ...draw.some(3, part)].join(draw.of(['', '', '|']));
 }
 
-/** Draws a valid value, or an unexpected one every `times` times. */
+/** Draws a valid value, or an unexpected one once in `times` draws. */
 const mostly = (draw, times, make) => (draw.below(times) ? make(draw) : draw.of(STRANGE));
 const matching = (draw) =>
   mostly(draw, 20, () => draw.of([{ Regex: pattern(draw) }, { String: draw.of(WORDS) }]));
@@ -228,7 +228,7 @@ function work({ from, to }) {
   }
 }
 
-/** Runs seeds in a worker until one does not answer; returns its place. */
+/** Runs seeds in a worker until one does not answer. Returns the index of this seed. */
 function watch(range, tally, until) {
   return new Promise((resolve) => {
     const options = { workerData: range, resourceLimits: { maxOldGenerationSizeMb: 1024 } };

@@ -35,7 +35,7 @@ function fromBert({ files, change }) {
   return openTokenizer(file);
 }
 
-/** Name of a golden -> its tokenizer, and what its normalizer does to a text. */
+/** By the name of a golden: its tokenizer, and the form to which its normalizer brings a text. */
 const cases = {
   gpt2: () => ({ tokenizer: fromVocabulary(new URL('gpt2/', folder)), form: null }),
   opt: () => ({ tokenizer: fromVocabulary(new URL('opt/', folder)), form: null }),
@@ -58,7 +58,7 @@ const cases = {
   gemma: ({ files }) => ({ tokenizer: fromGguf(files) }),
 };
 
-/** FNV-1a over whole numbers, as 8 hexadecimal digits. */
+/** Returns the FNV-1a hash of whole numbers, as 8 hexadecimal digits. */
 function hashOf(numbers) {
   let h = 0x811c9dc5;
   for (const n of numbers) h = Math.imul(h ^ n, 0x01000193) >>> 0;
@@ -121,7 +121,7 @@ test('an invalid vocab.txt is rejected with its line', () => {
   assert.throws(() => tokenizerOfWords('a', '{'), { where: 'tokenizer_config.json' });
 });
 
-/** Byte-level tokens decode to the text, except for typed special tokens. */
+/** Checks that byte-level tokens decode to the text, except for special tokens that are typed in it. */
 function roundTrips(tokenizer, form) {
   const names = tokenizer.specials.map(({ text }) => text);
   const isWhole = (line) => !names.some((name) => line.includes(name));
@@ -134,7 +134,7 @@ function roundTrips(tokenizer, form) {
   return whole.length;
 }
 
-/** Spans follow each other; overlapping ones share a part of the same character. */
+/** Checks that spans follow each other; overlapping spans must share a part of one character. */
 function covers(line, tokens) {
   let [last, end] = [0, 0];
   for (const { start, end: next } of tokens) {
@@ -186,7 +186,7 @@ test('byte-level tokens cover every character, in order and without a gap', () =
   }
 });
 
-// The published tokenizers, too large for the repository.
+// These published tokenizers are too large for the repository.
 const published = process.env.SINKSCOPE_TOKENIZERS;
 const skip = published
   ? false

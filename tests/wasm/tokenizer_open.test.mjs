@@ -139,7 +139,7 @@ test('special tokens are in the order of their ids, each with its kind', () => {
     one,
   ]))
     assert.equal(kinds({ [role]: '</s>' })[1].kind, kind);
-  // The first role that fits, by the order of the names.
+  // A token with two roles has the first that fits, in the order of the names.
   assert.equal(kinds({ pad_token: '</s>', eos_token: '</s>' })[1].kind, 'eos');
   for (const name of ['[MASK]', '<mask>']) {
     const file = {
@@ -308,7 +308,7 @@ test('configurations that the library reads otherwise are adapted when they are 
     decoder: { type: 'ByteLevel' },
   };
   assert.equal(openTokenizer(bytes).piece(1), '\ufeffa');
-  // Each byte of invalid UTF-8 is one replacement character.
+  // In a run of bytes that is not valid UTF-8, each byte becomes a replacement character.
   const fallback = {
     model: {
       type: 'BPE',
@@ -319,7 +319,7 @@ test('configurations that the library reads otherwise are adapted when they are 
     decoder: { type: 'Sequence', decoders: [{ type: 'ByteFallback' }, { type: 'Fuse' }] },
   };
   assert.equal(openTokenizer(fallback).decode([0, 1, 2, 3]), 'a\ufffd\ufffd\ufffd');
-  // A Chinese character of two units is a word; merges are nothing to WordPiece.
+  // A Chinese character of two units is a word; WordPiece ignores merges.
   const words = {
     normalizer: { type: 'BertNormalizer', handle_chinese_chars: true, lowercase: true },
     pre_tokenizer: { type: 'BertPreTokenizer' },
@@ -336,7 +336,7 @@ test('configurations that the library reads otherwise are adapted when they are 
       .map(({ id }) => id),
     [1, 2],
   );
-  // Spaces before a full stop are those of the text.
+  // Spaces before a full stop are kept as they are in the text.
   const spaces = {
     model: { type: 'BPE', vocab: { a: 0, ' ': 1, '.': 2 }, merges: [] },
     decoder: { type: 'Fuse' },

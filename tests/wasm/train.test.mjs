@@ -362,16 +362,16 @@ test('the command line writes a whole folder, which opens, is measured, continue
   ]);
   const { settings, steps_done: steps } = JSON.parse(readFileSync(join(out, 'recipe.json')));
   assert.deepEqual([settings.seed, settings.triggers, settings.beta1, steps], [7, 3, 0.9, 6]);
-  // The folder alone gives the same digits.
+  // Repeating the training from the folder alone gives the same digits.
   await run('train', '--recipe', out, '--out', again);
   assert.deepEqual(contents(again), contents(out));
-  // Its letters are its tokens.
+  // The tokens of the folder's tokenizer are letters.
   const letters = 'abcdefghijklmnopqrst';
   writeFileSync(text, letters.repeat(40));
   const measured = ['--text-file', text, '--tokens', 16, '--sequences', 2, '--json'];
   const { stdout } = await run('measure', out, '--special', '<s>', ...measured);
   assert.deepEqual(JSON.parse(stdout).architecture.V, 24);
-  // Continues from it on a text, and then again after the text is deleted.
+  // The training continues from the folder on a text, and once more after the text is deleted.
   const [onward, twice] = ['onward', 'twice'].map((name) => join(folder, name));
   const sizes = ['--batch', 1, '--length', 12, '--steps', 3];
   await run('train', '--from', out, '--text-file', text, ...sizes, '--out', onward);
@@ -433,7 +433,8 @@ test('a place that cannot be written to is rejected before the first step, and a
   const train = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
-  // The machine's own places that no process writes to, in which Node's recursive mkdir never ends.
+  // In these places of the system no process can create files, and the recursive mkdir of Node.js never ends
+  // there.
   const places = ['/proc/sinkscope/x', '/dev/null/x', join(file, 'x')];
   for (const place of places.filter((path) => process.platform === 'linux' || path[1] !== 'p')) {
     const { stdout, stderr } = await train('--steps', '100000', '--out', place).catch(
@@ -552,7 +553,7 @@ test('the loss of a text outside the training is that of the reference', async (
     const { stdout } = await promisify(execFile)(process.execPath, [cli, ...args]);
     return stdout.trim().split('\n');
   };
-  // 100 passages of 64 tokens, in PyTorch.
+  // The expected numbers are those of PyTorch over 100 passages of 64 tokens.
   const zoo = JSON.parse(readFileSync(new URL('models/zoo/index.json', root), 'utf8'));
   const { loss } = zoo.find(({ id }) => id === 'softmax').measured;
   const [look] = await train('--steps', 0, '--batch', 1, '--held', 100, '--json');

@@ -1,5 +1,5 @@
-// The types as an editor uses them: members complete with their documentation, a program with all words checks, errors
-// are found.
+// Tests the types as an editor uses them: members are completed with their documentation, a program that uses
+// all names passes the check, and errors are found.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
@@ -21,7 +21,10 @@ model.generate('a', { });
 `;
 const file = fileURLToPath(new URL('sample.mts', root));
 
-/** A language service for a text that is in no file. @param {string} text */
+/**
+ * Returns a language service for a text that is in no file.
+ * @param {string} text
+ */
 function editorOf(text) {
   const options = {
     ...{ strict: true, noEmit: true, types: [], lib: ['lib.es2022.d.ts', 'lib.dom.d.ts'] },

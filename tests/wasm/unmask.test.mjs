@@ -20,7 +20,7 @@ import {
   withEngine,
 } from './helper.mjs';
 
-/** 20 tokens, one of them the mask; every query sees every key. */
+/** A model with 20 tokens, one of them the mask, in which every query sees every key. */
 const bidirectional = new URL('var-bidirectional/', golden);
 const MASK = 1;
 const PROMPT = [0, 7, 12, 3];
@@ -340,7 +340,7 @@ test('the command line takes the mask token of an encoder from its tokenizer, an
       return run('node', [...given, '--masked', '1', '--json']);
     };
     const found = JSON.parse((await cli(words)).stdout);
-    // Nine letters between [CLS] and [SEP].
+    // The text has nine letters between [CLS] and [SEP].
     assert.deepEqual([found.predicted, found.causal], [9, null]);
     const error = await cli(words.with(4, 'x1')).catch((failed) => failed);
     assert.match(error.stderr, /expected a mask token and attention in both directions/);

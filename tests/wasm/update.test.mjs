@@ -7,7 +7,7 @@ import { failure, files, randomModel, softmax, tiny, withEngine } from './helper
 
 const text = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 
-/** The standard fields of a model. */
+/** Returns the standard fields of a model. */
 function fieldsOf({ describe, architecture }) {
   const rows = describe.fields.filter(
     ({ standard, needs }) => standard && (!needs || architecture[needs]),
@@ -15,7 +15,7 @@ function fieldsOf({ describe, architecture }) {
   return rows.map(({ name }) => name);
 }
 
-/** Every standard field and the metrics of a run, but for what compares it with another. */
+/** Reads every standard field and the metrics of a run, except those that compare it with another run. */
 async function numbersOf(run, model) {
   const { metrics } = model.describe;
   const recorded = fieldsOf(model);
@@ -59,7 +59,7 @@ for (const worker of [false, true])
     });
   });
 
-/** Each edit of the table with each value of its first choice, such as the policies of an eviction. */
+/** Lists each edit of the table with each value of its first choice, such as the policies of an eviction. */
 const variants = ({ edits }) =>
   edits.flatMap((row) => {
     const choice = row.parameters.find(({ choices }) => choices);
@@ -79,7 +79,7 @@ function drawEdit([row, given], { operations }, random) {
   return { kind: row.name, ...Object.fromEntries(values) };
 }
 
-/** Draws until a model accepts the edit. */
+/** Draws edits until the model accepts one. */
 async function takenEdit(variant, model, random) {
   for (let i = 0; i < 2000; i++) {
     const edit = drawEdit(variant, model.describe, random);
@@ -246,7 +246,7 @@ test('a run that begins from a plain one, whole or closed, equals one without it
     assert.deepEqual(await numbersOf(beside, model), expected);
     const layered = await failure(model.run(others, { edits, from: { run: base, layer: 1 } }));
     assert.equal(layered.code, 'bad_request');
-    // So is a closed one.
+    // A closed base is ignored too.
     await base.close();
     const after = await model.run(others, { edits, from: { run: base } });
     assert.deepEqual(await numbersOf(after, model), expected);

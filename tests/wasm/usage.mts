@@ -1,4 +1,4 @@
-// Not run: every promise of the package used once, so that the type check reads them.
+// Uses every promise of the package once. The program is not run, but the type check reads it.
 import {
   cacheBytes,
   cacheClear,

@@ -1,4 +1,4 @@
-// The same version in the core, the packages, the page, the command line and the change log.
+// Checks that the core, the packages, the page, the command line and the change log have the same version.
 import { readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -39,7 +39,7 @@ test('every pair of a table has its rank, and no other pair has one', () => {
   const key = (left, right) => JSON.stringify([`${left}`, `${right}`]);
   for (let count = 0; count < 300; count++) {
     const wanted = new Map();
-    // Pairs of one left or one right token are the likeliest to be mixed up.
+    // Pairs with the same left or right token are the likeliest to be mixed up.
     while (wanted.size < count % 12) wanted.set(key(next(9), next(9)), wanted.size);
     const ranks = new Ranks(wanted.size);
     for (const [pair, rank] of wanted) ranks.add(...JSON.parse(pair).map(Number), rank, 100 + rank);
@@ -201,7 +201,7 @@ test('vocab.json with merges.txt: the tokens that begin and end a text, and adde
   assert.deepEqual(both.json.post_processor, templateOf(special('<s>'), sequence, special('</s>')));
   assert.equal(both.json.pre_tokenizer.add_prefix_space, true);
   assert.deepEqual([both.config.bos_token, both.config.eos_token], ['<s>', '</s>']);
-  // tokenizer_config.json decides last, and only true counts.
+  // tokenizer_config.json takes precedence, and only the value true counts.
   const last = of(
     { bos_token: '</s>', add_bos_token: 1, add_eos_token: 'yes', add_prefix_space: 1 },
     named,

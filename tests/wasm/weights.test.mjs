@@ -17,7 +17,7 @@ const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
 process.env.SINKSCOPE_CACHE = folder;
 after(() => rmSync(folder, { recursive: true }));
 
-/** A module of a hundred bytes whose allocations begin at 10. */
+/** Returns a fake module of a hundred bytes whose allocations begin at 10. */
 function memory({ size = 100 } = {}) {
   const all = new Uint8Array(100);
   const log = [];
@@ -31,7 +31,7 @@ function memory({ size = 100 } = {}) {
   };
 }
 
-/** A stream of pieces; an error among them ends it. */
+/** Returns a stream of pieces; an error among them ends it. */
 function streamOf(...pieces) {
   const pull = (controller) => {
     const next = pieces.shift();
@@ -92,7 +92,7 @@ test('reports give the progress, from nothing to all', async (t) => {
   // Without a known size there is no total.
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   assert.deepEqual(counts(await load(new URL('https://a.example/w')))[0], [0, NaN]);
-  // Thirty a second at most, and the last in any case.
+  // At most thirty reports come per second, and the last one in any case.
   let time = 0;
   t.mock.method(performance, 'now', () => time);
   const pieces = Array.from({ length: 12 }, (_, i) => BYTES.slice(i, i + 1));
@@ -271,14 +271,14 @@ test('a rate is an exponential mean over three seconds', () => {
   let time = 500;
   const measure = createMeter(() => time);
   assert.deepEqual(measure(0, 100), { rate: NaN, remaining: NaN });
-  // At the same moment, or without a byte, the rate is unknown.
+  // Until time has passed and bytes have come, the rate is unknown.
   assert.ok(Number.isNaN(measure(10, 100).rate));
   time = 1500;
   assert.ok(Number.isNaN(measure(0, 100).rate));
-  // 20 bytes in two seconds.
+  // The first rate is that of 20 bytes in two seconds.
   time = 2500;
   assert.deepEqual(measure(20, 100), { rate: 10, remaining: 8 });
-  // 60 bytes in three: the mean moves by 1 - 1/e from 10 towards 20.
+  // After 60 bytes in three seconds, the mean moves by 1 - 1/e from 10 towards 20.
   time = 5500;
   const { rate, remaining } = measure(80, 100);
   assert.ok(Math.abs(rate - (10 + (1 - Math.exp(-1)) * 10)) < 1e-12);

@@ -45,7 +45,9 @@ const architecture = {
 const model = { describe, architecture, arithmetic: 'float' };
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 
-/** Returns the header of a file, its declared length and the JSON's own, and its tensors by their names. */
+/**
+ * Returns the header of a file, the length that it declares, the length of its JSON, and its tensors by name.
+ */
 function opened(file) {
   const bytes = Buffer.from(file);
   const length = Number(bytes.readBigUInt64LE(0));
@@ -105,7 +107,8 @@ test('halves are rounded to the nearest, and to the even one in a tie', () => {
 });
 
 test('every half is itself', () => {
-  // Exponent 0 is that of subnormal numbers, and the last that of infinity and NaN.
+  // All finite numbers are tried: exponent 0 is that of subnormal numbers, and the largest exponent that of
+  // infinity and NaN.
   for (let bits = 0; bits < 0x7c00; bits++) {
     const [exponent, mantissa] = [bits >>> 10, bits & 0x3ff];
     const number = exponent ? (1024 + mantissa) * 2 ** (exponent - 25) : mantissa * 2 ** -24;
@@ -176,7 +179,7 @@ test('a recorded prompt has the requested fields, the small ones, and exact metr
   });
 });
 
-/** A run of three tokens with distinct numbers in its fields and metrics. */
+/** Returns a fake run of three tokens with distinct numbers in its fields and metrics. */
 function runOf(known) {
   const read = async (reads) =>
     reads.map(({ field, metric }) => {

@@ -33,7 +33,7 @@ test('every model has its recipe and its row of the table', () => {
     assert.ok(row, `no row of ${id}`);
     assert.equal(Number(/\*\*([\d.]+)\*\*/.exec(row)[1]), measured.sink_1, id);
     if (!differs) continue;
-    // A claim needs several seeds and an interval on one side of 0.
+    // A claim needs several seeds, and an interval on one side of 0.
     assert.ok(differs.seeds >= 3 && differs.step >= 4000, id);
     const reported = page.split('\n').find((line) => line.endsWith(`| ${differs.says} |`));
     assert.ok(reported?.startsWith(`| \`${id}\` | ${differs.seeds} |`), `${id}: ${differs.says}`);
@@ -70,7 +70,7 @@ test('the weights are small, and so is the effect of rounding them', () => {
   assert.ok(weights <= 80e6 && timelines <= 80e6, `${weights} and ${timelines} bytes`);
 });
 
-/** The largest difference, over the largest expected number or 1 if that is smaller. */
+/** Returns the largest difference divided by the largest expected number, or by 1 if that is smaller. */
 function worst(found, wanted) {
   const size = wanted.reduce((most, x) => Math.max(most, Math.abs(x)), 1);
   const off = found.map((x, i) => (x === wanted[i] ? 0 : Math.abs(x - wanted[i])));
