@@ -606,7 +606,10 @@ const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
     return [...all, attention!, ffn!, all[0]! + attention! + ffn! + all.at(-1)!];
   },
 };
-/** Views without a check here: courses of training, which are measured on other texts, and Start, which has its own test. */
+/**
+ * Views without a check here: courses of training, which are measured on other texts, and Start, which has its own
+ * test.
+ */
 const APART = ['training', 'arrows', 'outputs'];
 
 describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {

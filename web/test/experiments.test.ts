@@ -313,7 +313,8 @@ describe('the cache', () => {
     });
     const close = [evict('window', 3, 0.5), evict('h2o', 2.25, 0.75)];
     expect(says(setting(2), ...close).heading).toBe('Which keys should the cache keep?');
-    // First the best cache keeps the first token in few heads; then a cache that keeps it has a higher loss than one that does not.
+    // First the best cache keeps the first token in few heads; then a cache that keeps it has a higher loss than one
+    // that does not.
     for (const others of [
       [evict('h2o', 2.25, 0.29), evict('window', 3, 0)],
       [evict('h2o', 2.25, 1), evict('window', 2.5, 0), evict('tova', 3, 1)],

@@ -1,5 +1,6 @@
 /**
- * Compares how much the loss at masked positions rises without the strongest key in a masked model and in a causal model.
+ * Compares how much the loss at masked positions rises without the strongest key in a masked model and in a causal
+ * model.
  */
 import { nothing } from 'lit';
 import type { TaskScore, UnmaskConditions } from 'sinkscope';

@@ -24,8 +24,8 @@ export interface Key {
 }
 
 /**
- * Returns keys 2 to T / 2, the strongest first; attention on later keys is a mean over few queries. If all queries see all
- * keys, returns keys 2 to T.
+ * Returns keys 2 to T / 2, the strongest first; attention on later keys is a mean over few queries. If all queries see
+ * all keys, returns keys 2 to T.
  */
 export function keysByAttention(frame: Frame): Key[] {
   const { tensors, architecture, T } = frame;
