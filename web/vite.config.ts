@@ -33,8 +33,8 @@ const first = (JSON.parse(readFileSync(zoo.pathOf('index.json'), 'utf8')) as Lis
 );
 const tokenizers = new Set(first.map(({ tokenizer }) => `${tokenizer}/tokenizer.json`));
 /**
- * Files that the page's main thread fetches first, so that the browser preloads them. The worker's files are left out: a
- * preload does not serve a worker.
+ * Files that the page's main thread fetches first, so that the browser preloads them. The worker's files are left out:
+ * a preload does not serve a worker.
  */
 const PRELOADED = ['index.json', ...tokenizers];
 /**
@@ -90,8 +90,8 @@ function ship(): Plugin {
       cpSync(resolve(root, 'examples'), `${out}/examples`, { recursive: true });
       engine!.copyTo(out);
       zoo.copyTo(out);
-      // Every first visit fetches these files. A third of the list and half of a tokenizer are indentation, and the page
-      // does not read a model's license or the measurements before rounding.
+      // Every first visit fetches these files. A third of the list and half of a tokenizer are indentation, and the
+      // page does not read a model's license or the measurements before rounding.
       for (const name of PRELOADED) {
         const read = JSON.parse(readFileSync(zoo.pathOf(name), 'utf8'));
         const shown = name === 'index.json' ? withoutUnreadFields(read) : read;

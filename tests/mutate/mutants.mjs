@@ -881,8 +881,8 @@ export default [
   [
     'a key that fewer queries see is compared',
     'web/src/frame.ts',
-    'T - QUERIES + 1)',
-    'T - QUERIES + 2)',
+    'T - MIN_QUERIES + 1)',
+    'T - MIN_QUERIES + 2)',
     'frame',
   ],
   [

@@ -1,6 +1,6 @@
 /**
- * Writes the plates as PDF files for A4 and Letter paper, and the page that lists them. A release runs this script after
- * its build:
+ * Writes the plates as PDF files for A4 and Letter paper, and the page that lists them. A release runs this script
+ * after its build:
  *
  *     SINKSCOPE_HOME=https://example.org/1.0.0/ node web/plates/draw.mjs [FOLDER]     .build/page/plates
  */

@@ -1,7 +1,7 @@
 /**
- * Previews of shared links: a title, a sentence and a picture for each room and each lesson. All rooms are states of one
- * page, which a preview cannot distinguish, so each room also has a small page with its preview, which redirects to the
- * room.
+ * Previews of shared links: a title, a sentence and a picture for each room and each lesson. All rooms are states of
+ * one page, which a preview cannot distinguish, so each room also has a small page with its preview, which redirects to
+ * the room.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -65,7 +65,9 @@ const typeset = (said: string) =>
     .replace(/\balpha\b/g, 'α₁')
     .replace(/\beps\b/g, 'ε');
 
-/** Returns the name of the row that a claim belongs to: a section of a paper, or a whole paper that makes few claims. */
+/**
+ * Returns the name of the row that a claim belongs to: a section of a paper, or a whole paper that makes few claims.
+ */
 function placeOf({ source, section }: Claim): string {
   const paper = source.replace(/ \(.*/, '');
   const [part] = /^(?:section \d+|appendix)/.exec(section) ?? [];

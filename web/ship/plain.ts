@@ -1,7 +1,7 @@
 /**
  * The content of the page until its program runs: the picture of Start's preview, and the likely reason if the program
- * does not run. Without JavaScript this content shows at once, otherwise after a moment; the program removes it. A script
- * that needs no modules picks the reason.
+ * does not run. Without JavaScript this content shows at once, otherwise after a moment; the program removes it. A
+ * script that needs no modules picks the reason.
  */
 import type { Plugin } from 'vite';
 import { cards, pictureOf, SIZE } from './cards.ts';

@@ -16,7 +16,9 @@ import {
 
 /** Measurements of the first token's column of a drawn map. */
 export interface Column {
-  /** The number of rows after the first one, and the number of these whose cell has more than half of the full scale. */
+  /**
+   * The number of rows after the first one, and the number of these whose cell has more than half of the full scale.
+   */
   readonly rows: number;
   readonly strong: number;
   /** The mean of the column's cells in the rows after the first one. */
@@ -61,8 +63,8 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
 }
 
 /**
- * How strong the first column is: `all` and `many` by the number of strong rows, `weak` if its mean is visible and above
- * twice uniform attention, otherwise `none`.
+ * How strong the first column is: `all` and `many` by the number of strong rows, `weak` if its mean is visible and
+ * above twice uniform attention, otherwise `none`.
  */
 export type Kind = 'all' | 'many' | 'weak' | 'none';
 

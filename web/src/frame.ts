@@ -65,7 +65,9 @@ export interface Frame {
   };
   /** For a recording: the conditions under which it was made. */
   readonly recording?: Conditions;
-  /** For a recording: the key that counts as the first token, and whether all prompts have the same token at that key. */
+  /**
+   * For a recording: the key that counts as the first token, and whether all prompts have the same token at that key.
+   */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
   /** The names of numbers that a recording lacks, or that are not drawn for a long text, each with the reason. */
   readonly lacks?: Readonly<Record<string, string>>;

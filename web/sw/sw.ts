@@ -29,9 +29,9 @@ const { scope } = self.registration;
 const cacheName = (zoo: string) => `sinkscope ${scope} ${zoo}`;
 
 /**
- * Headers that isolate the page on hosts that send none, from its second visit on: browsers give shared memory only to a
- * cross-origin isolated page. They ignore Document-Isolation-Policy (ship/policy.ts) from a service worker, but accept
- * these two headers; the page opens no windows and loads other sites' files only with CORS.
+ * Headers that isolate the page on hosts that send none, from its second visit on: browsers give shared memory only to
+ * a cross-origin isolated page. They ignore Document-Isolation-Policy (ship/policy.ts) from a service worker, but
+ * accept these two headers; the page opens no windows and loads other sites' files only with CORS.
  */
 const ISOLATION = {
   'Cross-Origin-Opener-Policy': 'same-origin',

@@ -111,7 +111,7 @@ describe('lines', () => {
     expect(marks('.grid', 'x1', 'x2', 'y1', 'y2')).toEqual(
       [144, 113.5, 83, 52.5, 22].map((y) => [42, 330, y, y]),
     );
-    // A number is beside its grid line, or below its place.
+    // A number is next to its grid line, or below its place on the x axis.
     expect([texts[1]!.getAttribute('x'), texts[1]!.getAttribute('y')]).toEqual(['37', '117']);
     expect(texts[5]!.getAttribute('y')).toBe('158');
     const [yAxis, xAxis] = texts.slice(-2);

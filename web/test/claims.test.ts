@@ -174,7 +174,7 @@ describe('the number of a claim', () => {
     expect(selectedHead(frame, free)).toEqual({ layer: 1, head: 1 });
     expect(claimOf(frame, { layer: 1, head: 1 }).isMost).toBe(true);
     expect(claimOf(frame, { layer: 0, head: 1 }).isMost).toBe(false);
-    // If rows sum to 1 both are the same; a recording may lack raw weights.
+    // If rows sum to 1, shares are the weights; a recording may lack raw weights.
     const { operation } = frameOf();
     expect(selectedHead({ ...frame, operation }, free)).toEqual({ layer: 0, head: 1 });
     const lost = { ...frame.tensors, alpha_raw: tensor([2, 2, 3], new Float32Array(12).fill(NaN)) };

@@ -244,7 +244,7 @@ const countOf = (said: string) => (said === 'none' ? 0 : Number(said));
 const MODEL = '(?:On one prompt, )?([A-Z][\\w ]+? model)';
 const COUNT = '(\\d+|none) of the (\\d+) heads';
 
-/** Claims that name models, by the truths of these. */
+/** Checks of claims that name models, by the true numbers of these models. */
 const OF_MODELS: Readonly<
   Record<
     string,
@@ -600,7 +600,10 @@ const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
     return [...all, attention!, ffn!, all[0]! + attention! + ffn! + all.at(-1)!];
   },
 };
-/** A training course is measured on other texts; it and the pictures of Start have tests of their own. */
+/**
+ * Views without a check here: courses of training, which are measured on other texts, and Start, which has its own
+ * test.
+ */
 const APART = ['training', 'arrows', 'outputs'];
 
 describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {

@@ -127,7 +127,7 @@ describe('the table', () => {
       'A table.',
     );
     expect(draw(made).texts('tbody td')).toEqual(['50.0%', '1.25 ± 0.50']);
-    // The column is omitted for models without it, and empty for a model that has none.
+    // The column is left out if no model has the metric, and a single model without the metric has an empty cell.
     expect(metricsOf([frame], own).map(({ name }) => name)).toEqual(['share', 'nats']);
     expect(metricsOf([full()], own)).toEqual([]);
   });

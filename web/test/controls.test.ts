@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The controls that rooms share: their look for a state, and their effect on it. */
+/** The controls that rooms share: what they show for a state, and how they change the state. */
 import { describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
@@ -232,7 +232,7 @@ describe('the start of a text', () => {
     expect(options('', frame())).toEqual([
       ...['|the tokenizer’s default: <s>*', 'none|none', '</s>|</s>'],
     ]);
-    // The tokenizer's own choice is offered if a link asked for it.
+    // The tokenizer's own choice is offered if a link asked for that choice.
     const standard = '|the tokenizer’s default: <s>';
     expect(options('bos', frame())).toEqual([
       ...[standard, 'none|none', 'bos|start token <s>*', '</s>|</s>'],
@@ -489,7 +489,7 @@ describe('generating', () => {
       ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },
     });
     own.queue.isGenerating = true;
-    // The generated text is shown beside its button.
+    // The generated text is next to its button.
     const written = frames.map((one) => ({ ...one, generated: 1 }));
     const { text: said } = shown(generateControls(as(own), written));
     expect(said('.generated')).toBe('a=1,"x"');

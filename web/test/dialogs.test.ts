@@ -167,7 +167,7 @@ describe('the picker of models', () => {
     const before = state.value.shown;
     send('Add in 8 bits');
     expect(state.value.shown).toBe(before);
-    // The operation that it was trained with is no what-if.
+    // The operation that the model was trained with is no what-if.
     expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict keys']);
     expect(all<HTMLSelectElement>('[name=edit]')[0]!.value).toBe('sigmoid');
     expect(send('Add counterfactual')).toBe('softmax~sigmoid');
@@ -201,7 +201,7 @@ describe('the picker of models', () => {
     models.value = 'sigmoid';
     models.dispatchEvent(new Event('change'));
     await turn();
-    // It has no checkpoints, and sigmoid is its own operation.
+    // The model has no checkpoints, and sigmoid is its own operation.
     expect(all('[name=step]')).toEqual([]);
     expect([...all('[name=edit] option')].map((one) => (one as HTMLOptionElement).value)).toEqual([
       'softmax',
@@ -637,7 +637,7 @@ describe('the address', () => {
     vi.advanceTimersByTime(1);
     expect([before === location.hash, parseHash(location.hash).state.eps]).toEqual([false, 0.45]);
     expect(address().split('#')[1]).toBe(printHash(state.value));
-    // A click writes it at once, so that the way back leads here.
+    // A click writes the address at once, so that Back leads to this state.
     set({ eps: 0.55 });
     document.body.click();
     expect(parseHash(location.hash).state.eps).toBe(0.55);

@@ -3,9 +3,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fitting } from '../src/embed/fit';
 
-/** Heights in pixels of the parts next to the map; in a side layout some of them are beside it. */
+/** The heights in pixels of the parts around the map, some of which are at its side in a side layout. */
 const HEIGHTS = { conditions: 20, captions: 60, controls: 80, axes: 40, head: 26 };
-/** The width of the row words beside each map. */
+/** The width of the words of rows, at the left of each map. */
 const GUTTER = 50;
 let box: DOMRect;
 let room: HTMLElement;

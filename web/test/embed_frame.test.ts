@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** embed.html in a frame: the height and the keys that it reports, the theme that it receives. */
+/** embed.html in a frame: reports its height and unused keys, and receives the theme. */
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { startFrame } from '../src/embed/frame';
 
@@ -94,7 +94,7 @@ describe('an embed in a frame', () => {
     expect(press(' ', 'button')).toBeUndefined();
     expect(press('ArrowRight', 'button')).toBeDefined();
     expect(press('ArrowRight', '[type=checkbox]')).toBeDefined();
-    // A click does not give the map the keys: they go to the slide.
+    // After a click on the map, keys still go to the slide.
     const prevents = (on: string) => {
       const event = new MouseEvent('mousedown', { cancelable: true });
       vi.spyOn(event, 'composedPath').mockReturnValue([document.querySelector(on)!]);

@@ -242,7 +242,7 @@ describe('a figure in its element', () => {
       version: '1.2.3',
       link: link({ room: 'explore' }),
     });
-    // None of these may run on another site.
+    // None of these subjects may run on another site.
     for (const other of [embed, choose, inside, trust, notify] as (() => unknown)[])
       expect(other()).toBeUndefined();
   });

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** Why it matters: the settings of each experiment, its sentences, its table and its controls. */
+/** The room Why it matters: settings, sentences, table and controls of each experiment. */
 import { signal } from '@preact/signals-core';
 import { render } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
@@ -57,7 +57,7 @@ function plan(experiment: Experiment, change: Partial<State> = {}, lead?: Frame,
   };
 }
 
-/** A measured setting: each prompt's loss is the same. */
+/** Returns a measured setting whose prompts all have the same loss. */
 function setting(
   loss: number,
   edit?: object,
@@ -313,7 +313,8 @@ describe('the cache', () => {
     });
     const close = [evict('window', 3, 0.5), evict('h2o', 2.25, 0.75)];
     expect(says(setting(2), ...close).heading).toBe('Which keys should the cache keep?');
-    // The best cache keeps it in few heads; or one that keeps it loses more than one that does not.
+    // First the best cache keeps the first token in few heads; then a cache that keeps it has a higher loss than one
+    // that does not.
     for (const others of [
       [evict('h2o', 2.25, 0.29), evict('window', 3, 0)],
       [evict('h2o', 2.25, 1), evict('window', 2.5, 0), evict('tova', 3, 1)],

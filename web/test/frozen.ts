@@ -10,7 +10,7 @@
  */
 const EQUAL = 2e-6;
 const DIGITS = 9;
-/** Multiples of it are spread evenly between 0 and 1, so that every place has a weight of its own. */
+/** The golden ratio, whose multiples, modulo 1, spread evenly, so that every place has a weight of its own. */
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
 const NAMES = ['count', 'undefined', 'mean', 'smallest', 'largest', 'sum by place'];
 
@@ -91,9 +91,9 @@ export interface FrozenLesson {
   readonly address: string;
   /** The ids of its figures, or of the glossary's terms: a link may end in any of them. */
   readonly ids: readonly string[];
-  /** Hashes of the states of the page that it leads to. */
+  /** Hashes of the states of the page that the lesson links to. */
   readonly links: readonly string[];
-  /** Its figures; those of one text have their numbers. */
+  /** The lesson's figures, with their numbers if they show one text. */
   readonly figures: readonly {
     readonly state: Readonly<Record<string, string>>;
     readonly shows?: Shows;

@@ -43,7 +43,7 @@ describe('interventions', () => {
       ['Hide token 1 “a”'],
       ['Hide token 1 “a”'],
     ]);
-    // It is open where a channel is selected, and once something was changed.
+    // The section is open if a channel is selected or something was changed.
     const isOpen = (channel: number, subject = 'softmax') =>
       hand(frameOf({ subject }), { channel }).root.querySelector('details')!.open;
     expect([isOpen(-1), isOpen(0), isOpen(-1, 'softmax~hide_key(0)')]).toEqual([

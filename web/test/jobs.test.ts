@@ -128,7 +128,7 @@ describe('a search for a suffix', () => {
         labels: ['none', 'random', 'best', 'shuffled', 'found'],
       },
     ]);
-    // The same setting keeps it, another one does not.
+    // The same setting keeps the result, another one drops it.
     draw(of, {});
     expect(lines()).toHaveLength(4);
     draw(of, { goal: 'away' });
@@ -488,7 +488,7 @@ describe('tasks', () => {
     expect(text('.unmask-controls')).toBe('Stop 50%');
     onTask(task('next', 0.5));
     onTask(task('copy', 0.75, { can: false }));
-    // While it runs nothing is read out.
+    // While the job runs, nothing is read out.
     expect([text('.caption'), all('.plot')[0]!.hidden]).toEqual(['', false]);
     expect(lines()).toEqual([
       ['next token', 0.5, 0, 0.5, 0.25],

@@ -307,7 +307,7 @@ describe('sentences of a lab', () => {
     expect(sinceStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
     expect(sinceStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
     expect(sinceStep(log())).toBeUndefined();
-    // A step without the number has no share of it.
+    // A step without the number does not count in the mean.
     expect(sinceStep(log(undefined, 0.5, 0.5))).toBe(20);
     expect(sinceStep(log(...Array.from({ length: 20 }, () => undefined), 6.1))).toBe(200);
     const entries = log(9, ...of(20, 0.5));

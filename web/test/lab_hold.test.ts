@@ -123,7 +123,7 @@ describe('the lab', () => {
     const wrong: string[] = [];
     for (let n = 0; n < 200; n++) {
       const pair = [drawnLab(n), drawnLab(n + 1 + below(2))] as const;
-      // Both have the same length, as the fields of the room set it.
+      // Both labs have the same length, as the room's fields set it for both.
       const said = verdict(pair);
       const each = said.match(new RegExp(`${NAME} gives .*?\\.(?= |$)`, 'g')) ?? [];
       expect(each).toHaveLength(2);

@@ -114,7 +114,7 @@ describe('a plan', () => {
 });
 
 describe('links', () => {
-  it('omit models of the disk', () => {
+  it('do not name models of the disk', () => {
     const disk = 'disk:0123456789abcdef/my.safetensors';
     expect([isOfDisk(disk), isOfDisk('softmax'), isOfDisk('hub:a/disk')]).toEqual([
       true,
@@ -123,7 +123,7 @@ describe('links', () => {
     ]);
     const state = { ...defaults, shown: [disk, 'hub:owner/name'] };
     expect(linkable(state)).toEqual({ ...state, shown: ['hub:owner/name'] });
-    // Unless the reader chooses to name them, for others who have the same files.
+    // A link names these models if the reader chooses so, for others who have the same files.
     const named = linkable(state, true);
     expect(parseHash(`#${printHash(named)}`).state.shown).toEqual(state.shown);
   });

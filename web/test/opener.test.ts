@@ -132,7 +132,7 @@ describe('a model of a hub', () => {
     ]);
     await press('Back');
     expect(all<HTMLInputElement>('#open-name')[0]!.value).toBe('EleutherAI/pythia-14m');
-    // The next visit uses the same host.
+    // The next visit uses the same hub.
     expect(opening().opener.fields).toMatchObject({
       endpoint: 'https://mirror.example',
       token: '',

@@ -269,7 +269,7 @@ describe('the tokens and texts of a source', () => {
     expect(
       await Promise.all([of('heldout'), of('file', file), of('file'), of('text', file)]),
     ).toEqual([['held out 7'], ['a', 'b'], [], []]);
-    // The file that is open counts for questions about it alone.
+    // The open file counts only for questions about the file.
     expect([
       questionOf({ ...defaults, input: 'file' }, 3).file,
       questionOf(defaults, 3).file,

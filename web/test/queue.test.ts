@@ -499,7 +499,7 @@ describe('the queue', () => {
       'end a',
       'run a',
     ]);
-    // A stopped measurement has closed the run; the frame is complete without it, and becomes an answer again.
+    // After a stopped measurement has closed the run, the frame, which needs no run, answers the question again.
     const open = hold('a');
     ask(['a'], {}, 'a'.repeat(140));
     await new Promise((done) => setTimeout(done, 5));
@@ -731,7 +731,7 @@ describe('the queue', () => {
     await idle();
     expect(runs()).toHaveLength(3);
     expect(of('a')!.frame!.T).toBe(3);
-    // A preview is kept only while it may still be needed.
+    // The page keeps a preview only while a room may still need it.
     const kept = log.filter((line) => line.startsWith('keep')).map((line) => line.slice(5));
     expect([kept[0], kept.at(-1)]).toEqual(['a,a preview', 'a']);
     // Exact weights that are loaded answer in place of a preview.

@@ -64,11 +64,11 @@ const choices = ['softmax', 'sigmoid'].map((id) => ({
 const page = (change: Partial<State>, frames: readonly Frame[], more: object = {}) =>
   pageOf({ shown: ['softmax', 'sigmoid'], ...change }, frames, { models: { choices, ...more } });
 
-/** The views of its figures, in their order. */
+/** Returns the views of a room's figures, in their order. */
 const viewsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
   all('.figure').map(({ dataset, hidden }) => `${dataset.view}${hidden ? ' (hidden)' : ''}`);
 
-/** Returns the number of models that each of them shows. */
+/** Returns the number of models that each figure of a room shows. */
 const cellsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
   Object.fromEntries(
     all('.figure[data-view]').map((one) => [

@@ -29,7 +29,7 @@ describe('runs over seeds', () => {
     const [, , at, last] = overSeeds(three, 'sink_0.3');
     expect(at).toMatchObject({ step: 4000, seeds: 3, mean: 40, low: 20, high: 60 });
     expect(last).toMatchObject({ step: 6000, seeds: 1 });
-    // Student's t of three degrees of freedom; the deviation of these is the root of 1000 / 3.
+    // Uses Student's t of three degrees of freedom; the deviation of the four values is the root of 1000 / 3.
     const share = [0, 100] as const;
     expect(halfOf([35, 45, 55, 65], share)).toBeCloseTo((3.18245 * Math.sqrt(500 / 3)) / 2, 4);
     expect(halfOf([20, 40, 60], share)).toBeNaN();

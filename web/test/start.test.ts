@@ -377,7 +377,7 @@ describe('the story', () => {
     click('Why?');
     expect(scrolled).toEqual([['1', { behavior: 'smooth', block: 'start' }]]);
     expect(document.activeElement!.textContent).toMatch(/is it only this head/);
-    // Its numbers are those of the exact weights.
+    // The story's numbers are those of the exact weights.
     expect(ask.mock.lastCall![0].isPreview).toBe(false);
     const last = () => vi.waitFor(() => expect(scrolled).toHaveLength(1));
     scrolled.length = 0;

@@ -56,7 +56,7 @@ describe('queries and keys as arrows', () => {
     expect(words(cosines(0.5, 0.6, 0.7), [8, 1, 1])).toBe(
       'Every later token’s query scores highest with the first key, which wins by its length.',
     );
-    // It wins for one of two queries.
+    // The first key wins for one of two queries.
     expect(words(cosines(0.5, 0.4, 0.9), [1, 1, 1])).toBe(
       'In this head the first key wins for some tokens only.',
     );
@@ -72,7 +72,7 @@ describe('queries and keys as arrows', () => {
     expect(border({ aligned: 5 })).toMatch(/wins by its length/);
     for (const right of [{ first: 0 }, { others: 0 }])
       expect(border(right)).toMatch(/points more towards the first key than towards any other/);
-    // A key that is as good as another does not win, nor is it better aligned.
+    // A first key that only equals another key does not win, nor is it better aligned.
     expect(contestOf(keyed(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
       ...{ rows: 2, wins: 0, aligned: 0 },
     });
@@ -569,7 +569,7 @@ describe('the story', () => {
     );
     expect(await late(0, 1e-9)).toMatch(/by 0\.000 nats/);
     expect(await late(0, NaN)).toBe('');
-    // Hiding the token is said to cost more only where it does.
+    // The sentence says that the loss rises only if it does.
     expect(await late(2, 2.001, 2.3)).toMatch(
       /barely uses .* Hiding the first token \(step 2\) costs more/,
     );

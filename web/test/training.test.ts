@@ -153,7 +153,7 @@ describe('the curves', () => {
       'The softmax model',
       'The sigmoid model',
     ]);
-    // Both twins are drawn where the reader has chosen both.
+    // Both twins are drawn if the reader has chosen both.
     const twins = await view([of('sigmoid@20')], {
       isAnswered: true,
       shown: ['softmax', 'sigmoid'],

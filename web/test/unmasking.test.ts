@@ -2,10 +2,10 @@ import type { UnmaskStep } from 'sinkscope';
 import { describe, expect, it } from 'vitest';
 import {
   alphas,
-  hide,
+  withMasks,
   HIDDEN,
   movesOf,
-  named,
+  positionWords,
   placesAt,
   quantities,
   sentence,
@@ -43,26 +43,26 @@ function course(places: readonly [number, number] = [0, 3]): Course {
     step([0, 1, MASK, 5], places[0], [[3, 0.75]]),
     step([0, 1, 6, 5], places[1], [[2, 0.5]]),
   ];
-  return { frame: of, tokens: hide(of, 2), count: 2, steps };
+  return { frame: of, tokens: withMasks(of, 2), count: 2, steps };
 }
 
 describe('adding masks', () => {
   it('puts them after the text', () => {
-    const texts = hide(frame(['a', 'b']), 2).map(({ text }) => text);
+    const texts = withMasks(frame(['a', 'b']), 2).map(({ text }) => text);
     expect(texts).toEqual(['a', 'b', HIDDEN, HIDDEN]);
   });
 
   it('shortens a text that leaves no room, and keeps one token of it', () => {
     const long = frame(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
-    expect(hide(long, 3).map(({ id }) => id)).toEqual([0, 1, 2, 3, 4, MASK, MASK, MASK]);
-    expect(hide(long, 99).map(({ id }) => id)).toEqual([0, ...Array(7).fill(MASK)]);
+    expect(withMasks(long, 3).map(({ id }) => id)).toEqual([0, 1, 2, 3, 4, MASK, MASK, MASK]);
+    expect(withMasks(long, 99).map(({ id }) => id)).toEqual([0, ...Array(7).fill(MASK)]);
   });
 
   it('leaves [SEP] behind them, and the text between it and [CLS]', () => {
     const { tokens, ...rest } = frame(['[CLS]', 'a', 'b', '[SEP]']);
     const marked = tokens.map((one, i) => ({ ...one, special: i === 0 || i === 3 }));
     const ids = (count: number) =>
-      hide({ ...rest, tokens: marked } as Frame, count).map(({ id }) => id);
+      withMasks({ ...rest, tokens: marked } as Frame, count).map(({ id }) => id);
     expect(ids(2)).toEqual([0, 1, 2, MASK, MASK, 3]);
     expect(ids(5)).toEqual([0, 1, ...Array(5).fill(MASK), 3]);
     expect(ids(99)).toEqual([0, ...Array(6).fill(MASK), 3]);
@@ -95,9 +95,9 @@ describe('a course', () => {
 
   it('names a position by its token before the step', () => {
     const one = course();
-    expect(named(one, 0, 3, tokenizer)).toBe('position 3 (masked)');
-    expect(named(one, 1, 3, tokenizer)).toBe('position 3 “w5”');
-    expect(named(one, 1, 2, tokenizer)).toBe('position 2 (masked)');
+    expect(positionWords(one, 0, 3, tokenizer)).toBe('position 3 (masked)');
+    expect(positionWords(one, 1, 3, tokenizer)).toBe('position 3 “w5”');
+    expect(positionWords(one, 1, 2, tokenizer)).toBe('position 2 (masked)');
   });
 
   it('shows each position after a step', () => {

@@ -41,7 +41,7 @@ vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatm
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 vi.mock('../src/plot/rose', async () => (await import('./drawn')).plots.rose);
 
-/** All cells are fractions of powers of 2, so that they are exact. Head (1, 0) is the strongest. */
+/** Attention maps whose cells are fractions of powers of 2, and so exact. Head (1, 0) is the strongest. */
 const ALPHA = tensor(
   [2, 2, 3],
   [0.125, 0.5, 0.25, 0.375, 0, 0.5, 0.875, 0.125, 0, 0.25, 0.25, 0.25],
@@ -289,7 +289,7 @@ describe('the attention map', () => {
     expect(named(attention.numbers(zoomed as never, at))).toContainEqual([
       ...['weight', n, n, 'from 60,50'],
     ]);
-    // A link is limited to the frame's tokens; without a part it shows the blocks.
+    // Positions of a link are limited to the frame's tokens; a link without a part shows the blocks.
     expect(drawn(attention, whole, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
   });
 
@@ -721,7 +721,7 @@ describe('lines and bars', () => {
     const [chart] = view.charts();
     const { values, places } = chart!.series[0]!;
     expect([values.length, places!.length]).toEqual([101, 101]);
-    // A head at exactly 0.25 does not exceed it.
+    // A head at exactly 0.25 does not exceed the threshold 0.25.
     expect([0, 12, 13, 24, 25, 37, 38, 87, 88, 100].map((i) => values[i])).toEqual([
       1, 1, 0.75, 0.75, 0.5, 0.5, 0.25, 0.25, 0, 0,
     ]);
@@ -1080,7 +1080,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     const frame = base(
       {},
       {
-        // Active; broadcast and dormant; parked on the first token, though the model needs it; no-op.
+        // The heads are active; broadcast and dormant; a sink, though the model needs the head; a no-op.
         first_share: tensor([2, 2], [0.25, 0.75, 0.5, 0.5]),
         contribution: tensor([2, 2], [0.75, 0.5, 0.25, 0.25]),
         effect: tensor([2, 2], [-0.25, 0.0078125, 0.5, 0.00390625]),
@@ -1120,7 +1120,7 @@ describe('one number of every head, and the chosen head along the text', () => {
       'L0H1: loss change = +0.008, sink, dormant',
       'L1H0: loss change = +0.500, sink, changes the loss',
     ]);
-    // A head whose ablation changes the loss is no no-op, whatever its attention.
+    // A head whose ablation changes the loss is not called a no-op, whatever its attention.
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
       /has a sink, and the model predicts better without it:/,
     );
@@ -1782,7 +1782,7 @@ describe('further views of a frame', () => {
       mixing_bare: tensor([3], [1, 2, 4]),
     });
     const view = drawn(reach, frame);
-    // Of 4 tokens of text the third is the last with a successor, which replaces it.
+    // Of 4 tokens of text, the third is the last one with a successor, by which it is replaced.
     expect(view.text('.caption')).toBe(
       'Replacing token 3, “c”, by “d”: after the last layer the residual stream of a later token changes on average by ' +
         '25.0% of its norm with “<s>” first, 50.0% of its norm without “<s>”. The mean distance of a token from the mean ' +

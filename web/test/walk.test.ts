@@ -219,7 +219,7 @@ describe('playing', () => {
     isReady.value = true;
     await vi.advanceTimersByTimeAsync(0);
     expect([story.shown(), story.button('Play') !== undefined]).toEqual(['softmax@0', true]);
-    // If the reader has moved on, it does not go back.
+    // If the reader has moved the slider on, the walk does not go back.
     story.walk.go(40);
     isReady.value = false;
     isReady.value = true;

@@ -158,7 +158,7 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
   expect(written()).toEqual([
     'Show it again',
     'restored',
-    // It is restored after half of the tokens.
+    // The first token is restored after half of the tokens.
     expect.stringMatching(
       /(?: Plants turn sunlight into food is.*){3}\[first token shown again\].* a vital process that sustains life/,
     ),

@@ -24,7 +24,9 @@ export function isRecordingOfDisk(id: string): boolean {
   return id.startsWith(DISK);
 }
 
-/** Returns the id of a recording at an address. Commas and tildes are escaped, since they separate subjects and edits. */
+/**
+ * Returns the id of a recording at an address. Commas and tildes are escaped, since they separate subjects and edits.
+ */
 export function idOfAddress(address: string | URL): string {
   const { href } = new URL(address);
   return `${RECORDING}${href.replace(/[,~\\]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;

@@ -1,7 +1,7 @@
 /**
- * The state of the page: one table, whose rows are the keys of a link. Reading and writing the URL's hash loops over the
- * table, so that every state is a link. A hash is untrusted: a key with an unreadable value is reported and keeps its
- * default, and nothing throws.
+ * The state of the page: one table, whose rows are the keys of a link. Reading and writing the URL's hash loops over
+ * the table, so that every state is a link. A hash is untrusted: a key with an unreadable value is reported and keeps
+ * its default, and nothing throws.
  */
 import { translate } from './former';
 import { isOfDisk } from './ids';
@@ -132,7 +132,9 @@ export const table = {
   map: choiceRow('cos', 'cos', 'dot', 'norm', 'angle'),
   temperature: numberRow(0.8, 0, 5, 0.1),
   topK: numberRow(40, 0, 100000),
-  /** The number of masked positions after the text of a masked diffusion model, and the number of steps to fill them. */
+  /**
+   * The number of masked positions after the text of a masked diffusion model, and the number of steps to fill them.
+   */
   masked: numberRow(24, 1, 1024),
   denoise: numberRow(12, 1, 1024),
   /** The key that each step of unmasking hides. */
@@ -152,7 +154,10 @@ export const table = {
   source: choiceRow('heldout', 'heldout', 'text', 'random', 'file'),
   length: numberRow(120, 8, 65536),
   runs: numberRow(8, 1, 1000),
-  /** The number of first keys that a cache never evicts, of recent keys that it evicts last, and how it counts positions. */
+  /**
+   * The number of first keys that a cache never evicts, of recent keys that it evicts last, and how it counts
+   * positions.
+   */
   firstKeys: numberRow(1, 0, 64),
   recentKeys: numberRow(23, 1, 4095),
   positions: nameRow('text'),
@@ -161,7 +166,9 @@ export const table = {
   budget: numberRow(24, 1, 4096),
   /** Whether an experiment measures all of its settings, or only those that show its result. */
   sweep: choiceRow('some', 'some', 'all'),
-  /** Quantization: the values that get few bits, the numbers that share a scale, and how many first tokens stay exact. */
+  /**
+   * Quantization: the values that get few bits, the numbers that share a scale, and how many first tokens stay exact.
+   */
   quantized: nameRow('hidden'),
   granularity: nameRow('tensor'),
   bits: numberRow(6, 2, 8),

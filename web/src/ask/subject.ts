@@ -141,7 +141,9 @@ interface EditChoice {
   readonly name: string;
   readonly label: string;
   readonly parameters: readonly Parameter[];
-  /** The operation that the edit substitutes, absent for other edits; a model that was trained with it stays the same. */
+  /**
+   * The operation that the edit substitutes, absent for other edits; a model that was trained with it stays the same.
+   */
   readonly operation?: string;
   readonly make: (parameters: Readonly<Record<string, number | string>>) => Edit;
 }

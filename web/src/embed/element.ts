@@ -7,13 +7,13 @@
  * `recording="smollm2.safetensors"` instead of `shown` names a recording, relative to the host's page, which is drawn
  * without any weights.
  *
- * `width` and `height`, in CSS pixels, make the element a box that the figure fits into; without a height the element is
- * as high as the figure. The element's content, a picture and a link, is visible until the figure is drawn.
+ * `width` and `height`, in CSS pixels, make the element a box that the figure fits into; without a height the element
+ * is as high as the figure. The element's content, a picture and a link, is visible until the figure is drawn.
  *
- * This file is small; the engine is fetched once a figure comes near the viewport, and all figures of a
- * page share it and its models. Attributes mirror the state, properties have the names of the state's
- * rows; events are `run`, `select` and `error`. This file also gives iframes of embed.html the height that they ask for,
- * and passes the keys that these iframes do not use to the page.
+ * This file is small; the engine is fetched once a figure comes near the viewport, and all figures of a page share it
+ * and its models. Attributes mirror the state, properties have the names of the state's rows; events are `run`,
+ * `select` and `error`. This file also gives iframes of embed.html the height that they ask for, and passes the keys
+ * that these iframes do not use to the page.
  */
 import type { State } from '../ask/state';
 import { attributeNames, printed, propertyNames, stateOf } from './attributes';

@@ -1,7 +1,7 @@
 /**
  * Lays out a figure in a box of a fixed size, an iframe or an element of a given height. The picture takes at least 65%
- * of the box's smaller side. If other parts leave too little room, they are hidden, first the conditions, then captions,
- * then controls, and a button shows them.
+ * of the box's smaller side. If other parts leave too little room, they are hidden, first the conditions, then
+ * captions, then controls, and a button shows them.
  */
 import { html, render } from 'lit';
 import { isPrinting } from '../plot/paper';

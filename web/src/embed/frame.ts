@@ -1,6 +1,6 @@
 /**
- * Connects embed.html in a frame with its host page. Without a message from the host the embed fits into the frame. On a
- * host with sink-scope.js, that script gives the frame the height that the embed reports, and sends the host's theme.
+ * Connects embed.html in a frame with its host page. Without a message from the host the embed fits into the frame. On
+ * a host with sink-scope.js, that script gives the frame the height that the embed reports, and sends the host's theme.
  * Heights and keys are no secret, so any host may read them; sink-scope.js listens only to frames of this site.
  */
 import type { Theme } from '../plot/color';

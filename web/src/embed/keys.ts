@@ -11,7 +11,9 @@ export function isUsed(event: KeyboardEvent): boolean {
   return isPress && target.matches('button, a, summary, input');
 }
 
-/** Removes the focus after a click on a map, so that arrow keys stay with the page; the Tab key gives them to the map. */
+/**
+ * Removes the focus after a click on a map, so that arrow keys stay with the page; the Tab key gives them to the map.
+ */
 export function leaveFocus(event: Event): void {
   const [target] = event.composedPath();
   if (target instanceof Element && target.closest('.heatmap')) event.preventDefault();

@@ -1,6 +1,6 @@
 /**
- * Orders the figures of a document, which share one engine: they take turns in document order, so that the figure that a
- * reader sees first is ready first.
+ * Orders the figures of a document, which share one engine: they take turns in document order, so that the figure that
+ * a reader sees first is ready first.
  */
 const waiting = new Map<Element, () => void>();
 let isTaken = false;

@@ -16,7 +16,9 @@ const SOME = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64
 const NOT_SWEPT = ['snapkv', 'random'];
 const BUDGETS = [4, 8, 12, 16, 24, 32, 48, 64];
 
-/** Returns the edit of a policy. SnapKV evicts once, at the end of a prompt, which is here the first half of the text. */
+/**
+ * Returns the edit of a policy. SnapKV evicts once, at the end of a prompt, which is here the first half of the text.
+ */
 function editOf(policy: string, budget: number, T: number): string {
   if (policy === 'first') return `~evict(first,${budget},1)`;
   if (policy !== 'snapkv') return `~evict(${policy},${budget})`;

@@ -42,7 +42,8 @@ function planPerturbation({ state, question }: ExperimentRequest, lead: Frame): 
   const settingOf = (edits: string): Setting => ({ edits, question, measures: MEASURES });
   if (state.perturbation === 'channel') {
     const { channel, layer, token, value } = peakOf(lead);
-    // Token 1 is the same in all prompts, so the channel of its hidden state can be set to 0 or to its value in the first.
+    // Token 1 is the same in all prompts, so the channel of its hidden state can be set to 0 or to its value in the
+    // first.
     const number = `~clamp_channel(${channel},${layer},${token}`;
     const fixed = `${number},to=value,value=${value.toFixed(2)})`;
     // With one prompt the second edit would change nothing.
@@ -127,7 +128,9 @@ function repeatFinding(groups: readonly Group[]) {
   };
 }
 
-/** States whether removing the tag's directions raises the loss more than removing random ones, and what heads write. */
+/**
+ * States whether removing the tag's directions raises the loss more than removing random ones, and what heads write.
+ */
 function tagWords({
   own,
   most,

@@ -1,6 +1,6 @@
 /**
- * One lab: a model in training, in a worker of its own. The lab trains, pauses and resets the model. Its fields have the
- * state, and `changed` counts the updates, ten a second at most.
+ * One lab: a model in training, in a worker of its own. The lab trains, pauses and resets the model. Its fields have
+ * the state, and `changed` counts the updates, ten a second at most.
  */
 import { signal } from '@preact/signals-core';
 import {

@@ -42,8 +42,8 @@ export const namesIn = (written: string): string[] =>
 
 /**
  * Whether a condition holds.
- * @param read returns a value of the run as a lesson prints it; a dash for an unknown value, which makes every condition
- * false
+ * @param read returns a value of the run as a lesson prints it; a dash for an unknown value, which makes every
+ * condition false
  */
 export function isTrue(written: string, read: (name: string) => string): boolean {
   const numberOf = ({ factor, name }: Term) =>

@@ -3,8 +3,8 @@
  *
  *     o = g (Σᵢ wᵢ vᵢ + w∗ v∗),   softmax: wᵢ = exp(xᵢ) / (E + Σⱼ exp(xⱼ)),   sigmoid: wᵢ = 1 / (1 + exp(−xᵢ)),   none: wᵢ = xᵢ
  *
- * A sink logit s gives E = exp(s) (OpenAI 2025, gpt-oss). A bias key k∗ with its value v∗ gets a weight as a token does,
- * from the score q·k∗ (Gu et al. 2025, section 7); here q = 1. Softmax₁ has E = 1 (Miller 2023). A gate g scales
+ * A sink logit s gives E = exp(s) (OpenAI 2025, gpt-oss). A bias key k∗ with its value v∗ gets a weight as a token
+ * does, from the score q·k∗ (Gu et al. 2025, section 7); here q = 1. Softmax₁ has E = 1 (Miller 2023). A gate g scales
  * what the head writes (Qiu et al. 2025).
  */
 
@@ -172,8 +172,8 @@ export function rowWords(row: Row, beside: readonly string[]): string {
     const { weights, output } = attend({ ...row, ...set });
     return `${title}: ${percent(sum(weights))} and ${fixed(output)}`;
   });
-  const extraWeight = result.extraWeight ? `, ${percent(result.extraWeight)} goes to no token` : '';
-  const numbers = `The three weights sum to ${percent(sum(result.weights))}${extraWeight}, and the head writes ${fixed(result.output)} (${others.join('; ')}).`;
+  const extraWords = result.extraWeight ? `, ${percent(result.extraWeight)} goes to no token` : '';
+  const numbers = `The three weights sum to ${percent(sum(result.weights))}${extraWords}, and the head writes ${fixed(result.output)} (${others.join('; ')}).`;
   const equalForms = formName(row);
   return equalForms ? `${equalForms} ${numbers}` : numbers;
 }

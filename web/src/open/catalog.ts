@@ -1,6 +1,6 @@
 /**
- * Models of the hub that the page suggests to open. Their notes state how they are built, or what a named paper reports;
- * this page has measured none of these numbers.
+ * Models of the hub that the page suggests to open. Their notes state how they are built, or what a named paper
+ * reports; this page has measured none of these numbers.
  */
 
 interface Suggestion {

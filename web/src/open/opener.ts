@@ -1,6 +1,6 @@
 /**
- * Opens a model from a name or from files, in steps: the reader chooses, the page looks up the plan, the reader sees the
- * cost and agrees, the page loads. Nothing large is read before that. One model is opened at a time, and models of
+ * Opens a model from a name or from files, in steps: the reader chooses, the page looks up the plan, the reader sees
+ * the cost and agrees, the page loads. Nothing large is read before that. One model is opened at a time, and models of
  * further links wait in a queue.
  */
 import {

@@ -19,7 +19,10 @@ import { explained, field } from './terms';
 import { firstWords, readable, word } from '../words';
 import { part } from './view';
 
-/** Whether a link shows a control, as its `hide=` does not list it: text numbers subjects generate finding how save links. */
+/**
+ * Whether a link shows a control, as its `hide=` does not list it: text numbers subjects generate finding how save
+ * links.
+ */
 export function allows(state: State, name: string): boolean {
   return !state.hide.includes(name);
 }

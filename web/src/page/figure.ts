@@ -1,6 +1,7 @@
 /**
- * Draws a view as a figure: a heading, a cell for each subject on shared scales, how to read the picture, the conditions
- * of its numbers, and a menu to save it. Rooms and embeds consist of figures; a figure outside the screen is not drawn.
+ * Draws a view as a figure: a heading, a cell for each subject on shared scales, how to read the picture, the
+ * conditions of its numbers, and a menu to save it. Rooms and embeds consist of figures; a figure outside the screen is
+ * not drawn.
  */
 import { untracked } from '@preact/signals-core';
 import { render, html } from 'lit';

@@ -118,7 +118,10 @@ export function handControls(context: Context, frame: Frame): TemplateResult | t
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);
-  /** Returns a link to the state after an intervention; a click sets the state itself, since links cannot name local models. */
+  /**
+   * Returns a link to the state after an intervention; a click sets the state itself, since links cannot name local
+   * models.
+   */
   const link = (wanted: SubjectEdit, says: string, isDone: boolean) => {
     const next = toggleEdit(frame.subject, wanted);
     const list = state.shown.map((one) => (one === frame.subject ? next : one));

@@ -60,7 +60,10 @@ export function explained(said: string, isOneStop = false): TemplateResult {
   return html`${parts}${said.slice(from)}`;
 }
 
-/** Returns a control with its label, which is no <label> if it contains a term: a click there must not reach the control. */
+/**
+ * Returns a control with its label, which is no <label> if it contains a term: a click there must not reach the
+ * control.
+ */
 export function field(label: string, control: TemplateResult): TemplateResult {
   return label.search(ANY) < 0
     ? html`<label class="field"><span>${label}</span>${control}</label>`

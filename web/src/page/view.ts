@@ -1,7 +1,7 @@
 /**
- * The definition of a view, which is a row of the table in views/index.ts. A view names the question that it answers and
- * the metrics that it reads, draws one subject's frame into a place, and reports where the reader points. It knows neither
- * other views nor the engine nor the room.
+ * The definition of a view, which is a row of the table in views/index.ts. A view names the question that it answers
+ * and the metrics that it reads, draws one subject's frame into a place, and reports where the reader points. It knows
+ * neither other views nor the engine nor the room.
  */
 import type { ReadonlySignal } from '@preact/signals-core';
 import type { Describe } from 'sinkscope';
@@ -62,7 +62,10 @@ export interface View {
   readonly how: string;
   readonly formula?: string;
   readonly source?: string;
-  /** The metrics and fields that the view reads, by their names in describe; the first tells whether it covers all prompts. */
+  /**
+   * The metrics and fields that the view reads, by their names in describe; the first tells whether it covers all
+   * prompts.
+   */
   readonly reads: readonly string[];
   /** Names of metrics and fields that the view also draws if a frame has them. */
   readonly optional?: readonly string[];

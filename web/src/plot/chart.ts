@@ -1,6 +1,6 @@
 /**
- * Draws lines, bars and points as SVG, updated in place. Scales and their ticks are d3's. The chart itself is little SVG,
- * which takes a millisecond to draw where a general library takes a dozen.
+ * Draws lines, bars and points as SVG, updated in place. Scales and their ticks are d3's. The chart itself is little
+ * SVG, which takes a millisecond to draw where a general library takes a dozen.
  */
 import { scaleLinear, scaleLog, scaleSymlog } from 'd3-scale';
 import { html, nothing, render, svg } from 'lit';

@@ -1,7 +1,7 @@
 /**
- * Draws a matrix as colors: one pixel per cell, scaled up without smoothing, without knowledge of attention. The pointer
- * or the arrow keys point at a cell, which is marked and described; a click or Enter chooses the cell. Words label rows
- * and columns, as far as they fit.
+ * Draws a matrix as colors: one pixel per cell, scaled up without smoothing, without knowledge of attention. The
+ * pointer or the arrow keys point at a cell, which is marked and described; a click or Enter chooses the cell. Words
+ * label rows and columns, as far as they fit.
  */
 import { stepOf, type Scale } from './color';
 
@@ -109,7 +109,9 @@ function updateChildren(
 /** The number of letters of a label that fit next to every map. */
 const LABEL_LETTERS = 6;
 
-/** Returns labels for words; words that are too long and begin alike are cut at the start, where they begin to differ. */
+/**
+ * Returns labels for words; words that are too long and begin alike are cut at the start, where they begin to differ.
+ */
 export function distinctLabels(words: readonly string[]): string[] {
   const groups = new Map<string, Set<string>>();
   const startOf = (one: string) => one.slice(0, LABEL_LETTERS);

@@ -1,6 +1,6 @@
 /**
- * Draws a rose: two histograms of directions on half a circle, with 0 degrees on the right and 180 on the left. The area
- * of a petal is the share of its directions.
+ * Draws a rose: two histograms of directions on half a circle, with 0 degrees on the right and 180 on the left. The
+ * area of a petal is the share of its directions.
  */
 
 interface RoseSet {

@@ -1,4 +1,6 @@
-/** The room Compare: up to six subjects on shared scales with the same question, as pictures, differences and a table. */
+/**
+ * The room Compare: up to six subjects on shared scales with the same question, as pictures, differences and a table.
+ */
 import { signal } from '@preact/signals-core';
 import type { Describe } from 'sinkscope';
 import { html, nothing, render, type TemplateResult } from 'lit';

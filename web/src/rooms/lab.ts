@@ -1,7 +1,7 @@
 /**
  * The room Lab: two small models train side by side, on the same task from the same seed, to show which settings create
- * a sink. Each lab trains in a worker of its own and keeps its state while the reader is in another room. This room draws
- * both labs ten times a second at most.
+ * a sink. Each lab trains in a worker of its own and keeps its state while the reader is in another room. This room
+ * draws both labs ten times a second at most.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { addEmbedButton, allows } from '../page/controls';

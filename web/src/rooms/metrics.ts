@@ -313,7 +313,10 @@ export function shownColumns(
   return table.filter(({ name }) => names.includes(name)).slice(0, MOST_COLUMNS);
 }
 
-/** Returns means and standard deviations as CSV, one metric per line, without a date so that equal results are equal files. */
+/**
+ * Returns means and standard deviations as CSV, one metric per line, without a date so that equal results are equal
+ * files.
+ */
 export function tableCsv(
   frames: readonly Frame[],
   table: readonly TableMetric[],

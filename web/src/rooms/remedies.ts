@@ -1,4 +1,6 @@
-/** Renders the remedies of production models for their sinks, below the table of Compare; lesson 5 has the same rows. */
+/**
+ * Renders the remedies of production models for their sinks, below the table of Compare; lesson 5 has the same rows.
+ */
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Context } from '../page/context';
 import { tableRegion } from '../page/controls';

@@ -65,7 +65,9 @@ export const RAW = 'alpha_raw';
 /** The names of the metrics that a frame must have. */
 export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 
-/** Returns the mean weight above uniform attention, defined as in the logs of the long runs (models/README.md, "Seeds"). */
+/**
+ * Returns the mean weight above uniform attention, defined as in the logs of the long runs (models/README.md, "Seeds").
+ */
 function aboveEven(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
   const uniform = Array.from(data, (sum, i) => sum / visibleKeyEnd(frame, i % frame.T));

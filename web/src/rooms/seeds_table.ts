@@ -1,7 +1,7 @@
 /**
  * Draws the spread over seeds: a dot for each seed, and the 95% interval of the mean if there are enough seeds and the
- * interval fits the scale. A table has a row for a recipe with the shown weights, one for the recipe's long runs, and one
- * for the difference from the baseline, in pairs of seeds.
+ * interval fits the scale. A table has a row for a recipe with the shown weights, one for the recipe's long runs, and
+ * one for the difference from the baseline, in pairs of seeds.
  */
 import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';

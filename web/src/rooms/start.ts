@@ -54,7 +54,7 @@ const SIDES = 2;
 
 const WAITING = 'A small language model reads your text on this machine.';
 
-/** Who read the text, of a model elsewhere that is shown by its recording. */
+/** States which model of a recording has read the text. */
 function recordedBy({ recording, sequences, pooled, ...frame }: Frame): string {
   const cells = pooled
     ? ` Each row is a block of ${gridOf({ pooled, T: frame.T }).block} tokens, and each cell the mean of its weights; the strongest cell has the darkest color.`
@@ -63,17 +63,17 @@ function recordedBy({ recording, sequences, pooled, ...frame }: Frame): string {
   return `${recording!.model.id} read this text, and the page shows what was recorded.${means}${cells}`;
 }
 
-/** What the first token is, said in full once. */
-function firstInFull(frame: Frame): string {
+/** Returns the full name of the first token, which the sentence states once. */
+function markerWords(frame: Frame): string {
   const name = firstBare(frame);
   return frame.tokens[firstKey(frame)]?.special ? `${name}, a marker that begins every text` : name;
 }
 
-/** The answer that the first map gives, which names the first token. */
+/** Returns the answer that the first map gives, which names the first token. */
 const answerOf = (kind: Kind, frame: Frame) =>
-  kind === 'none' ? WHERE.none : WHERE[kind].replace(/\.$/, `: ${firstInFull(frame)}.`);
+  kind === 'none' ? WHERE.none : WHERE[kind].replace(/\.$/, `: ${markerWords(frame)}.`);
 
-/** Whether the second model does what the first one does. */
+/** States whether the second model does what the first one does. */
 function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[]): string {
   const [own, other] = frames;
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
@@ -87,7 +87,10 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   return second.kind === first.kind ? ` In ${where}, ${who} ${does}, too.` : '';
 }
 
-/** The sentence over the pictures. @param claims about the drawn heads of the frames, in their order */
+/**
+ * Returns the sentence over the pictures.
+ * @param claims the claims about the drawn heads of the frames, in the order of the frames
+ */
 export function lead(frames: readonly Frame[], claims: readonly Claim[]): string {
   const [first] = frames;
   if (!first) return WAITING;
@@ -99,7 +102,7 @@ export function lead(frames: readonly Frame[], claims: readonly Claim[]): string
   return `${who}${answer}${otherWords(frames, claims)}`.trim();
 }
 
-/** The one number of a side, in its sentence. */
+/** Returns the sentence with a side's number. */
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const first = firstBare(frame);
   const number = html`<strong>${givenWords(claim)}</strong>`;
@@ -113,7 +116,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   spread: ${percent(claim.even, 0)}).`;
 }
 
-/** Everything else that is known of a side. */
+/** States the further numbers of a side. */
 function moreWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
@@ -128,12 +131,12 @@ function moreWords(frame: Frame, claim: Claim): string {
   );
 }
 
-/** The model without the step that it is shown at. */
+/** Returns a model's name without its training step. */
 function nameOf(frame: Frame | undefined): string {
   return (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
 }
 
-/** What the quantized preview changes, until the exact weights are loaded. */
+/** States what the quantized preview changes, until the exact weights are loaded. */
 function previewWords({ subject, model: { bits } }: Frame, context: Context): string {
   const card = context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
   if (!bits || !card?.preview) return '';

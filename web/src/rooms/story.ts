@@ -78,7 +78,7 @@ interface Step {
 
 type Build = (place: HTMLElement, given: Given) => Step;
 
-/** The words at the left, the picture at the right. */
+/** Adds two columns: words on the left, the picture on the right. */
 function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [part(place, 'step-words'), part(place, 'step-picture')];
 }
@@ -91,7 +91,7 @@ const FIRST =
 
 const ALONE = 'A single token has no other to compare with: type more.';
 
-/** What is said where a reader asks for it. */
+/** Returns a folded section for a sentence that not every reader needs. */
 const fold = (title: string, said: string) =>
   said
     ? html`<details class="more">
@@ -110,7 +110,7 @@ function answer(said: string, intro?: unknown): TemplateResult {
     ${intro ?? paragraphs(rest)} ${intro ? fold('Numbers', rest) : nothing}`;
 }
 
-/** How many heads do what the first picture shows. */
+/** States how many heads do what the first picture shows. */
 function countWords(frame: Frame): string {
   const verdict = judged(frame);
   const { L, H } = frame.architecture;
@@ -166,7 +166,7 @@ const everyHead: Build = (place, { context, scope }) => {
   };
 };
 
-/** What the shown model loses on the reader's text with the first token hidden. */
+/** States the effect of hiding the first token on the shown model's loss on the reader's text. */
 function ownCost(frame: Frame | undefined, context: Context): string {
   if (!isChangeable(frame)) return '';
   const change = lossChangeOf(frame, [WITHOUT_FIRST], context);
@@ -274,7 +274,7 @@ const oneRow: Build = (place, { context, scope }) => {
   };
 };
 
-/** What the model's prediction loses without the head. */
+/** States how the loss changes without the head. */
 function ablatedWords(frame: Frame, at: Head, context: Context): string {
   if (!isChangeable(frame)) return '';
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
@@ -445,7 +445,7 @@ const lab: Build = (place, { context, scope }) => {
 
 const STEPS: readonly Build[] = [everyHead, withoutToken, oneRow, output, training, lab];
 
-/** What a model does without a sink, by twins that differ in the attention operation alone. */
+/** States what a model does without a sink, by twins that differ only in the attention operation. */
 function twinWords([first, second]: readonly Frame[], context: Context): string {
   if (!first || !second || !isTwin(first, second)) return '';
   const of = (frame: Frame, name: string) => Number(cardOf(frame, context)?.measured[name] ?? NaN);
@@ -469,7 +469,7 @@ const REMEMBER = {
     'And the hidden state of a sink’s token has a few very large numbers, which are hard to store in few bits. (“Why it matters” measures both.)',
 } as const;
 
-/** What to remember, and what comes after the story. */
+/** Draws what to remember, and links to lessons and rooms. */
 function deeper(place: HTMLElement, context: Context, frames: readonly Frame[]): void {
   const shown = trained(context.state.value.shown);
   const all = { ...REMEMBER, 'Can a model do without?': twinWords(frames, context) };
@@ -502,7 +502,12 @@ function deeper(place: HTMLElement, context: Context, frames: readonly Frame[]):
 export class Story {
   readonly #steps = signal<ReadonlyMap<number, Step>>(new Map());
 
-  /** @param places of the steps, and of what comes after them @param reached counts steps from 0 */
+  /**
+   * Builds each step when the reader reaches it.
+   * @param places the places of the steps
+   * @param end the place after the last step
+   * @param reached the indices of the steps that the reader has reached
+   */
   constructor(
     places: readonly HTMLElement[],
     end: HTMLElement,

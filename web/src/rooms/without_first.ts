@@ -1,6 +1,6 @@
 /**
- * Start's "Delete the first token": draws the texts that the shown model generates with the first key, without this key,
- * and with it restored halfway, and the recorded texts of a published model (web/lessons/without_first.mjs).
+ * Start's "Delete the first token": draws the texts that the shown model generates with the first key, without this
+ * key, and with it restored halfway, and the recorded texts of a published model (web/lessons/without_first.mjs).
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';

@@ -102,8 +102,8 @@ export class Generation {
   }
 
   /**
-   * Returns the frame's run with memory for `more` tokens. A run with less memory is repeated, which gives the same bits.
-   * Returns undefined if another question was answered meanwhile.
+   * Returns the frame's run with memory for `more` tokens. A run with less memory is repeated, which gives the same
+   * bits. Returns undefined if another question was answered meanwhile.
    */
   async #withRoom(
     { subject, tokens, T }: Frame,

@@ -1,7 +1,7 @@
 /**
- * The open models: models of the zoo, and models that the reader opened by a plan. A model stays open while a room shows
- * it. A model with a plan, which may fill the memory, is then closed, and its plan is remembered for the rest of the
- * visit.
+ * The open models: models of the zoo, and models that the reader opened by a plan. A model stays open while a room
+ * shows it. A model with a plan, which may fill the memory, is then closed, and its plan is remembered for the rest of
+ * the visit.
  */
 import {
   cacheClear,
@@ -218,7 +218,10 @@ export class Models {
     await (await this.#timelines)?.keep(walked);
   }
 
-  /** Opens a model by its plan, and removes downloaded files that cannot be read, so that the next try fetches them again. */
+  /**
+   * Opens a model by its plan, and removes downloaded files that cannot be read, so that the next try fetches them
+   * again.
+   */
   async #byPlan(id: string, recipe: Recipe, how: How & { readonly signal: AbortSignal }) {
     try {
       return await this.#openPlan(id, recipe, how);

@@ -59,8 +59,8 @@ export class CachedRuns {
   }
 
   /**
-   * Removes a subject's run. Returns the run if `fits` accepts it; otherwise closes it, since there may be no memory for
-   * both this run and the next one.
+   * Removes a subject's run. Returns the run if `fits` accepts it; otherwise closes it, since there may be no memory
+   * for both this run and the next one.
    */
   take(subject: string, fits: (cached: OpenRun) => boolean): OpenRun | undefined {
     const cached = this.#bySubject.get(subject);

@@ -1,4 +1,6 @@
-/** Measurements that a reader starts, each with runs of its own. A view takes one by its name and shows partial results. */
+/**
+ * Measurements that a reader starts, each with runs of its own. A view takes one by its name and shows partial results.
+ */
 import {
   copyTask,
   measureTask,
@@ -36,9 +38,9 @@ const COPIED = 25;
 const maskOf = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { mask: maskToken });
 
 /**
- * Measures accuracy in three tasks, with every key, with the first key hidden and with another key hidden: the next token
- * in the frame's prompts, copied random tokens, and a name over two distances. All prompts begin with the special tokens
- * of the frame's text.
+ * Measures accuracy in three tasks, with every key, with the first key hidden and with another key hidden: the next
+ * token in the frame's prompts, copied random tokens, and a name over two distances. All prompts begin with the special
+ * tokens of the frame's text.
  */
 async function tasks(
   { frame, opened: { model, tokenizer }, signal }: Given,

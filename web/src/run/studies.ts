@@ -1,4 +1,6 @@
-/** Measures studies, which are means of many settings of a model: sweeps them together, and caches them by their keys. */
+/**
+ * Measures studies, which are means of many settings of a model: sweeps them together, and caches them by their keys.
+ */
 import { signal } from '@preact/signals-core';
 import { SinkscopeError } from 'sinkscope';
 import { keyOf, type Prompts } from '../ask/question';

@@ -1,4 +1,6 @@
-/** Writes the numbers of a figure as CSV or JSON, for all subjects, with everything that is needed to reproduce them. */
+/**
+ * Writes the numbers of a figure as CSV or JSON, for all subjects, with everything that is needed to reproduce them.
+ */
 import type { Tensor } from 'sinkscope';
 import { layerNumber, type Frame } from '../frame';
 import { CLASS_WORDS, judged, stampWords } from '../words';
@@ -108,8 +110,8 @@ export function field(value: string | number): string {
 }
 
 /**
- * Returns CSV with records of equal length. Facts about all records come first, each as a record of a name after # and a
- * value, so that every parser reads the file and a parser that skips comments sees only numbers.
+ * Returns CSV with records of equal length. Facts about all records come first, each as a record of a name after # and
+ * a value, so that every parser reads the file and a parser that skips comments sees only numbers.
  */
 export function csv(
   facts: readonly (readonly [string, unknown])[],

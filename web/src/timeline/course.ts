@@ -177,7 +177,9 @@ export function dotsOf({ timeline }: Course, { inCheckpoint }: Quantity): Point[
   );
 }
 
-/** Returns the values of the log, at finer steps, or those of the checkpoints if the log lacks the quantity at the end. */
+/**
+ * Returns the values of the log, at finer steps, or those of the checkpoints if the log lacks the quantity at the end.
+ */
 export function lineOf(course: Course, quantity: Quantity): Point[] {
   const logged = pointsIn(
     course.timeline.log.map((line) => ({ step: line.step, value: line[quantity.inLog] })),

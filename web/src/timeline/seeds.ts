@@ -1,6 +1,6 @@
 /**
- * Computes statistics over the long runs of a recipe, one run for each seed (models/README.md, "Seeds"). The build lists
- * the logs that exist in SEEDS; the log of an interrupted run ends early.
+ * Computes statistics over the long runs of a recipe, one run for each seed (models/README.md, "Seeds"). The build
+ * lists the logs that exist in SEEDS; the log of an interrupted run ends early.
  */
 import { mean, deviation } from '../frame';
 import { textOf } from '../ask/zoo';
@@ -135,8 +135,8 @@ export function studentT(freedom: number): number {
 }
 
 /**
- * Returns half of the 95% interval of a mean, by Student's t. Returns NaN for fewer than INTERVAL_FROM seeds, and if the
- * interval leaves the range of possible values, since the distribution is then not normal.
+ * Returns half of the 95% interval of a mean, by Student's t. Returns NaN for fewer than INTERVAL_FROM seeds, and if
+ * the interval leaves the range of possible values, since the distribution is then not normal.
  */
 export function halfOf(values: readonly number[], [low, high]: Outcome['within']): number {
   const n = values.length;

@@ -31,8 +31,8 @@ function keysOf(frame: Frame, at: Head): Keys | undefined {
 
 export interface Contest {
   /**
-   * The number of queries after the first one, the number of these whose largest score is the first key's, and the number
-   * of these whose largest cosine is the first key's.
+   * The number of queries after the first one, the number of these whose largest score is the first key's, and the
+   * number of these whose largest cosine is the first key's.
    */
   readonly rows: number;
   readonly wins: number;

@@ -1,11 +1,11 @@
-/** The components of the residual stream that add up to the first key's logit in a head. */
+/** Draws the components of the residual stream that add up to the first key's logit in a head. */
 import { headAt, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { quantity } from '../save/numbers';
 import { headName, real } from '../words';
 
-/** The parts of a head's mean logit with the first key; by layer, those below it. */
+/** The parts of a head's mean logit with the first key: by layer, for all layers below the head's. */
 export interface Parts {
   readonly embedding: number;
   readonly attention: readonly number[];

@@ -1,4 +1,4 @@
-/** Loss along the text: one line for each setting of a model. */
+/** Draws the loss along the text, with a line for each setting of a model. */
 import type { Frame } from '../frame';
 import { isBidirectional, mean } from '../frame';
 import { drawChart } from '../plot/chart';
@@ -7,7 +7,7 @@ import { show } from '../words';
 import { givenOf, isUnedited, settingName } from './settings';
 import { part, say, type View } from '../page/view';
 
-/** Number of positions in the moving average. */
+/** The number of positions in the moving average. */
 const SPAN = 16;
 const COLORS = ['--ink', '--sink', '--query', '--run-2', '--run-4', '--run-5'];
 const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
@@ -15,17 +15,20 @@ const DASHES = ['', '', '', '5,3', '2,3', '6,2,2,2'];
 /** The most points of a line: a long text has more positions than the picture has pixels. */
 const POINTS = 512;
 
-/** A long line is smoothed over 1/16 of its length. */
+/** The divisor of a long line's length that gives the positions in its moving average. */
 const spanOf = (T: number) => Math.max(SPAN, Math.ceil(T / 16));
 
-/** The moving average over `span` positions, at the last of them; near the beginning, over fewer. */
-function running({ tensors, T }: Frame, span: number): { places: number[]; values: number[] } {
+/** Returns the moving average of the loss over the `span` positions up to each one; fewer near the beginning. */
+function movingAverage(
+  { tensors, T }: Frame,
+  span: number,
+): { places: number[]; values: number[] } {
   const losses = tensors.loss_at!.data;
   const least = Math.min(SPAN, Math.ceil(T / 4));
   const step = Math.ceil(T / POINTS);
   const places: number[] = [];
   const values: number[] = [];
-  // The first token has no loss. The last one is always drawn.
+  // Leaves out the first token, which has no loss, and always keeps the last one.
   for (let t = T - 1; t >= least; t -= step) {
     places.unshift(t);
     values.unshift(mean(losses.subarray(Math.max(1, t - span + 1), t + 1)));
@@ -42,8 +45,8 @@ export function leaves(frame: Frame): number {
 const meanLoss = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
-/** Explains a line that ends before the others: a model reads no further than its context. */
-function saidOf(all: readonly Frame[]): string {
+/** Explains a line that ends before the others, at the model's context. */
+function endWords(all: readonly Frame[]): string {
   const ends = Math.max(...all.map(({ T }) => T));
   const lines = all.map(
     (one) => meanLoss(one) + (one.T < ends ? ` over its first ${one.T} tokens` : ''),
@@ -71,9 +74,9 @@ export const loss: View = {
     return (frame, { group, frames }) => {
       const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
-      const ends = frames.flatMap((one) => running(one, span).values).filter(Number.isFinite);
+      const ends = frames.flatMap((one) => movingAverage(one, span).values).filter(Number.isFinite);
       const cursor = members.map(leaves).find(Number.isFinite);
-      const text = saidOf(members);
+      const text = endWords(members);
       say(words, text);
       drawChart(place, {
         kind: 'lines',
@@ -89,7 +92,7 @@ export const loss: View = {
           return {
             name: settingName(one),
             color: COLORS[at % COLORS.length]!,
-            ...running(one, span),
+            ...movingAverage(one, span),
             ...(dash ? { dash } : {}),
           };
         }),

@@ -1,6 +1,6 @@
 /**
- * How much a masked model loses at masked positions without its strongest key, compared with a causal model at the same
- * positions.
+ * Compares how much the loss at masked positions rises without the strongest key in a masked model and in a causal
+ * model.
  */
 import { nothing } from 'lit';
 import type { TaskScore, UnmaskConditions } from 'sinkscope';
@@ -13,7 +13,7 @@ import { fixed } from '../timeline/seeds';
 import { percent } from '../words';
 import { createJob, jobParts, type Job } from './job';
 
-/** The result once it is complete, and the finished share of the work. */
+/** The result, once complete, and the finished share of the work. */
 interface Measured {
   readonly share: number;
   readonly whole?: MaskedLoss;
@@ -31,8 +31,8 @@ const CONDITIONS = [
 const withError = ({ mean, error }: TaskScore['change'], digits: number) =>
   fixed(mean, digits) + (error === null ? '' : ` ± ${fixed(error, digits)}`);
 
-/** States the change of a loss, and whether it exceeds twice its standard error, which one prompt does not have. */
-function movement({ change }: TaskScore): string {
+/** States the change of a loss, and whether it exceeds twice its standard error, if there are several prompts. */
+function changeWords({ change }: TaskScore): string {
   const { mean, error } = change;
   if (error === null) return `changes by ${fixed(mean, 3)} on this prompt`;
   if (Math.abs(mean) > 2 * error)
@@ -43,7 +43,7 @@ function movement({ change }: TaskScore): string {
 function changes({ strongest, random, alpha }: UnmaskConditions): string {
   return (
     `Without its strongest key, which receives ${percent(alpha.mean)} of all attention, the loss ` +
-    `${movement(strongest.loss)}; without a random other key it ${movement(random.loss)}.`
+    `${changeWords(strongest.loss)}; without a random other key it ${changeWords(random.loss)}.`
   );
 }
 

@@ -1,4 +1,4 @@
-/** Attention row sum: the sum of each query's weights. */
+/** Draws the attention row sum, which is the sum of each query's weights. */
 import { firstKey, largest, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';

@@ -1,4 +1,4 @@
-/** The model's predictions for the next token. */
+/** Lists the model's predictions for the next token. */
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
 import { labeled } from '../save/numbers';

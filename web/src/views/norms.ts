@@ -1,4 +1,4 @@
-/** Norm profiles: the first token's hidden state, key and value against the others', by layer. */
+/** Draws norms by layer: of the first token's hidden state, key and value, and the mean of the others'. */
 import type { Tensor } from 'sinkscope';
 import { firstKey, layerNumber, massiveOf, mean, present, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
@@ -12,7 +12,7 @@ const KINDS = [
   { name: 'value_norm', title: 'values ‖v‖', isStream: false },
 ] as const;
 
-/** [rows][.., T] -> for each layer the first token's norm and the others' mean, also over heads. */
+/** Returns for each row of [rows, .., T] the first token's norm and the others' mean, both averaged over heads. */
 export function profile(tensor: Tensor, key = 0): { first: number[]; others: number[] } {
   const T = tensor.shape.at(-1)!;
   const heads = tensor.shape.length === 3 ? tensor.shape[1]! : 1;

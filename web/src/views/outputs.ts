@@ -1,4 +1,4 @@
-/** The output of every head: its mean norm, as bars on the grid of heads. */
+/** Draws the mean norm of every head's output, as bars on the grid of heads. */
 import { html, render } from 'lit';
 import {
   firstKey,
@@ -16,7 +16,7 @@ import { part, say, type View } from '../page/view';
 /** Whether a head gives the first token more than eps, compared in 32 bits as in the core. */
 const isSink = (given: number, { eps }: Frame) => given > Math.fround(eps);
 
-/** Mean norm of a head's output over the queries after the first one, [L, H]. */
+/** Returns the mean norm of each head's output over the queries after the first one, [L, H]. */
 function normsOf(frame: Frame): Float32Array {
   const { data, shape } = frame.tensors.head_out!;
   const [T, from] = [frame.T, firstKey(frame) + 1];
@@ -33,10 +33,11 @@ function normsOf(frame: Frame): Float32Array {
 export interface Written {
   readonly norms: Float32Array;
   readonly own: number;
-  /** The mean over the other heads. */
+  /** The mean over all heads except the selected one. */
   readonly others: number;
-  /** Means over the heads that give the first token more than eps, and over the rest; NaN for no heads. */
+  /** The mean over the heads that give the first token more than eps; NaN if there are none. */
   readonly sinks: number;
+  /** The mean over the heads without such a sink; NaN if there are none. */
   readonly rest: number;
   readonly count: number;
   /** The largest output of a head with a sink. */

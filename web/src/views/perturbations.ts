@@ -1,4 +1,4 @@
-/** The cost of small changes: the tested one, and random controls of its kind. */
+/** Draws the rise of the loss by a tested perturbation, and by random controls of the same kind. */
 import { largest } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';

@@ -1,18 +1,21 @@
-/** The row that views of a single query show: the selected one, or the one in the middle. */
+/** Chooses the row that views of a single query show: the selected one, or the one in the middle. */
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { State } from '../ask/state';
 import { firstKey, type Frame } from '../frame';
 import { quote, word } from '../words';
 
-/** A query that sees the first token and another one. @param selected -1: none */
+/**
+ * Returns a query that sees the first token and another one.
+ * @param selected the selected query; -1: none
+ */
 export function shownQuery(frame: Frame, selected: number): number {
   const last = frame.T - 1;
   const query = selected < 0 ? Math.floor(last / 2) : selected;
   return Math.max(firstKey(frame) + 1, Math.min(query, last));
 }
 
-/** Selects the row. */
+/** Returns the slider that selects the row. */
 export function queryRange(
   frame: Frame,
   { query: selected }: Pick<State, 'query'>,

@@ -1,4 +1,4 @@
-/** The norm of the first token's hidden state divided by the others', by layer: a line for each model. */
+/** Draws the norm of the first token's hidden state divided by the others', by layer, a line for each model. */
 import type { Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
@@ -6,7 +6,7 @@ import { quantity } from '../save/numbers';
 import { colorsOf } from '../timeline/course';
 import { show, stateWords } from '../words';
 
-/** [L+1], from the embedding on. */
+/** Returns the ratios, [L+1], from the embedding on. */
 const ratiosOf = ({ tensors }: Frame) => tensors.hidden_ratio!.data as Float32Array;
 
 export const ratios: View = {

@@ -1,4 +1,4 @@
-/** Influence of one token: the change of later tokens when it is exchanged, with and without the start token. */
+/** Draws the influence of one token: how later tokens change when it is exchanged, with and without the start token. */
 import type { Tensor } from 'sinkscope';
 import { largest, mean, type Frame } from '../frame';
 import { sequential, type Scale } from '../plot/color';
@@ -22,7 +22,7 @@ interface Side {
   readonly data: Float32Array;
 }
 
-/** Pads a tensor so that a token has the same column in both maps. */
+/** Pads a tensor, so that a token has the same column in the maps with and without the start token. */
 function padded({ shape, data }: Tensor, T: number): Float32Array {
   const [rows, own] = shape as [number, number];
   const sums = new Float32Array(rows * T).fill(NaN);
@@ -31,7 +31,7 @@ function padded({ shape, data }: Tensor, T: number): Float32Array {
   return sums;
 }
 
-/** Returns the text with and without its start token. */
+/** Returns the numbers of the text with and without its start token. */
 function sidesOf({ tensors, first, T }: Frame): Side[] {
   const startTokens = first.map((text) => `“${word(text)}”`).join(' ');
   const variants = [
@@ -43,8 +43,8 @@ function sidesOf({ tensors, first, T }: Frame): Side[] {
   );
 }
 
-/** Mean over the tokens after the changed one, after the last layer. */
-function later({ rows, data }: Side, at: number): number {
+/** Returns the mean change of the tokens after the exchanged one, after the last layer. */
+function meanOfLater({ rows, data }: Side, at: number): number {
   return mean(data.subarray(((rows - 1) * data.length) / rows + at + 1));
 }
 
@@ -55,7 +55,9 @@ function sentence(frame: Frame): string {
     return `${frame.title}: the text is too short, or has only one kind of token, so no token can be replaced.`;
   const { tensors, architecture } = frame;
   const replacement = frame.tokens.find(({ id }) => id === change.token)!.text;
-  const moved = sides.map((one) => `${percent(later(one, change.at))} of its norm ${one.words}`);
+  const moved = sides.map(
+    (one) => `${percent(meanOfLater(one, change.at))} of its norm ${one.words}`,
+  );
   const lastMixing = tensors.mixing_bare!.data[architecture.L];
   const difference =
     lastMixing === undefined

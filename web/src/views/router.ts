@@ -1,4 +1,4 @@
-/** Router load: the experts of each token, and whether the sink token has its own. */
+/** Draws the experts of each token, to show whether the sink token has experts of its own. */
 import { alphaOfKey, layerNumber, mean, modelHead, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { sequential, type Scale } from '../plot/color';
@@ -8,14 +8,14 @@ import { quantity } from '../save/numbers';
 import { percent, quote, show } from '../words';
 import { lastOf, part, say, type DrawOptions, type ViewApi, type View } from '../page/view';
 
-/** The weight of each expert for one token, 0 if it was not chosen: [E]. */
+/** Returns the weight of each expert for one token, [E]; 0 for an expert that was not chosen. */
 function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
   const { E } = frame.architecture;
   const at = (layer * frame.T + token) * E;
   return (frame.tensors.router!.data as Float32Array).subarray(at, at + E);
 }
 
-/** Returns [E, T]: experts down, tokens across. */
+/** Returns the weights of all tokens, [E, T]: experts down, tokens across. */
 export function byExpert(frame: Frame, layer: number): Float32Array {
   const { T, architecture } = frame;
   const data = new Float32Array(architecture.E * T);
@@ -34,7 +34,7 @@ export function loads(frame: Frame): Float32Array {
   return counts.map((count) => count / frame.T);
 }
 
-/** [L, E]: the weights of token 1, or the mean over the others; NaN without others. */
+/** Returns the weights by layer, [L, E], of token 1 or averaged over the others; NaN without others. */
 export function weightsByLayer(frame: Frame, which: 'first' | 'others'): Float32Array {
   const { L, E } = frame.architecture;
   const [from, end] = which === 'first' ? [0, 1] : [1, frame.T];
@@ -85,7 +85,7 @@ function sayCell(frame: Frame, layer: number, expert: number, token: number): st
   return `${tokenName}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
 }
 
-/** Creates the places of a side's pictures, once. */
+/** Creates the places of the pictures of one model. */
 function build(root: HTMLElement, api: ViewApi, choose: (layer: number) => void) {
   const words = part(root, 'caption', 'p');
   const legend = part(root, 'legend-place');

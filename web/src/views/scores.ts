@@ -1,12 +1,12 @@
-/** alpha_k of the chosen head by position, and Sink_k over all heads: a sink may be at any position. */
+/** Draws alpha_k of the chosen head and Sink_k over all heads by position, since a sink may be at any position. */
 import { keysOf, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { headWords, percent, quote } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** Returns keys ordered by the share of heads with a sink there. */
-function strongest(frame: Frame): { key: number; sink: number }[] {
+/** Returns the keys, sorted by the share of heads with a sink at the key. */
+function keysBySink(frame: Frame): { key: number; sink: number }[] {
   const { data } = frame.tensors.sink_ratio!;
   return Array.from(data.subarray(0, keysOf(frame)), (sink, key) => ({ key, sink }))
     .filter(({ sink }) => sink > 0)
@@ -35,7 +35,7 @@ export const scores: View = {
   says: (frame) => {
     if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
       return 'Which keys have a sink is not recorded.';
-    const strongestPair = strongest(frame);
+    const strongestPair = keysBySink(frame);
     if (!strongestPair.length) return `No key has a sink in any head of ${frame.title}.`;
     const one = ({ key, sink }: (typeof strongestPair)[number]) => {
       const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';

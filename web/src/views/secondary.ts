@@ -1,31 +1,31 @@
-/** Secondary sinks: keys after the first that receive far more than uniform attention, and the layers where they do. */
+/** Draws secondary sinks: keys after the first that receive far more than uniform attention, and in which layers. */
 import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { part, say, type View } from '../page/view';
 import { percent, quote, show } from '../words';
 
-/** Multiples of uniform attention that a secondary sink exceeds. */
+/** The multiple of uniform attention that a secondary sink exceeds. */
 const TIMES = 5;
 /** The number of drawn lines. */
 const DRAWN = 4;
 const DASHES = ['', '5,3', '2,3', '6,2,2,2'];
 
-/** A key other than the first, with its attention. */
+/** The attention on a key other than the first. */
 export interface Key {
   readonly key: number;
-  /** By layer, the mean of alpha_k over heads, as a multiple of uniform attention. */
+  /** For each layer, the mean of alpha_k over heads as a multiple of uniform attention. */
   readonly times: readonly number[];
-  /** The first layer where it receives more than `TIMES` uniform attention; -1: none. */
+  /** The first layer where the key receives more than `TIMES` uniform attention; -1: none. */
   readonly birth: number;
-  /** The number of such layers. */
+  /** The number of layers where the key receives more than `TIMES` uniform attention. */
   readonly lifetime: number;
-  /** The norm of its hidden state before that layer, relative to the mean of all except the first. */
+  /** The norm of the key's hidden state before its first such layer, relative to the mean of all except the first. */
   readonly norm: number;
 }
 
 /**
- * Returns keys 2 to T / 2, the strongest first: later ones are means over few queries. If all queries see all keys,
- * keys 2 to T.
+ * Returns keys 2 to T / 2, the strongest first; attention on later keys is a mean over few queries. If all queries see
+ * all keys, returns keys 2 to T.
  */
 export function keysByAttention(frame: Frame): Key[] {
   const { tensors, architecture, T } = frame;

@@ -4,7 +4,7 @@ import { stateWords } from '../words';
 
 type Given = Readonly<Record<string, string | number | undefined>>;
 
-/** Short legends by the kinds of edits; other kinds have the package's labels. */
+/** Short legends for some kinds of edits; other kinds have the package's labels. */
 const WORDS: Readonly<Record<string, (given: Given, labels: Given) => string>> = {
   evict: ({ policy, budget, first, positions }, labels) => {
     const placed = positions === 'cache' ? ', cache positions' : '';
@@ -64,13 +64,13 @@ export function isUnedited({ edits, question }: Frame): boolean {
 export function signed(x: number): string {
   if (!Number.isFinite(x)) return '–';
   const size = Math.abs(x).toFixed(3);
-  // A value that is rounded to 0 has no sign.
+  // Prints no sign before a value that rounds to 0.
   return Number(size) ? `${x < 0 ? '−' : '+'}${size}` : size;
 }
 
 export interface Cost {
   readonly mean: number;
-  /** The deviation over the prompts; NaN if they differ in length. */
+  /** The standard deviation over the prompts; NaN if the prompts differ in length. */
   readonly deviation: number;
 }
 
@@ -84,7 +84,7 @@ export function costOf(frame: Frame, whole: Frame): Cost {
     const differences = own.map((loss, i) => loss - other[i]!);
     return { mean: mean(differences), deviation: deviation(differences) };
   }
-  // Uses the tokens that both runs have read.
+  // Compares only the tokens that both runs have read.
   const ends = Math.min(frame.T, whole.T);
   const at = ({ tensors }: Frame) => mean(tensors.loss_at!.data.subarray(1, ends));
   return { mean: at(frame) - at(whole), deviation: NaN };

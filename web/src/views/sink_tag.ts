@@ -1,4 +1,4 @@
-/** Catch, tag, release: how far the other tokens' outputs are parallel to the first token's value. */
+/** Draws how far the other tokens' outputs are parallel to the first token's value ("catch, tag, release"). */
 import { headAt, indexOfMost, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { part, say, type View } from '../page/view';

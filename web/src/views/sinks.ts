@@ -1,4 +1,4 @@
-/** The sink map: alpha of token 1 in every head, before any threshold. */
+/** Draws the sink map: alpha of token 1 in every head, without a threshold. */
 import { alphaOfKey, firstKey } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';

@@ -1,6 +1,6 @@
 /**
- * A suffix between the halves of the text that moves the sink or raises the loss of the second half: the course of a
- * search, and random suffixes of the same length as control.
+ * Searches for a suffix between the halves of the text that moves the sink or raises the loss of the second half, and
+ * draws the course of the search, with random suffixes of the same length as controls.
  */
 import { html } from 'lit';
 import type { SuffixResult, SuffixGoal } from 'sinkscope';
@@ -22,7 +22,7 @@ const GOALS = [
   ['steal', 'attract attention'],
 ] as const satisfies readonly (readonly [SuffixGoal, string])[];
 
-/** The scores of a search so far; `found` at its end. */
+/** The scores of a search so far, and its result `found` at the end. */
 export interface Search {
   readonly goal: SuffixGoal;
   readonly scores: readonly number[];
@@ -33,10 +33,10 @@ export interface Search {
 /** The last search result for a frame's text. */
 const searches = new WeakMap<Frame['tokens'], Search>();
 
-/** Converts a score of the goal: a loss, or a weight. */
+/** Converts a score by the goal, to a loss or a weight. */
 const valueOf = (goal: SuffixGoal) => (score: number) => (goal === 'away' ? -score : score);
 
-/** States whether the found suffix has a larger effect than the best of the random ones, and these than none. */
+/** States whether the found suffix has a larger effect than the best random one, and whether that has any effect. */
 export function sentence({ goal, text, found }: Search): string {
   if (!found) return '';
   const { score, none, random, evaluated, shuffled } = found;

@@ -1,4 +1,4 @@
-/** The cost of a setting as a function of its budget or bits. */
+/** Draws the rise of the loss by an edit as a function of the budget or the bits. */
 import { render } from 'lit';
 import { segmented } from '../page/controls';
 import { deviation, mean, type Frame } from '../frame';
@@ -7,7 +7,7 @@ import { quantity } from '../save/numbers';
 import { costOf, givenOf, isUnedited, labelsIn, settingName, type Cost } from './settings';
 import { part, say, type View } from '../page/view';
 
-/** Edits with a sweep, and the parameter that varies. */
+/** The edits with a sweep, each with the parameter that varies. */
 const AXES = [
   { kind: 'evict', parameter: 'budget', label: 'keys kept' },
   { kind: 'quantize', parameter: 'bits', label: 'bits' },
@@ -21,7 +21,7 @@ interface Measure {
   readonly of: (frame: Frame, whole: Frame | undefined) => Cost | undefined;
 }
 
-/** Returns a metric with one number, by prompt if available. */
+/** Returns the quantity of a metric with one number, by prompt if available. */
 function plain(name: string) {
   return (frame: Frame): Cost | undefined => {
     const tensor = frame.tensors[name];
@@ -31,7 +31,7 @@ function plain(name: string) {
   };
 }
 
-/** |x' − x| / |x| of the rounded numbers, mean over the layers with any. */
+/** Returns the mean of |x' − x| / |x| of the rounded numbers x' over the layers with such numbers. */
 export function errorOf({ tensors: { quantize_error, weight_error } }: Frame): number {
   const errors = Array.from((quantize_error ?? weight_error)?.data ?? []).filter(Number.isFinite);
   return errors.length ? mean(errors) : NaN;
@@ -83,7 +83,7 @@ function axisOf(frame: Frame): { at: number; axis: (typeof AXES)[number] } | und
   return undefined;
 }
 
-/** The words that all settings of a line share. */
+/** Returns the words that all settings of a line share. */
 function lineName(frame: Frame): string {
   const { at, axis } = axisOf(frame)!;
   if (axis.kind === 'evict') return labelsIn(frame, 'evict').policy!;

@@ -1,4 +1,4 @@
-/** The first key in tasks: accuracy with every key, and with the first key or another evicted. */
+/** Draws accuracy in tasks with every key, and with the first key or another one evicted. */
 import type { TaskResult, TaskScore, TaskScores } from 'sinkscope';
 import { isBidirectional, type Frame } from '../frame';
 import { part, type DrawOptions, type View } from '../page/view';
@@ -18,7 +18,7 @@ const results = new WeakMap<Frame['tokens'], Measured>();
 
 const foundOf = (frame: Frame) => results.get(frame.tokens)?.found ?? [];
 
-/** The conditions' names in a file and on an axis. */
+/** The names of the conditions in a file and on an axis. */
 const CONDITIONS = [
   ['baseline', 'every key', 'all keys'],
   ['first', 'first evicted', 'first gone'],
@@ -33,16 +33,17 @@ function taskName({ name, distance = NaN }: Pick<TaskResult, 'name' | 'distance'
   return `recalling a name over ${distance.toFixed(0)} tokens`;
 }
 
-/** Recall is scored by the choice among the names, other tasks by the first choice among all tokens. */
+/** Returns the score of a task: for recall the choice among the names, for others the first choice among all tokens. */
 const scoreOf = ({ choice, accuracy }: TaskScores): TaskScore => choice ?? accuracy;
 
 const withError = ({ mean, error }: { mean: number; error: number | null }) =>
   percent(mean) + (error === null ? '' : ` ± ${percent(error)}`);
 
 /**
- * States the change of a score; a change within twice its standard error, which one prompt does not have, is not clear.
+ * States the change of a score; a change within twice its standard error is called unclear. One prompt has no standard
+ * error.
  */
-function movement(score: TaskScore): string {
+function changeWords(score: TaskScore): string {
   const { mean, error } = score.change;
   const to = withError(score);
   if (mean !== 0 && (error === null || Math.abs(mean) <= 2 * error))
@@ -59,8 +60,8 @@ function sentenceOf(task: TaskResult): string {
     return `${start}the model cannot do this, its accuracy is ${baselineScore}, by chance ${percent(chance)}.`;
   return (
     `${start}accuracy is ${baselineScore}, by chance ${percent(chance)}. With the first key evicted it ` +
-    `${movement(scoreOf(first))}, with another key evicted it ${movement(scoreOf(other))}, with the first key hidden from ` +
-    `the start it ${movement(scoreOf(unseen))}.`
+    `${changeWords(scoreOf(first))}, with another key evicted it ${changeWords(scoreOf(other))}, with the first key hidden from ` +
+    `the start it ${changeWords(scoreOf(unseen))}.`
   );
 }
 

@@ -1,4 +1,4 @@
-/** Curves of a quantity during training: a line for each stored run, the shown ones stronger. */
+/** Draws a quantity during training: a line for each stored run, with the shown runs stronger. */
 import { signal } from '@preact/signals-core';
 import { render } from 'lit';
 import { segmented } from '../page/controls';
@@ -28,7 +28,7 @@ import { LOGGED_ON, MEASURED_ON, stepOf, checkpointOf } from '../ask/steps';
 import { judged } from '../words';
 import { part, say, type View } from '../page/view';
 
-/** The courses that have loaded; numbers and rooms that repeat them follow this signal. */
+/** The courses that have loaded; views and rooms that state their numbers follow this signal. */
 const readCourses = signal<readonly Course[]>([]);
 /** Whether the courses have loaded or failed. */
 const isRead = signal(false);
@@ -36,11 +36,11 @@ const isRead = signal(false);
 const answers = signal(0);
 /** Counts the logs that have loaded. */
 const logs = signal(0);
-/** Models whose logs are loading. */
+/** The models whose logs are loading. */
 const requested = new Set<string>();
 /** The long runs of the shown models that have logs of several seeds. */
 const long = new Map<string, readonly SeedRun[]>();
-/** Sink_1 of a hub's visited checkpoints, by question. */
+/** Sink_1 of the visited checkpoints of models on a hub, by question. */
 const visits = new Map<string, Map<number, number>>();
 
 /** The conditions of a checkpoint's numbers. */
@@ -123,15 +123,15 @@ function series(frames: readonly Frame[], quantity: (typeof QUANTITIES)[number])
             },
           ];
         });
-  // The shown runs are drawn on top of the others.
+  // Draws the shown runs on top of the others.
   return [...bands(frames, quantity), ...zooLines, ...others].sort(
     (a, b) => Number(Boolean(b.faint)) - Number(Boolean(a.faint)),
   );
 }
 
 /**
- * Returns the step at which half of a model's sink had emerged; `isNone` if hardly a head had one at any step.
- * Undefined until its course is loaded.
+ * Returns the step at which half of a model's sink had emerged, and `isNone` if hardly a head had a sink at any step.
+ * Returns undefined until the model's course is loaded.
  */
 export function emergence(frame: Frame):
   | {
@@ -151,7 +151,10 @@ export function emergence(frame: Frame):
   return { isNone: maximum < HARDLY, step, from: points[0]!.value, last };
 }
 
-/** Returns sentences about the checkpoint of the weights, and about other seeds. @param outcomes all, if absent */
+/**
+ * Returns sentences about the shown checkpoint, and about other seeds.
+ * @param outcomes the outcomes to state; absent: all
+ */
 function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const { id, step } = walkOf(frame);
   const course = readCourses.peek().find((one) => one.id === id);

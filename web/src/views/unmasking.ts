@@ -1,6 +1,6 @@
 /**
- * Text from a masked diffusion model: positions after the text are masked, the model fills them in step by step, and
- * the map shows the column with the most attention in each step.
+ * Lets a masked diffusion model generate text: positions after the text are masked, and the model fills them in step by
+ * step. The map shows the column with the most attention in each step.
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
@@ -14,8 +14,8 @@ import type { State } from '../ask/state';
 import { readable, show } from '../words';
 import {
   alphas,
-  hide,
-  named,
+  withMasks,
+  positionWords,
   placesAt,
   quantities,
   sentence,
@@ -24,7 +24,7 @@ import {
 import { createJob, jobParts, type Job } from './job';
 import { part, type DrawOptions, type ViewApi, type View } from '../page/view';
 
-/** A course, the numbers of its map, and the tokenizer for its words. */
+/** A course of unmasking, the numbers of its map, and the tokenizer for its words. */
 interface Made {
   readonly course: Course;
   readonly data: Float32Array;
@@ -42,10 +42,10 @@ const HIDDEN_KEYS = {
   random: 'a random key of each step hidden',
 } as const;
 
-/** The last course for a frame's tokens; sentences and files describe it. */
+/** The last course for each frame, by the frame's tokens, which the sentence and files describe. */
 const courses = new WeakMap<Frame['tokens'], Made>();
 
-/** Runs a course and reports each step. */
+/** Runs a course of unmasking and reports each step. */
 async function run(
   frame: Frame,
   state: State,
@@ -53,7 +53,7 @@ async function run(
   signal: AbortSignal,
   onMade: (one: Made) => void,
 ): Promise<void> {
-  const tokens = hide(frame, state.masked);
+  const tokens = withMasks(frame, state.masked);
   const hidden = tokens.filter(({ id }) => id === frame.maskToken).length;
   const count = Math.min(state.denoise, hidden);
   const hides = state.hiddenKey === 'none' ? {} : { without: state.hiddenKey };
@@ -87,7 +87,7 @@ export const unmasking: View = {
   conditions: (frame, { masked, hiddenKey }) =>
     isMasked(frame)
       ? {
-          T: hide(frame, masked).length,
+          T: withMasks(frame, masked).length,
           ...(hiddenKey === 'none'
             ? {}
             : { class: 'counterfactual', title: `${frame.title}, ${HIDDEN_KEYS[hiddenKey]}` }),
@@ -169,7 +169,7 @@ export const unmasking: View = {
           if (row < 0 || row >= count) return '';
           const place = col < 0 ? course.steps[row]!.sink.place : col;
           const alpha = show(data[row * T + place]!, 3);
-          const words = named(course, row, place, tokenizer);
+          const words = positionWords(course, row, place, tokenizer);
           return `step ${row + 1}, ${words}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
         },
       });

@@ -4,7 +4,7 @@ import type { Frame } from '../frame';
 import type { Quantity } from '../save/numbers';
 import { percent, readable, show } from '../words';
 
-/** The text with its masked positions, and the steps so far. */
+/** A text with masked positions, and the steps of unmasking so far. */
 export interface Course {
   readonly frame: Frame;
   /** The tokens before the first step. */
@@ -20,10 +20,10 @@ export interface Course {
 export const HIDDEN = '▒';
 
 /**
- * Returns the text of a frame, cut so that the masked positions after it fit. The special tokens that end an encoder's
- * text stay after them.
+ * Returns the text of a frame with `count` masked positions after it, cut so that both fit into the context. Special
+ * tokens that end an encoder's text come after the masked positions.
  */
-export function hide({ tokens, architecture, maskToken }: Frame, count: number): Token[] {
+export function withMasks({ tokens, architecture, maskToken }: Frame, count: number): Token[] {
   const end = tokens.findLastIndex(({ special }) => !special) + 1 || tokens.length;
   const ends = tokens.slice(end);
   const room = architecture.context - ends.length;
@@ -33,12 +33,12 @@ export function hide({ tokens, architecture, maskToken }: Frame, count: number):
   return [...visibleTokens, ...Array.from({ length: places }, () => hidden), ...ends];
 }
 
-/** A position after a step. */
+/** What is at a position after a step. */
 export interface Place {
   readonly text: string;
   readonly kind: 'kept' | 'hidden' | 'filled' | 'now';
   readonly isSink: boolean;
-  /** The step at which it was filled, and the model's probability. */
+  /** States the step at which the position was filled, and the probability of its token. */
   readonly title: string;
 }
 
@@ -51,7 +51,7 @@ function fillings({ steps }: Course) {
   );
 }
 
-/** Returns all positions after step s. */
+/** Returns what is at each position after step s. */
 export function placesAt(course: Course, s: number, tokenizer: Pick<Tokenizer, 'piece'>): Place[] {
   const { tokens, sink } = course.steps[s]!;
   const filled = fillings(course);
@@ -72,14 +72,14 @@ export function movesOf(steps: readonly UnmaskStep[]): number {
   return steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1]!.sink.place).length;
 }
 
-/** Whether the place is hidden from the run that step s looks at. */
+/** Whether a position is still masked in the run that step s reads. */
 function isHidden(course: Course, s: number, place: number): boolean {
   const at = fillings(course).get(place);
   return at !== undefined && at.step >= s;
 }
 
 /** Names a position by its token in a step. */
-export function named(
+export function positionWords(
   course: Course,
   s: number,
   place: number,
@@ -113,7 +113,7 @@ function attended(course: Course, tokenizer: Pick<Tokenizer, 'piece'>): string {
   const stepCount = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
   const share = `It receives ${range} of all attention; uniform attention would give each token ${uniformShare}.`;
   const [first, last] = [0, steps.length - 1].map((s) =>
-    named(course, s, steps[s]!.sink.place, tokenizer),
+    positionWords(course, s, steps[s]!.sink.place, tokenizer),
   );
   const moves = movesOf(steps);
   if (!moves) return `The most attended token is ${first} in ${stepCount}. ${share}`;
