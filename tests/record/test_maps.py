@@ -1,4 +1,4 @@
-"""Maps of other programs, and models that are watched in a user's loop, give the numbers of `record`."""
+"""Checks that maps of other programs, and models that are watched in a user's loop, give the numbers of `record`."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from families import FAMILIES, H, L, T, inputs
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
 from sinkscope.attention import Call
-from sinkscope.recording import bytes_of
+from sinkscope.recording import recording_bytes
 from torch import nn
 from truth import alpha64, eager64
 
@@ -110,7 +110,7 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
     assert found.model["mask"] == {"kind": "causal"} and found.first == 1
     assert found.conditions["first"] == {"token": "b", "id": None, "position": 1}
     assert np.allclose(found["mean.first_share"], (1 / 2 + 1 / 3 + 1 / 4) / 4)
-    # Prompts share a first token if they have it at its position.
+    # The recording names a first token if all prompts have it at the position that counts as the first.
     for others, token in (("xbyz", "b"), ("axyz", None)):
         found = sinkscope.record_maps([causal, causal], [list("abcd"), list(others)], first=1)
         assert found.conditions["first"]["token"] == token
@@ -177,12 +177,12 @@ def test_vectors_beside_maps_have_a_row_for_each_token() -> None:
     for shape in ((2, 4), (2, 4, 3, 1), (3, 4, 3), (2, 5, 3)):
         with pytest.raises(ValueError, match="hidden: expected 2 states of 4 tokens"):
             sinkscope.record_maps([att], tokens, hidden=[np.ones(shape, np.float32)])
-    # One head: a layer of [1, T, T] is no batch of one map.
+    # A layer of [1, T, T] has one head, and is no batch of one map.
     assert sinkscope.record_maps([att[:, :1]], tokens).model["H"] == 1
 
 
 class Own(nn.Module):
-    """A model of one's own: no config, no name, one call of scaled_dot_product_attention a layer."""
+    """A user's model without a config, which calls scaled_dot_product_attention once in each layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -254,7 +254,7 @@ WINDOWED = ["mistral", "gpt_oss", "gpt_neo", "gemma2", "modernbert"]
     ("name", "implementation"), [(n, i) for n in (*WINDOWED, "llama", "bloom") for i in FAMILIES[n].implementations]
 )
 def test_watching_gives_the_numbers_of_recording(name: str, implementation: str) -> None:
-    """The entropy of a windowed layer was that of all keys before: 0.4 too small."""
+    """Without the window, the entropy of a windowed layer would be computed over all earlier keys, 0.4 too small."""
     model = FAMILIES[name].make(implementation)
     with torch.no_grad(), sinkscope.watching(model) as seen:
         for row in PROMPTS:
@@ -268,7 +268,7 @@ def test_watching_gives_the_numbers_of_recording(name: str, implementation: str)
 
 @pytest.mark.parametrize("name", WINDOWED)
 def test_a_window_is_found_in_maps(name: str) -> None:
-    """Every layer has a window: the other layers of most of these models have none."""
+    """In the models of this test every layer has a window, unlike in most of their families."""
     family = FAMILIES[name]
     recorded = sinkscope.record(
         family.make(family.implementations[0]), None, PROMPTS[:1], tokens=T, progress=False
@@ -286,7 +286,7 @@ def test_a_window_is_found_in_maps(name: str) -> None:
 
 
 def test_keys_without_weight_are_no_window() -> None:
-    """Sparse maps, and maps with rounded halves: single keys have no weight."""
+    """In sparse maps, and in maps rounded to half precision, single keys have no weight."""
     att = torch.full((1, 2, 6, 6), 1.0).tril()
     att[..., 4:, 0] = 0
     att[..., 5, 2] = 0
@@ -332,8 +332,8 @@ def test_changes_by_custom_hooks_count_as_edits() -> None:
 
 
 def test_only_undefined_numbers_are_nan() -> None:
-    """A number of maps is NaN only if it is undefined: no query after the first, no second prompt."""
-    found = from_bytes(bytes_of(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
+    """A number is NaN only if it is undefined, because there is no query after the first token, or no second prompt."""
+    found = from_bytes(recording_bytes(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
     undefined = {name for name, x in found.items() if x.dtype.kind == "f" and np.isnan(x).any()}
     assert undefined == {"mean.head_gate", "deviation.head_gate", "prompt.loss"}
     assert found["mean.alpha"].shape == (L, H, T)
