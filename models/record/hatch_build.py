@@ -1,8 +1,8 @@
-"""Puts the page's <sink-scope> element into the package, where the page is built (.build/page).
+"""Puts the page's <sink-scope> element into the Python package, if the page is built (.build/page).
 
-A notebook loads the element into a frame without any server, so the modules are stored in one JSON file
-under addresses of a host that does not exist; an import map in the frame gives each address its text.
-Without the page the package lacks the file, and `sinkscope.show` draws a still picture.
+A notebook loads the element into a frame without any server. The modules are therefore stored in one JSON file,
+under addresses of a host that does not exist, and an import map in the frame resolves each address to its module.
+Without a built page the package lacks the file, and `sinkscope.show` draws a still picture.
 """
 
 import json
@@ -22,7 +22,8 @@ PRELOADED = re.compile(r"__vite__mapDeps\(\[[\d,]*\]\)")
 
 
 class AddressHook(MetadataHookInterface):
-    """GitHub's runners name the repository of a build; elsewhere the package names none."""
+    """Adds the addresses of the repository to the package's metadata. GitHub's runners name the repository in their
+    environment; elsewhere the metadata has no addresses."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         host, name = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
@@ -41,7 +42,8 @@ class ElementHook(BuildHookInterface):
 
 
 def element(page: Path) -> dict[str, dict[str, str]]:
-    """Returns `modules`, the text of each by its address, and `files`, base64 of the element's other files."""
+    """Returns `modules`, the source of each of the element's modules by its address, and `files`, the element's other
+    files in base64 by their addresses."""
     modules: dict[str, str] = {}
     todo = ["sink-scope.js"]
     while todo:

@@ -1,7 +1,7 @@
-"""Edits, computed from their definitions: one query after the other, like a model with a cache.
+"""A slow forward pass of one sequence with edits, each of which is a plain statement at its hook point.
 
-A slow forward pass of one sequence, in which each edit is a plain statement at its hook point. It shares the
-blocks of model.py and nothing else; attention is written out here, query by query and head by head.
+Attention is computed head by head and query by query, like in a model with a cache. Only the blocks are those of
+model.py.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .model import Architecture, Weights, _Gpt2, _heads, _Llama, _rotate
+from .model import Architecture, Weights, _Gpt2, _Llama, _rotate, _split_heads
 from .operations import OPERATIONS, Parameters
 
 Value = str | float
@@ -21,7 +21,7 @@ Edit = dict[str, Value]  # "kind", and its parameters by name
 
 
 def parse(text: str) -> Edit:
-    """Parse NAME:key=value,key=value."""
+    """Parses an edit written as KIND:key=value,key=value."""
     kind, _, rest = text.partition(":")
     pairs = [pair.split("=") for pair in rest.split(",") if pair]
     return {"kind": kind} | {key: _number(value) for key, value in pairs}
@@ -35,7 +35,8 @@ def _number(text: str) -> Value:
 
 
 class _GptNeo(_Gpt2):
-    """Like GPT-2, but weights are stored [out, in], scores are not scaled, and q, k, v have no bias."""
+    """A GPT-Neo: a GPT-2 whose weights are stored [out, in], whose scores are not scaled, and whose q, k and v have no
+    bias."""
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
         y = x @ self.weights[name + ".weight"].T
@@ -44,8 +45,8 @@ class _GptNeo(_Gpt2):
 
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         at = f"h.{layer}.attn.attention."
-        q, k, v = (_heads(self._linear(y, at + name + "_proj"), self.arch.H) for name in "qkv")
-        return q * math.sqrt(self.arch.K), k, v  # _attend divides by it
+        q, k, v = (_split_heads(self._linear(y, at + name + "_proj"), self.arch.H) for name in "qkv")
+        return q * math.sqrt(self.arch.K), k, v  # _attend divides scores by sqrt(K)
 
     def merge(self, mixed: Tensor, layer: int) -> Tensor:
         joined = mixed.transpose(-3, -2).flatten(-2)
@@ -53,8 +54,8 @@ class _GptNeo(_Gpt2):
 
 
 class _GptNeox(_Gpt2):
-    """LayerNorm, the first dimensions of a head rotated, q, k and v fused head by head, attention and feed-forward in
-    parallel, exact GELU, an untied head; weights [out, in]."""
+    """A GPT-NeoX: LayerNorm; rotation of the first dimensions of a head; q, k and v fused head by head; attention and
+    feed-forward in parallel; exact GELU; an untied head; weights stored [out, in]."""
 
     ROTARY_PART = 0.25  # rotary_pct of the golden's config
 
@@ -65,7 +66,7 @@ class _GptNeox(_Gpt2):
     def _linear(self, x: Tensor, name: str) -> Tensor:
         return x @ self.weights[name + ".weight"].T + self.weights[name + ".bias"]
 
-    def before(self, x: Tensor, layer: int, half: str) -> Tensor:
+    def norm_input(self, x: Tensor, layer: int, half: str) -> Tensor:
         return self._norm(x, f"layers.{layer}.{half}_layernorm")
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -77,7 +78,7 @@ class _GptNeox(_Gpt2):
 
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         each = self._linear(y, f"layers.{layer}.attention.query_key_value")
-        q, k, v = _heads(each, self.arch.H).chunk(3, -1)
+        q, k, v = _split_heads(each, self.arch.H).chunk(3, -1)
         return (self.rotate(q), self.rotate(k), v) if self.arch.positions == "rotary" else (q, k, v)
 
     def merge(self, mixed: Tensor, layer: int) -> Tensor:
@@ -92,7 +93,7 @@ class _GptNeox(_Gpt2):
         return self._norm(x, "final_layer_norm") @ self.weights["embed_out.weight"].T
 
 
-# Tensors that scale_weight names, by family, and whether their rows are outputs.
+# The tensor for each matrix that scale_weight can name, by family, and whether its rows are outputs.
 MATRICES = {
     "llama": {"o": ("model.layers.{}.self_attn.o_proj.weight", True),
               "down": ("model.layers.{}.mlp.down_proj.weight", True)},
@@ -109,20 +110,20 @@ class Model:
     family: str
     arch: Architecture
     weights: Weights
-    windows: list[int]  # per layer; 0: no window
+    windows: list[int]  # number of keys in the window of each layer; 0 without a window
 
     @property
-    def parallel(self) -> bool:
-        """Attention and feed-forward read the same stream."""
+    def is_parallel(self) -> bool:
+        """Whether attention and feed-forward read the same stream."""
         return self.family == "gpt_neox"
 
-    def rotated(self, x: Tensor) -> Tensor:
-        """Rotate the heads of a text that consists of these tokens only."""
+    def rotate_alone(self, x: Tensor) -> Tensor:
+        """Rotates queries or keys [T, K] as in a text that consists of these T tokens only."""
         blocks = self.blocks()
         return blocks.rotate(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
 
     def without_biases(self) -> "_Llama | _Gpt2":
-        """The same blocks with all biases set to 0."""
+        """Returns the blocks with all biases set to 0."""
         zeros = {name: torch.zeros_like(w) if name.endswith("bias") else w
                  for name, w in self.weights.items()}
         return replace(self, weights=zeros).blocks()
@@ -132,25 +133,25 @@ class Model:
         return kinds[self.family](self.arch, self.weights)
 
 
-def _holds(edit: Edit, key: str, index: int) -> bool:
+def _applies_at(edit: Edit, key: str, index: int) -> bool:
     return key not in edit or int(float(edit[key])) == index
 
 
-def _of_kind(edits: list[Edit], *kinds: str) -> list[Edit]:
+def _select_kinds(edits: list[Edit], *kinds: str) -> list[Edit]:
     return [edit for edit in edits if edit["kind"] in kinds]
 
 
 def _integer(edit: Edit, key: str, standard: int | None = None) -> int:
-    """None marks a parameter that the table of edits requires."""
+    """Returns a parameter of an edit, or its default `standard`; None as the default marks a required parameter."""
     return int(float(edit[key] if standard is None else edit.get(key, standard)))
 
 
 # --- quantization ---------------------------------------------------------------------------------
 
 
-def _round(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None) -> Tensor:
-    """Round x with one scale, computed from `makers`, or from x without them."""
-    source = x if makers is None else makers
+def _round_to_steps(x: Tensor, bits: int, symmetric: bool, range_source: Tensor | None = None) -> Tensor:
+    """Rounds x with one scale, computed from `range_source`, or from x if that is None."""
+    source = x if range_source is None else range_source
     if symmetric:
         low, most, levels = x.new_zeros(()), source.abs().max(), 2 ** (bits - 1) - 1
     else:
@@ -161,46 +162,46 @@ def _round(x: Tensor, bits: int, symmetric: bool, makers: Tensor | None = None) 
     return low + steps * (most / levels)
 
 
-def _quantization(edit: Edit) -> tuple[str, int, bool]:
-    """Which numbers share a scale, the bits of each, and whether the range is symmetric."""
+def _quantization_settings(edit: Edit) -> tuple[str, int, bool]:
+    """Returns which numbers share a scale, the bits of each number, and whether the range is symmetric."""
     return str(edit.get("by", "token")), _integer(edit, "bits"), edit.get("symmetric", "yes") == "yes"
 
 
-def _by_groups(rows: Tensor, edit: Edit) -> Tensor:
-    """Round each row with one scale per group, or with one scale."""
-    by, bits, symmetric = _quantization(edit)
+def _round_by_groups(rows: Tensor, edit: Edit) -> Tensor:
+    """Rounds each row with one scale per group, or with one scale for the row."""
+    by, bits, symmetric = _quantization_settings(edit)
     size = _integer(edit, "group", 32) if by == "group" else rows.shape[1]
-    return torch.stack([torch.cat([_round(part, bits, symmetric) for part in row.split(size)])
+    return torch.stack([torch.cat([_round_to_steps(part, bits, symmetric) for part in row.split(size)])
                         for row in rows])
 
 
 def _quantize(x: Tensor, edit: Edit) -> Tensor:
-    """Round x [T, width] from token `first` on."""
-    first, (by, bits, symmetric) = _integer(edit, "first", 0), _quantization(edit)
+    """Rounds x [T, width] from token `first` on."""
+    first, (by, bits, symmetric) = _integer(edit, "first", 0), _quantization_settings(edit)
     exact, rest = x[:first], x[first:]
-    makers = rest[: _integer(edit, "prompt", len(x)) - first]
+    range_source = rest[: _integer(edit, "prompt", len(x)) - first]
     if by == "tensor":
-        rest = _round(rest, bits, symmetric, makers)
+        rest = _round_to_steps(rest, bits, symmetric, range_source)
     elif by == "channel":
-        rest = torch.stack([_round(column, bits, symmetric, made)
-                            for column, made in zip(rest.T, makers.T)], 1)
+        rest = torch.stack([_round_to_steps(column, bits, symmetric, made)
+                            for column, made in zip(rest.T, range_source.T)], 1)
     else:
-        rest = _by_groups(rest, edit)
+        rest = _round_by_groups(rest, edit)
     return torch.cat([exact, rest])
 
 
 def _count_error(rounded: Tensor, column: int, exact: Tensor, x: Tensor, edit: Edit) -> None:
-    """Add errors to rounded [T, 4]. exact and x are [T, width]; they agree before token `first`, which does not
-    count."""
+    """Adds the squared rounding error and the squared norm of each token to two columns of `rounded` [T, 4]. `exact`
+    and `x` are [T, width]; tokens before `first`, which are not rounded, do not count."""
     first = _integer(edit, "first", 0)
     rounded[first:, column] += (x - exact)[first:].square().sum(-1)
     rounded[first:, column + 1] += exact[first:].square().sum(-1)
 
 
 def _quantize_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounded: Tensor) -> Tensor:
-    """Round x [heads, T, K]."""
-    for edit in _of_kind(edits, "quantize"):
-        if edit["what"] == what and _holds(edit, "layer", layer):
+    """Rounds queries, keys or values x [heads, T, K] by the edits that apply to them."""
+    for edit in _select_kinds(edits, "quantize"):
+        if edit["what"] == what and _applies_at(edit, "layer", layer):
             exact = x.transpose(0, 1).flatten(1)
             flat = _quantize(exact, edit)
             _count_error(rounded[layer], 2, exact, flat, edit)
@@ -209,26 +210,26 @@ def _quantize_heads(x: Tensor, edits: list[Edit], what: str, layer: int, rounded
 
 
 def _quantize_matrix(w: Tensor, edit: Edit) -> Tensor:
-    """Round w [out, in] in F32, the stored type, so that ties round in the same direction."""
-    by, bits, symmetric = _quantization(edit)
-    rounded = (_round(w.float(), bits, symmetric) if by == "tensor" else
-               _by_groups(w.float(), edit))
+    """Rounds w [out, in] in F32, the type in the file, so that ties round in the same direction as in the core."""
+    by, bits, symmetric = _quantization_settings(edit)
+    rounded = (_round_to_steps(w.float(), bits, symmetric) if by == "tensor" else
+               _round_by_groups(w.float(), edit))
     return rounded.to(w.dtype)
 
 
-def layer_of(name: str) -> int | None:
-    """Layer index in a tensor's name."""
+def layer_index(name: str) -> int | None:
+    """Returns the layer index in a tensor's name; None without one."""
     match = re.search(r"\.(\d+)\.", "." + name)
     return int(match[1]) if match else None
 
 
 def quantized_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weights:
-    """Round the matrices of the layers; q, k and v count as three, even if a file fuses them."""
+    """Rounds the matrices of the layers. q, k and v are rounded as three matrices, even if the file fuses them."""
     quantized = dict(weights)
-    for edit in _of_kind(edits, "quantize"):
+    for edit in _select_kinds(edits, "quantize"):
         for name, w in quantized.items() if edit["what"] == "weights" else ():
-            layer = layer_of(name)
-            if w.dim() != 2 or layer is None or not _holds(edit, "layer", layer):
+            layer = layer_index(name)
+            if w.dim() != 2 or layer is None or not _applies_at(edit, "layer", layer):
                 continue
             rows = w.T if model.family == "gpt2" else w
             if "c_attn" in name:
@@ -260,13 +261,13 @@ def _random(seed: int, head: int, key: int) -> float:
 
 
 class _Cache:
-    """The keys that one head keeps. Before query t attends, its own key enters and others are evicted."""
+    """The keys that one head keeps. Before query t attends, its own key is added and others are evicted."""
 
     def __init__(self, edit: Edit, head: int, k: Tensor, v: Tensor) -> None:
         self.edit, self.head, self.k, self.v = edit, head, k, v
         self.kept: list[int] = []
-        self.rows: list[Tensor] = []  # [T] |weights| of each query so far
-        self.gone = torch.full((len(k),), torch.nan, dtype=k.dtype)
+        self.rows: list[Tensor] = []  # for each query so far, the absolute weights of all keys, [T]
+        self.evicted_at = torch.full((len(k),), torch.nan, dtype=k.dtype)
 
     def _total_attention(self, key: int) -> float:
         return float(sum((row[key] for row in self.rows), torch.zeros(())))
@@ -287,9 +288,9 @@ class _Cache:
 
     def _drop(self, t: int, key: int) -> None:
         self.kept.remove(key)
-        self.gone[key] = t
+        self.evicted_at[key] = t
 
-    def _snap(self, t: int) -> None:
+    def _evict_by_snapkv(self, t: int) -> None:
         p, w = _integer(self.edit, "prompt"), _integer(self.edit, "queries", 16)
         budget, pool = _integer(self.edit, "budget"), _integer(self.edit, "pool", 5)
         if t != p:
@@ -299,12 +300,12 @@ class _Cache:
         for key in pooled.argsort(stable=True)[: max(p - budget, 0)].tolist():
             self._drop(t, key)
 
-    def enter(self, t: int) -> list[int]:
-        """Add the key of query t; return the keys that it sees."""
+    def add_query(self, t: int) -> list[int]:
+        """Adds the key of query t, evicts others, and returns the keys that query t sees."""
         self.kept.append(t)
         policy, budget = self.edit["policy"], _integer(self.edit, "budget")
         if policy == "snapkv":
-            self._snap(t)
+            self._evict_by_snapkv(t)
             return list(self.kept)
         first = 0 if policy == "window" else _integer(self.edit, "first", 0)
         half = budget // 2 if policy in ("h2o", "vatp") else 0
@@ -320,29 +321,29 @@ class _Cache:
 
 def _positions(edits: list[Edit], T: int) -> list[int]:
     at = list(range(T))
-    for edit in _of_kind(edits, "swap_positions"):
+    for edit in _select_kinds(edits, "swap_positions"):
         a, b = _integer(edit, "a"), _integer(edit, "b")
         at[a], at[b] = at[b], at[b] if edit.get("replace") == "yes" else at[a]
     return at
 
 
 def _at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
-    """Evaluate compute(x), which takes row i for position i, with token t at position at[t]; two tokens may share a
-    position."""
+    """Evaluates compute(x) with token t at position at[t]; compute takes row i of x as the token at position i. Two
+    tokens may share a position, so that each token is computed on its own."""
     if at == list(range(len(at))):
         return compute(x)
     rows = []
-    for t, place in enumerate(at):
+    for t, position in enumerate(at):
         moved = x.clone()
-        moved[place] = x[t]
-        rows.append(compute(moved)[..., place, :])
+        moved[position] = x[t]
+        rows.append(compute(moved)[..., position, :])
     return torch.stack(rows, -2)
 
 
-def _clamp(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
-    """Apply clamps and quantizations to the residual stream [T, D] after `layer` layers."""
-    for edit in _of_kind(edits, "clamp_channel", "quantize"):
-        if not _holds(edit, "layer", layer):
+def _edit_stream(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
+    """Applies the clamps and quantizations to the residual stream [T, D] after `layer` layers."""
+    for edit in _select_kinds(edits, "clamp_channel", "quantize"):
+        if not _applies_at(edit, "layer", layer):
             continue
         if edit["kind"] == "quantize":
             if edit["what"] == "hidden":
@@ -355,16 +356,17 @@ def _clamp(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
                  float(prompt[:, channel].mean()) if to == "mean" else 0.0)
         x = x.clone()
         for t in range(len(x)):
-            if _holds(edit, "token", t):
+            if _applies_at(edit, "token", t):
                 x[t, channel] = value
     return x
 
 
 def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor | None]:
-    """The directions that an edit projects out, one per head; None for heads that it does not select. v [H, T, K]"""
+    """Returns the direction that a `project` edit removes for each head; None for heads that the edit does not select.
+    v [H, T, K]"""
     arch, directions = model.arch, []
     for h in range(arch.H):
-        if not (_holds(edit, "layer", layer) and _holds(edit, "head", h)):
+        if not (_applies_at(edit, "layer", layer) and _applies_at(edit, "head", h)):
             directions.append(None)
             continue
         alone = torch.zeros_like(v)
@@ -380,7 +382,7 @@ def _directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor 
 
 
 def _project(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
-    """Remove from x [T, n] its component in the span of the directions, for tokens after the edit's key."""
+    """Removes the component of x [T, n] in the span of the directions, for tokens after the edit's key."""
     basis = torch.linalg.qr(torch.stack(directions, 1))[0]
     after = _integer(edit, "key", 0) + 1
     return torch.cat([x[:after], x[after:] - x[after:] @ basis @ basis.T])
@@ -398,9 +400,9 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
     q = _quantize_heads(project(0), edits, "queries", layer, rounded)
     k = _quantize_heads(project(1), edits, "keys", layer, rounded)
     v = project(2)
-    for edit in _of_kind(edits, "scale_value"):
+    for edit in _select_kinds(edits, "scale_value"):
         for g in range(arch.G):
-            if _holds(edit, "layer", layer) and _holds(edit, "group", g):
+            if _applies_at(edit, "layer", layer) and _applies_at(edit, "group", g):
                 v = v.clone()
                 v[g, _integer(edit, "key")] *= float(edit.get("factor", 0))
     v = _quantize_heads(v, edits, "values", layer, rounded)
@@ -412,17 +414,17 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
     evicted = torch.full((arch.H, T), torch.nan, dtype=y.dtype)
     for h in range(arch.H):
         g = h // (arch.H // arch.G)
-        own = [edit for edit in edits if _holds(edit, "layer", layer) and _holds(edit, "head", h)]
+        own = [edit for edit in edits if _applies_at(edit, "layer", layer) and _applies_at(edit, "head", h)]
         cache = next((_Cache(edit, layer * arch.H + h, k[g], v[g])
-                      for edit in _of_kind(own, "evict")), None)
+                      for edit in _select_kinds(own, "evict")), None)
         for t in range(T):
             window = model.windows[layer] or T
             visible = [j for j in range(t + 1) if t - j < window]
             if cache:
-                kept = cache.enter(t)
+                kept = cache.add_query(t)
                 visible = [j for j in visible if j in kept]
             for edit in own:
-                if edit["kind"] == "hide_key" and _holds(edit, "query", t):
+                if edit["kind"] == "hide_key" and _applies_at(edit, "query", t):
                     visible = [j for j in visible if j != _integer(edit, "key")]
                 if edit["kind"] == "self_only" and _integer(edit, "token") == t:
                     visible = [t]
@@ -431,8 +433,8 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
                     visible = [j for j in range(t + 1) if j < first or t - j < recent]
             x = k[g] @ q[h, t] / math.sqrt(arch.K)
             if cache and cache.edit.get("positions") == "cache" and rotary:
-                # Scores of a text that consists of the kept keys, with the query as its last token.
-                alone = model.rotated(k0[g, kept]) @ model.rotated(q0[h, [t] * len(kept)])[-1]
+                # The scores are those of a text that consists of the kept keys, with the query as its last token.
+                alone = model.rotate_alone(k0[g, kept]) @ model.rotate_alone(q0[h, [t] * len(kept)])[-1]
                 x = x.clone()
                 x[kept] = alone / math.sqrt(arch.K)
             mask = torch.zeros(1, T, dtype=torch.bool)
@@ -441,7 +443,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
             if visible:
                 weights = OPERATIONS[arch.operation].weights
                 row = weights(x[None, None], mask, Parameters(arch.parameters))[0, 0]
-            for edit in _of_kind(own, "park"):
+            for edit in _select_kinds(own, "park"):
                 key = _integer(edit, "key", 0)
                 if key in visible:
                     row = torch.nn.functional.one_hot(torch.tensor(key), T).to(row)
@@ -449,50 +451,50 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
                 cache.rows.append(row.abs())
             att[h, t], seen[h, t] = row, len(visible)
         if cache:
-            evicted[h] = cache.gone
+            evicted[h] = cache.evicted_at
     mixed = torch.stack([att[h] @ v[h // (arch.H // arch.G)] for h in range(arch.H)])
-    for edit in _of_kind(edits, "silence"):
+    for edit in _select_kinds(edits, "silence"):
         for h in range(arch.H):
-            if _holds(edit, "layer", layer) and _holds(edit, "head", h):
+            if _applies_at(edit, "layer", layer) and _applies_at(edit, "head", h):
                 mixed[h] = 0
     of_head = v.repeat_interleave(arch.H // arch.G, 0)
     tags = []
-    for edit in _of_kind(edits, "project"):
+    for edit in _select_kinds(edits, "project"):
         directions = _directions(model, layer, edit, of_head)
         if edit.get("from") == "heads":
             mixed = torch.stack([x if own is None else _project(x, [own], edit)
                                  for x, own in zip(mixed, directions)])
-        elif meant := [own for own in directions if own is not None]:
-            tags.append((edit, meant))
+        elif selected := [own for own in directions if own is not None]:
+            tags.append((edit, selected))
     return {"tags": tags, "q": q, "k": k, "v": v, "att": att, "seen": seen, "evicted": evicted,
             "att_out": blocks.merge(mixed, layer)}
 
 
-def edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]:
-    """Run tokens [T] under the edits; return what a run records, by field name."""
+def run_edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]:
+    """Runs tokens [T] under the edits, and returns the recorded fields by name."""
     weights = {name: w.clone() for name, w in model.weights.items()}
-    for edit in _of_kind(edits, "scale_weight"):
+    for edit in _select_kinds(edits, "scale_weight"):
         name, rows_first = MATRICES[model.family][str(edit["matrix"])]
         row, column = _integer(edit, "row"), _integer(edit, "column")
-        place = (row, column) if rows_first else (column, row)
-        weights[name.format(_integer(edit, "layer"))][place] *= float(edit.get("factor", 0))
+        index = (row, column) if rows_first else (column, row)
+        weights[name.format(_integer(edit, "layer"))][index] *= float(edit.get("factor", 0))
     model = replace(model, weights=quantized_weights(model, weights, edits))
     blocks, T = model.blocks(), len(tokens)
     at = _positions(edits, T)
     x = _at_positions(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)
     rounded = torch.zeros(model.arch.L + 1, T, 4, dtype=x.dtype)
-    x = _clamp(x, edits, 0, rounded)
+    x = _edit_stream(x, edits, 0, rounded)
     steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(model.arch.L):
-        record = _attend(model, layer, blocks.before(x, layer, "input"), edits, rounded)
-        attended = blocks.after(x + record["att_out"], layer, "input")
-        read = x if model.parallel else attended
-        mlp_out, _ = blocks.feed_forward(blocks.before(read, layer, "post_attention"), layer)
+        record = _attend(model, layer, blocks.norm_input(x, layer, "input"), edits, rounded)
+        attended = blocks.norm_stream(x + record["att_out"], layer, "input")
+        read = x if model.is_parallel else attended
+        mlp_out, _ = blocks.feed_forward(blocks.norm_input(read, layer, "post_attention"), layer)
         x = attended
-        x = blocks.after(x + mlp_out, layer, "post_attention")
+        x = blocks.norm_stream(x + mlp_out, layer, "post_attention")
         for edit, directions in record.pop("tags"):
             x = _project(x, directions, edit)
-        x = _clamp(x, edits, layer + 1, rounded)
+        x = _edit_stream(x, edits, layer + 1, rounded)
         for name, value in (record | {"hidden": x}).items():
             steps.setdefault(name, []).append(value)
     stacked = {name: torch.stack(rows) for name, rows in steps.items()}

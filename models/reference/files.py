@@ -1,7 +1,7 @@
-"""Model folders in the Hugging Face layout: config.json and model.safetensors.
+"""Reads and writes model folders in the Hugging Face layout, config.json and model.safetensors.
 
-A matrix may be stored as I8 [out, in] with NAME_scale, F32 [out, 1]: row i is scale_i times the integers. That is
-the int-quantized format of compressed-tensors, and config.json declares it.
+A matrix may be stored as I8 [out, in] with NAME_scale, F32 [out, 1]: row i is scale_i times the integers. This is
+the int-quantized format of compressed-tensors, which config.json declares.
 """
 
 import json
@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from .model import Architecture, Weights, architecture
 
 SCALE = "_scale"
-# transformers needs this to multiply by the scales. The group repeats the format, because compressed-tensors otherwise
-# takes 8-bit weights for packed ones.
+# The key `quantization_config` of config.json, without which transformers would not multiply by the scales. The group
+# repeats the format, because compressed-tensors otherwise takes 8-bit weights for packed ones.
 INT8_BY_ROWS = {
     "quant_method": "compressed-tensors",
     "format": "int-quantized",
@@ -29,17 +29,17 @@ INT8_BY_ROWS = {
 
 
 def read_model(folder: Path) -> tuple[Architecture, Weights]:
-    """The architecture, and the weights widened to F32 (which changes no value)."""
+    """Reads the architecture, and the weights as F32, which changes no value."""
     arch = architecture(json.loads((folder / "config.json").read_text()))
     return arch, read_weights(folder / "model.safetensors")
 
 
 def read_weights(file: Path) -> Weights:
-    return widened(load_file(file))
+    return widen_stored(load_file(file))
 
 
-def widened(stored: Weights) -> Weights:
-    """Widen to F32; multiply I8 matrices by their scales."""
+def widen_stored(stored: Weights) -> Weights:
+    """Converts stored weights to F32, and multiplies I8 matrices by their scales."""
     weights = {name: w.float() for name, w in stored.items()
                if w.is_floating_point() and not name.endswith(SCALE)}
     for name, w in stored.items():
@@ -49,7 +49,7 @@ def widened(stored: Weights) -> Weights:
 
 
 def to_int8(weights: Weights) -> Weights:
-    """Quantize matrices by rows, so that the largest magnitude of a row is 127; convert the other tensors to F16."""
+    """Quantizes matrices by rows, so that the largest magnitude of a row is 127, and converts other tensors to F16."""
     stored: Weights = {}
     for name, w in weights.items():
         if w.dim() != 2 or not name.endswith(".weight"):
@@ -66,7 +66,7 @@ def write_model(folder: Path, config: dict[str, Any], weights: Weights, dtype: t
 
 
 def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None:
-    """Like write_model, but each tensor keeps its type."""
+    """Writes a model folder with each tensor in its own type."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(w.dtype == torch.int8 for w in weights.values()):
         config = config | {"quantization_config": INT8_BY_ROWS}

@@ -1,10 +1,10 @@
-"""Fit the constants of the exact GELU in core/math/scalar.h.
+"""Fits the constants of the exact GELU in core/math/scalar.h.
 
     python -m models.reference.fit_gelu
 
 x Phi(x) = max(x, 0) - u Q(u) with u = |x| and Q the upper tail of the normal distribution. Q(u) e^(u^2/2) is smooth
 and varies slowly, so a short polynomial in t = 1 / (1 + p u) approximates it. The fit minimizes the largest error of
-u Q(u) (Lawson's weights); the script prints that error as computed in double and in float.
+u Q(u) by Lawson's reweighting. The script prints the constants, and the largest error of GELU in double and float.
 """
 
 import math
@@ -17,14 +17,14 @@ DEGREE = 7
 
 
 def tail(u: np.ndarray) -> np.ndarray:
-    """Q(u) e^(u^2/2)."""
+    """Returns Q(u) e^(u^2/2)."""
     return 0.5 * torch.special.erfcx(torch.from_numpy(u / math.sqrt(2))).numpy()
 
 
 def fit() -> np.ndarray:
     u = np.linspace(0, 12, 20001)
     t = 1 / (1 + P * u)
-    scale = u * np.exp(-u * u / 2) + 1e-4  # factor from an error of the polynomial to one of the result
+    scale = u * np.exp(-u * u / 2) + 1e-4  # error of GELU per error of the polynomial
     powers = t[:, None] ** np.arange(1, DEGREE + 1)
     weights = np.ones_like(u)
     best, least = np.zeros(DEGREE), math.inf

@@ -1,14 +1,14 @@
-"""Train a recipe of the zoo by core/train and by PyTorch, from the same weights on the same batches,
-and print how far apart their losses are.
+"""Trains a recipe of the zoo with core/train and with PyTorch, from the same weights on the same batches, and prints
+the difference of their losses.
 
     python -m models.reference.follow_training --corpora FOLDER [--recipe softmax] [--steps 200]
     python -m models.reference.follow_training --onward softmax --operation sink_logit [--steps 10]
 
-The second continues from a stored model of the zoo, as `sinkscope train --from` does, on the
+The second command continues the training of a stored model of the zoo, as `sinkscope train --from` does, on the
 held-out passages.
 
-Batches are drawn as core/train/random.h says. The core trains in wasm, whose bits are the native
-build's; PyTorch in F32 on one thread, so that both times are of one core.
+Batches are drawn by the formula of core/train/random.h. The core trains in wasm, which gives the same bits as the
+native build. PyTorch trains in F32 on one thread, so that both print the time of one core.
 """
 
 import argparse
@@ -37,15 +37,15 @@ TOKENIZER = ROOT / "models/zoo/softmax/tokenizer.json"
 
 
 @dataclass(frozen=True)
-class Followed:
+class TrainingCase:
     config: dict[str, Any]
     recipe: dict[str, Any]
     weights: Weights
     text: str
-    files: list[str | Path]  # arguments of the command line besides the recipe
+    files: list[str | Path]  # arguments of `sinkscope train` besides the recipe and the text
 
 
-def by_core(recipe: dict[str, object], files: list[str | Path]) -> list[float]:
+def train_by_core(recipe: dict[str, object], files: list[str | Path]) -> list[float]:
     settings = [f"--{name.replace('_', '-')}={value}" for name, value in recipe.items()]
     lines = subprocess.run(
         ["node", ROOT / "wasm/cli.js", "train", *settings, *files, "--json", "--every", "1"],
@@ -53,11 +53,11 @@ def by_core(recipe: dict[str, object], files: list[str | Path]) -> list[float]:
     return [json.loads(line)["loss"] for line in lines]
 
 
-def seconds(who: int) -> float:
+def cpu_seconds(who: int) -> float:
     return resource.getrusage(who).ru_utime
 
 
-def of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> Followed:
+def case_of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> TrainingCase:
     zoo = recipes()[name]
     training = zoo.training
     recipe = {"task": "text", "seed": 1, "steps": steps, "batch": zoo.sequences,
@@ -71,10 +71,10 @@ def of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> Followed:
     save_file(weights, folder / "model.safetensors")
     files = ["--config", folder / "config.json", "--begin", folder / "model.safetensors",
              "--tokenizer", TOKENIZER]
-    return Followed(zoo.config, recipe, weights, text, files)
+    return TrainingCase(zoo.config, recipe, weights, text, files)
 
 
-def onward(name: str, operation: str, steps: int) -> Followed:
+def case_of_stored_model(name: str, operation: str, steps: int) -> TrainingCase:
     folder = ROOT / "models/zoo" / name
     config = json.loads((folder / "config.json").read_text())
     config |= {"sinkscope": config.get("sinkscope", {}) | {"attention": {"operation": operation}}}
@@ -86,7 +86,7 @@ def onward(name: str, operation: str, steps: int) -> Followed:
     weights |= {weight: torch.zeros(shape) for weight, shape in shapes(architecture(config)).items()
                 if weight not in weights and weight.endswith("sinks")}
     text = "\n".join(json.loads((ROOT / "models/zoo/heldout.json").read_text()))
-    return Followed(config, recipe, weights, text, ["--from", folder, "--operation", operation])
+    return TrainingCase(config, recipe, weights, text, ["--from", folder, "--operation", operation])
 
 
 def main() -> None:
@@ -102,22 +102,23 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        case = (onward(arguments.onward, arguments.operation, arguments.steps) if arguments.onward
-                else of_recipe(arguments.recipe, arguments.steps, arguments.corpora, folder))
+        case = (case_of_stored_model(arguments.onward, arguments.operation, arguments.steps) if arguments.onward
+                else case_of_recipe(arguments.recipe, arguments.steps, arguments.corpora, folder))
         (folder / "text.txt").write_text(case.text)
-        core = by_core(case.recipe, [*case.files, "--text-file", folder / "text.txt"])
+        core = train_by_core(case.recipe, [*case.files, "--text-file", folder / "text.txt"])
     ids = torch.tensor(
         Tokenizer.from_file(str(TOKENIZER)).encode(case.text, add_special_tokens=False).ids)
-    began = seconds(resource.RUSAGE_SELF)
-    theirs = train(Case(case.recipe, {}), case.config,
+    began = cpu_seconds(resource.RUSAGE_SELF)
+    pytorch = train(Case(case.recipe, {}), case.config,
                    {name: w.clone().requires_grad_() for name, w in case.weights.items()}, ids)
-    ours, torchs = seconds(resource.RUSAGE_CHILDREN), seconds(resource.RUSAGE_SELF) - began
-    print(f"seconds of CPU a step: core {ours / arguments.steps:.3f}, PyTorch {torchs / arguments.steps:.3f}")
+    core_time, torch_time = cpu_seconds(resource.RUSAGE_CHILDREN), cpu_seconds(resource.RUSAGE_SELF) - began
+    print(f"seconds of CPU a step: core {core_time / arguments.steps:.3f}, "
+          f"PyTorch {torch_time / arguments.steps:.3f}")
     every = max(1, arguments.steps // 10)
-    for step, (a, b) in enumerate(zip(core, theirs, strict=False)):
+    for step, (a, b) in enumerate(zip(core, pytorch, strict=False)):
         if step % every == 0 or step == arguments.steps - 1:
             print(f"step {step:4d}  core {a:.6f}  PyTorch {b:.6f}  apart {a - b:+.1e}")
-    print("largest difference:", max(abs(a - b) for a, b in zip(core, theirs, strict=False)))
+    print("largest difference:", max(abs(a - b) for a, b in zip(core, pytorch, strict=False)))
 
 
 if __name__ == "__main__":

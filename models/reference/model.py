@@ -1,5 +1,5 @@
-"""The models: a Llama block with every variant of Gu et al. (2025), sections 4-7, and a GPT-2 block,
-written from their equations.
+"""The reference models, written from their equations: a Llama with every variant of Gu et al. (2025), sections 4-7,
+and a GPT-2.
 
 Letters: L layers, H query heads, G key/value heads, T tokens, D model width, K head width,
 F feed-forward width, V vocabulary, E experts. Weights are a dict from Hugging Face tensor names to
@@ -27,15 +27,15 @@ Visit = Callable[[str, int, Tensor], None]
 
 @dataclass(frozen=True)
 class Mask:
-    """Which keys a query sees. `size` is the window, or the length of the prefix; a window may keep `first` tokens
-    visible, as the cache of Xiao et al. (2024) does."""
+    """A rule that decides which keys a query sees."""
 
     kind: str = "causal"  # causal, window, prefix or bidirectional
-    size: int = 0
+    size: int = 0  # number of keys in the window, or length of the prefix
+    # number of first tokens that stay visible outside a window, as in the cache of Xiao et al. (2024)
     first: int = 0
 
     def visible(self, T: int, device: torch.device) -> Tensor:
-        """[T, T], true where query row i sees key column j."""
+        """Returns a bool [T, T], true where query row i sees key column j."""
         query, key = torch.arange(T, device=device)[:, None], torch.arange(T, device=device)
         past = key <= query
         if self.kind == "window":
@@ -59,23 +59,24 @@ class Architecture:
     norm_eps: float
     tied: bool
     operation: str
-    parameters: Mapping[str, float]  # of the operation, defaults included
-    # Only llama reads the following fields.
+    parameters: Mapping[str, float]  # parameters of the attention operation, defaults included
+    # The fields below apply to the family "llama" only.
     rope_theta: float = 10000.0
     positions: str = "rotary"  # none, learned, sinusoid, alibi, relative
     mask: Mask = Mask()
-    norm_place: str = "pre"  # norm of each half of a block: pre, post (after its sum) or sandwich (before and after)
+    # where each half of a block is normed: pre (its input), post (the stream after it), sandwich (its input and output)
+    norm_place: str = "pre"
     norm_kind: str = "rms"  # or "layer"
     feed_forward: str = "gated"  # plain, none
-    activation: str = "silu"  # or gelu (with erf), relu
-    heads: str = "joined"  # or "added": W_O reads the sum of the heads' outputs
-    bias_key: str = "none"  # a key without a token: "head" (one per head) or "shared" by the heads
-    bias_key_value: str = "none"  # its value, likewise; none: 0
-    value_bias: str = "none"  # added to the head outputs, likewise
-    gate: str = "none"  # {output,value}_{element,head}, value_state
-    E: int = 0  # number of experts; 0: dense feed-forward
-    top_k: int = 0  # experts per token
-    qk_norm: bool = False  # norm queries and keys per head, before rotation (qwen3)
+    activation: str = "silu"  # silu, gelu (with erf) or relu
+    heads: str = "joined"  # "joined": W_O reads the heads' outputs one after another; "added": it reads their sum
+    bias_key: str = "none"  # a key without a token: none, "head" (one per head) or "shared" by the heads
+    bias_key_value: str = "none"  # the value of the bias key, "head" or "shared"; with "none" it is 0
+    value_bias: str = "none"  # a bias added to the head outputs: none, "head" or "shared"
+    gate: str = "none"  # none, {output,value}_{element,head} or value_state
+    E: int = 0  # number of experts; 0 for a dense feed-forward
+    top_k: int = 0  # number of experts per token
+    qk_norm: bool = False  # whether queries and keys are normed per head, before rotation (qwen3)
 
 
 @dataclass(frozen=True)
@@ -88,27 +89,28 @@ class Trace:
     v: Tensor  # [..., L, G, T, K]  after a gate on values
     att: Tensor  # [..., L, H, T, T]  row i: the weights of query i; 0 for masked keys
     att_out: Tensor  # [..., L, T, D]  attention output, added to the residual stream
-    mlp_out: Tensor  # [..., L, T, D]  feed-forward output, added to it
+    mlp_out: Tensor  # [..., L, T, D]  feed-forward output, added to the residual stream
     logits: Tensor  # [..., T, V]
     att_bias: Tensor | None = None  # [..., L, H, T]  weight of the bias key
     gate: Tensor | None = None  # [..., L, H, T]  mean over K of the gate of a head
     router: Tensor | None = None  # [..., L, T, E]  weight of each expert
 
     def fields(self) -> dict[str, Tensor]:
-        """The fields that this model has, by name."""
+        """Returns the fields that the model has, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def _unknown(names: Collection[str], allowed: Collection[str], what: str) -> None:
+def _refuse_unknown(names: Collection[str], allowed: Collection[str], what: str) -> None:
     if unknown := set(names) - set(allowed):
         raise ValueError(f"{what} has no {', '.join(sorted(unknown))}")
 
 
-_OWN = {"attention", "bias_key", "bias_key_value", "value_bias", "gate", "positions", "norm",
+# Keys that the object "sinkscope" of a config may have.
+_VARIANT_KEYS = {"attention", "bias_key", "bias_key_value", "value_bias", "gate", "positions", "norm",
         "norm_kind", "feed_forward", "heads", "mask", "mask_token"}
 
 
-def _mask(config: dict[str, Any], variant: dict[str, Any]) -> Mask:
+def _read_mask(config: dict[str, Any], variant: dict[str, Any]) -> Mask:
     if window := config.get("sliding_window"):
         return Mask("window", window)
     mask = variant.get("mask", {"kind": "causal"})
@@ -116,13 +118,13 @@ def _mask(config: dict[str, Any], variant: dict[str, Any]) -> Mask:
 
 
 def architecture(config: dict[str, Any]) -> Architecture:
-    """Read a config.json into this project's letters."""
+    """Reads the architecture from a parsed config.json."""
     variant = config.get("sinkscope", {})
-    _unknown(variant, _OWN, "sinkscope")
+    _refuse_unknown(variant, _VARIANT_KEYS, "sinkscope")
     attention = variant.get("attention", {})
     operation = attention.get("operation", "softmax")
     standard, values = OPERATIONS[operation].standard, attention.get("parameters", {})
-    _unknown(values, standard, operation)
+    _refuse_unknown(values, standard, operation)
     parameters = {**standard, **values}
     if config["model_type"] in ("llama", "mistral", "mixtral", "qwen3"):
         D, H = config["hidden_size"], config["num_attention_heads"]
@@ -134,7 +136,7 @@ def architecture(config: dict[str, Any]) -> Architecture:
             config["max_position_embeddings"], config["rms_norm_eps"],
             config["tie_word_embeddings"], operation, parameters,
             rope.get("rope_theta", config.get("rope_theta", 10000.0)),
-            variant.get("positions", "rotary"), _mask(config, variant), variant.get("norm", "pre"),
+            variant.get("positions", "rotary"), _read_mask(config, variant), variant.get("norm", "pre"),
             variant.get("norm_kind", "rms"), variant.get("feed_forward", "gated"), config["hidden_act"],
             variant.get("heads", "joined"),
             *(variant.get(key, "none") for key in ("bias_key", "bias_key_value", "value_bias", "gate")),
@@ -152,19 +154,19 @@ def architecture(config: dict[str, Any]) -> Architecture:
                      "'mixtral', 'qwen3' or 'gpt2'")
 
 
-def _heads(x: Tensor, count: int) -> Tensor:
+def _split_heads(x: Tensor, count: int) -> Tensor:
     """[..., T, count*K] -> [..., count, T, K]"""
     return x.unflatten(-1, (count, -1)).transpose(-3, -2)
 
 
 def _angles(T: int, width: int, theta: float, like: Tensor) -> Tensor:
-    """t * theta^(-2j/width)  [T, width/2]"""
+    """Returns the angles t * theta^(-2j/width) of position t and pair j.  [T, width/2]"""
     speed = theta ** (-torch.arange(0, width, 2, dtype=like.dtype, device=like.device) / width)
     return torch.arange(T, dtype=like.dtype, device=like.device)[:, None] * speed
 
 
 def _rotate(x: Tensor, theta: float) -> Tensor:
-    """Rotate the pair (j, j + K/2) of position t by the angle t * theta^(-2j/K).  [..., T, K]"""
+    """Rotates the pair (j, j + K/2) of position t by the angle t * theta^(-2j/K).  [..., T, K]"""
     T, K = x.shape[-2:]
     angle = _angles(T, K, theta, x)
     first, second = x.chunk(2, -1)
@@ -173,43 +175,45 @@ def _rotate(x: Tensor, theta: float) -> Tensor:
 
 
 def _sinusoid(T: int, like: Tensor) -> Tensor:
-    """Sines in the first half, cosines in the second, as in the authors' code; their equation 5
-    interleaves them.  [T, D]"""
+    """Returns sinusoidal positions with the sines in the first half and the cosines in the second, as in the code of
+    Gu et al.; their equation 5 interleaves sines and cosines.  [T, D]"""
     angle = _angles(T, like.shape[-1], 10000.0, like)
     return torch.cat([angle.sin(), angle.cos()], -1)
 
 
 def _slopes(H: int) -> list[float]:
-    """ALiBi's slope of each head: powers of 2^(-8/H); between powers of two, the slopes of the power below and every
-    second one of the power above (Press et al. 2022)."""
+    """Returns ALiBi's slope of each head. If H is a power of two, the slopes are powers of 2^(-8/H); otherwise, the
+    slopes for the next smaller power of two and every second slope for the next larger one (Press et al. 2022)."""
     power = 2 ** math.floor(math.log2(H))
     slopes = [2.0 ** (-8.0 * (h + 1) / power) for h in range(power)]
     finer = [2.0 ** (-4.0 * (h + 1) / power) for h in range(0, 2 * (H - power), 2)]
     return slopes + finer
 
 
-def _bucket(distance: Tensor) -> Tensor:
-    """T5's bucket of a distance, 32 buckets up to 128; the paper adds the index itself to the scores."""
+def _distance_bucket(distance: Tensor) -> Tensor:
+    """Returns T5's bucket of a distance, one of 32 up to the distance 128. Gu et al. add the index of the bucket
+    itself to the scores."""
     far = 16 + (distance.clamp_min(16) / 16).log() / math.log(8) * 16
     return torch.minimum(distance, far.floor().clamp_max(31))
 
 
 def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
-    """Distance terms of the scores, [H, T, T] or [T, T]."""
+    """Returns the terms of the scores that depend on the distance, [H, T, T] or [T, T]; None without such terms."""
     at = torch.arange(T, dtype=like.dtype, device=like.device)
     distance = (at[:, None] - at).clamp_min(0)
     if arch.positions == "alibi":
-        # Each is filled in where it is used, so that a CUDA graph has no constant to fetch from the CPU.
+        # Each slope is filled in on the device, so that a CUDA graph fetches no constant from the CPU.
         slopes = torch.stack([like.new_full((), slope) for slope in _slopes(arch.H)])
         return -slopes[:, None, None] * distance
-    return _bucket(distance) if arch.positions == "relative" else None
+    return _distance_bucket(distance) if arch.positions == "relative" else None
 
 
 _ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu, "relu": functional.relu}
 
 
 class _Llama:
-    """RMSNorm, rotary positions, grouped heads, SwiGLU, and the variants of each; biases if the file has them."""
+    """A Llama: RMSNorm, rotary positions, grouped heads, SwiGLU, and the variants of each; biases if the weights
+    include them."""
 
     def __init__(self, arch: Architecture, weights: Weights,
                  product: Product = torch.matmul) -> None:
@@ -228,28 +232,30 @@ class _Llama:
         bias = self.weights.get(name + ".bias")
         return y if bias is None else y + bias
 
-    def has(self, half: str) -> bool:
-        """A block without a feed-forward has no second half and no norm for it."""
+    def has_half(self, half: str) -> bool:
+        """Whether a block has this half: without a feed-forward it has no second half, and no norm for it."""
         return half in ("input", "attention") or self.arch.feed_forward != "none"
 
-    def before(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """Input of the half "input" (attention) or "post_attention" (feed-forward)."""
-        if self.arch.norm_place == "post" or not self.has(half):
+    def norm_input(self, x: Tensor, layer: int, half: str) -> Tensor:
+        """Returns the input of the half "input" (attention) or "post_attention" (feed-forward) from the stream x,
+        normed unless the model norms the stream afterwards."""
+        if self.arch.norm_place == "post" or not self.has_half(half):
             return x
         if self.arch.norm_place == "sandwich" and half == "post_attention":
-            half = "pre_feedforward"  # Gemma 2's name; post_attention_layernorm there follows attention
+            # Names of Gemma 2, where post_attention_layernorm norms the output of attention.
+            half = "pre_feedforward"
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
-    def added(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """Norm the output of the half "attention" or "feedforward" before it is added to the stream, if the model
-        does."""
-        if self.arch.norm_place != "sandwich" or not self.has(half):
+    def norm_output(self, x: Tensor, layer: int, half: str) -> Tensor:
+        """Norms the output of the half "attention" or "feedforward" before it is added to the stream, if the model has
+        sandwich norms."""
+        if self.arch.norm_place != "sandwich" or not self.has_half(half):
             return x
         return self._norm(x, f"model.layers.{layer}.post_{half}_layernorm")
 
-    def after(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """Norm the stream after that half is added, if the model does."""
-        if self.arch.norm_place != "post" or not self.has(half):
+    def norm_stream(self, x: Tensor, layer: int, half: str) -> Tensor:
+        """Norms the stream after the output of a half was added, if the model has post norms."""
+        if self.arch.norm_place != "post" or not self.has_half(half):
             return x
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
@@ -262,9 +268,9 @@ class _Llama:
 
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         at, arch = f"model.layers.{layer}.", self.arch
-        q = _heads(self._linear(y, at + "self_attn.q_proj"), arch.H)
-        k = _heads(self._linear(y, at + "self_attn.k_proj"), arch.G)
-        v = _heads(self._linear(y, at + "self_attn.v_proj"), arch.G)
+        q = _split_heads(self._linear(y, at + "self_attn.q_proj"), arch.H)
+        k = _split_heads(self._linear(y, at + "self_attn.k_proj"), arch.G)
+        v = _split_heads(self._linear(y, at + "self_attn.v_proj"), arch.G)
         if arch.qk_norm:
             q, k = self._norm(q, at + "self_attn.q_norm"), self._norm(k, at + "self_attn.k_norm")
         if arch.positions == "rotary":
@@ -272,39 +278,39 @@ class _Llama:
         return q, k, v
 
     def gate(self, y: Tensor, layer: int) -> Tensor:
-        """Gates [..., H or G, T, K or 1] from y, the block's input (Qiu et al. 2025, G1 and G2), or from all values of
-        a token (Bu et al. 2025, value-state gated attention)."""
+        """Returns the gates, [..., H or G, T, K or 1]. y is the block's input (Qiu et al. 2025, G1 and G2), or all
+        values of each token (Bu et al. 2025, value-state gated attention)."""
         count = self.arch.H if self.arch.gate.startswith("output") else self.arch.G
-        return _heads(self._linear(y, f"model.layers.{layer}.self_attn.gate_proj"), count).sigmoid()
+        return _split_heads(self._linear(y, f"model.layers.{layer}.self_attn.gate_proj"), count).sigmoid()
 
-    def own(self, layer: int, name: str) -> Tensor | None:
+    def layer_weight(self, layer: int, name: str) -> Tensor | None:
         return self.weights.get(f"model.layers.{layer}.self_attn.{name}")
 
     def merge(self, mixed: Tensor, layer: int) -> Tensor:
-        """mixed [..., H, T, K] -> [..., T, D]"""
+        """Multiplies the head outputs by W_O.  mixed [..., H, T, K] -> [..., T, D]"""
         z = mixed.sum(-3) if self.arch.heads == "added" else mixed.transpose(-3, -2).flatten(-2)
         return self._linear(z, f"model.layers.{layer}.self_attn.o_proj")
 
-    def _expert(self, y: Tensor, at: str, gate: str, up: str, down: str) -> Tensor:
+    def _run_feed_forward(self, y: Tensor, at: str, gate: str, up: str, down: str) -> Tensor:
         if self.arch.feed_forward == "plain":
             return self._linear(self.act(self._linear(y, at + up)), at + down)
         inner = self.act(self._linear(y, at + gate)) * self._linear(y, at + up)
         return self._linear(inner, at + down)
 
     def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor | None]:
-        """The output, added to the stream, and the weight of each expert if the model has experts."""
+        """Returns the output, to be added to the stream, and the weight of each expert if the model has experts."""
         at = f"model.layers.{layer}."
         if self.arch.feed_forward == "none":
             return torch.zeros_like(y), None
         if self.arch.E == 0:
-            return self._expert(y, at + "mlp.", "gate_proj", "up_proj", "down_proj"), None
+            return self._run_feed_forward(y, at + "mlp.", "gate_proj", "up_proj", "down_proj"), None
         at += "block_sparse_moe."
         share = self._linear(y, at + "gate", torch.matmul).softmax(-1)
         selected = share.topk(self.arch.top_k, -1)
         weight = torch.zeros_like(share).scatter(-1, selected.indices, selected.values)
         weight = weight / weight.sum(-1, keepdim=True)
         # Every expert computes every token; weight 0 removes the tokens that the router sent elsewhere.
-        out = sum((weight[..., e, None] * self._expert(y, f"{at}experts.{e}.", "w1", "w3", "w2")
+        out = sum((weight[..., e, None] * self._run_feed_forward(y, f"{at}experts.{e}.", "w1", "w3", "w2")
                    for e in range(self.arch.E)), torch.zeros_like(y))
         return out, weight
 
@@ -315,11 +321,11 @@ class _Llama:
 
 
 class _Gpt2:
-    """LayerNorm, learned positions, biases everywhere, weights stored [in, out], tied head."""
+    """A GPT-2: LayerNorm, learned positions, biases everywhere, weights stored [in, out], a tied head."""
 
     def __init__(self, arch: Architecture, weights: Weights,
                  product: Product = torch.matmul) -> None:
-        # Files saved with the head have the prefix "transformer.", the original ones do not.
+        # Names have the prefix "transformer." in files saved with the head, but not in the original files.
         self.arch, self.product = arch, product
         self.weights = {name.removeprefix("transformer."): w for name, w in weights.items()}
 
@@ -331,22 +337,22 @@ class _Gpt2:
     def _linear(self, x: Tensor, name: str) -> Tensor:
         return self.product(x, self.weights[name + ".weight"]) + self.weights[name + ".bias"]
 
-    def before(self, x: Tensor, layer: int, half: str) -> Tensor:
+    def norm_input(self, x: Tensor, layer: int, half: str) -> Tensor:
         return self._norm(x, f"h.{layer}.{'ln_1' if half == 'input' else 'ln_2'}")
 
-    def added(self, x: Tensor, layer: int, half: str) -> Tensor:
+    def norm_output(self, x: Tensor, layer: int, half: str) -> Tensor:
         return x
 
-    after = added
+    norm_stream = norm_output
 
     def embed(self, tokens: Tensor) -> Tensor:
         return self.weights["wte.weight"][tokens] + self.weights["wpe.weight"][: tokens.shape[-1]]
 
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         q, k, v = self._linear(y, f"h.{layer}.attn.c_attn").chunk(3, -1)
-        return _heads(q, self.arch.H), _heads(k, self.arch.H), _heads(v, self.arch.H)
+        return _split_heads(q, self.arch.H), _split_heads(k, self.arch.H), _split_heads(v, self.arch.H)
 
-    def own(self, layer: int, name: str) -> Tensor | None:
+    def layer_weight(self, layer: int, name: str) -> Tensor | None:
         return None
 
     def merge(self, mixed: Tensor, layer: int) -> Tensor:
@@ -364,59 +370,60 @@ class _Gpt2:
 FAMILIES = {"llama": _Llama, "gpt2": _Gpt2}
 
 
-def _features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> Tensor:
-    """phi of queries or keys, after rotation.  [..., K] -> [..., K]"""
+def _map_features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> Tensor:
+    """Applies the feature map phi to queries or keys, after rotation.  [..., K] -> [..., K]"""
     if kind == "elu1":
         return elu1(x)
     if kind == "mlp":
-        first, second = model.own(layer, "kernel_in.weight"), model.own(layer, "kernel_out.weight")
+        first, second = model.layer_weight(layer, "kernel_in.weight"), model.layer_weight(layer, "kernel_out.weight")
         if first is None or second is None:
             raise ValueError("an mlp kernel needs kernel_in and kernel_out, [K, K] each")
         return (x @ first.T).relu() @ second.T
     return x
 
 
-def _every_head(arch: Architecture, x: Tensor) -> Tensor:
-    """[..., G or 1, T, K] -> [..., H, T, K]: query head h reads key/value head h // (H/G)."""
+def _repeat_for_heads(arch: Architecture, x: Tensor) -> Tensor:
+    """Repeats keys or values for every query head: query head h reads key/value head h // (H/G).
+    [..., G or 1, T, K] -> [..., H, T, K]"""
     return x.repeat_interleave(arch.H // x.shape[-3], -3)
 
 
 def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
            ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """q [..., H, T, K], k and v [..., G, T, K] -> weights of the tokens [..., H, T, T], of the bias key [..., H, T] if
-    there is one, and the weighted sum of values [..., H, T, K]."""
+    """Computes attention. Returns the weights of the tokens, [..., H, T, T], the weights of the bias key if there is
+    one, [..., H, T], and the weighted sums of values, [..., H, T, K].  q [..., H, T, K], k and v [..., G, T, K]"""
     arch, operation = model.arch, OPERATIONS[model.arch.operation]
     T, K = q.shape[-2:]
-    k, v = _every_head(arch, k), _every_head(arch, v)
+    k, v = _repeat_for_heads(arch, k), _repeat_for_heads(arch, v)
     visible = arch.mask.visible(T, q.device)
 
     def scores(keys: Tensor) -> Tensor:
-        phi_q = _features(model, layer, operation.features, q)
-        phi_k = _features(model, layer, operation.features, keys)
+        phi_q = _map_features(model, layer, operation.features, q)
+        phi_k = _map_features(model, layer, operation.features, keys)
         return phi_q @ phi_k.transpose(-1, -2) / math.sqrt(K)
 
     x = scores(k)
     distance = _distance_bias(arch, T, x)
     if distance is not None:
         x = x + distance
-    bias_key = model.own(layer, "bias_key")  # [G or 1, K]
+    bias_key = model.layer_weight(layer, "bias_key")  # [G or 1, K]
     if bias_key is not None:
         # The bias key comes first; every query sees it, and it has no position.
-        x = torch.cat([scores(_every_head(arch, bias_key[:, None])), x], -1)
+        x = torch.cat([scores(_repeat_for_heads(arch, bias_key[:, None])), x], -1)
         visible = torch.cat([visible.new_ones(T, 1), visible], -1)
-    weights = operation.weights(x, visible, Parameters(arch.parameters, model.own(layer, "sinks")))
+    weights = operation.weights(x, visible, Parameters(arch.parameters, model.layer_weight(layer, "sinks")))
     if bias_key is None:
         return weights, None, weights @ v
-    of_bias, att = weights[..., 0], weights[..., 1:]
+    bias_weights, att = weights[..., 0], weights[..., 1:]
     mixed = att @ v
-    bias_value = model.own(layer, "bias_key_value")
+    bias_value = model.layer_weight(layer, "bias_key_value")
     if bias_value is not None:
-        mixed = mixed + of_bias[..., None] * _every_head(arch, bias_value[:, None])
-    return att, of_bias, mixed
+        mixed = mixed + bias_weights[..., None] * _repeat_for_heads(arch, bias_value[:, None])
+    return att, bias_weights, mixed
 
 
 def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> dict[str, Tensor]:
-    """The attention half of a block; returns its fields of Trace by name."""
+    """Computes the attention half of a block, and returns its fields of `Trace` by name."""
     arch = model.arch
     visit("input", layer, y)
     q, k, v = model.qkv(y, layer)
@@ -424,38 +431,38 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> 
     gate = None
     if isinstance(model, _Llama) and arch.gate != "none":
         gate = model.gate(v.transpose(-3, -2).flatten(-2) if arch.gate == "value_state" else y, layer)
-        record["gate"] = _every_head(arch, gate).mean(-1)
+        record["gate"] = _repeat_for_heads(arch, gate).mean(-1)
         if arch.gate.startswith("value"):
             v, gate = v * gate, None
     visit("values", layer, v)
-    att, of_bias, mixed = attend(model, layer, q, k, v)
-    if of_bias is not None:
-        record["att_bias"] = of_bias
-    value_bias = model.own(layer, "value_bias")  # [H or 1, K]
+    att, bias_weights, mixed = attend(model, layer, q, k, v)
+    if bias_weights is not None:
+        record["att_bias"] = bias_weights
+    value_bias = model.layer_weight(layer, "value_bias")  # [H or 1, K]
     if value_bias is not None:
         mixed = mixed + value_bias[:, None]
     if gate is not None:
         mixed = mixed * gate
-    out = model.added(model.merge(mixed, layer), layer, "attention")
+    out = model.norm_output(model.merge(mixed, layer), layer, "attention")
     return record | {"q": q, "k": k, "v": v, "att": att, "att_out": out}
 
 
 def forward(arch: Architecture, weights: Weights, tokens: Tensor,
             product: Product = torch.matmul, visit: Visit = lambda name, layer, x: None) -> Trace:
-    """Run tokens [..., T]; return all intermediate results and the logits. `product` multiplies all matrices but those
-    of routers and feature maps. `visit` gets "stream" (the residual stream before each layer), "input" (the input of
-    its attention) and "values" [..., G, T, K], and may add hooks."""
+    """Runs tokens [..., T], and returns all intermediate results and the logits. `product` multiplies all matrices but
+    those of routers and feature maps. `visit` is called for each layer with "stream" (the residual stream before the
+    layer), "input" (the input of its attention) and "values" [..., G, T, K], and may add hooks to these tensors."""
     model = FAMILIES[arch.family](arch, weights, product)
     x = model.embed(tokens)
     steps: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(arch.L):
         visit("stream", layer, x)
-        y = model.before(x, layer, "input")
+        y = model.norm_input(x, layer, "input")
         record = _attention(model, layer, y.clone() if y is x else y, visit)
-        x = model.after(x + record["att_out"], layer, "input")
-        mlp_out, router = model.feed_forward(model.before(x, layer, "post_attention"), layer)
-        mlp_out = model.added(mlp_out, layer, "feedforward")
-        x = model.after(x + mlp_out, layer, "post_attention")
+        x = model.norm_stream(x + record["att_out"], layer, "input")
+        mlp_out, router = model.feed_forward(model.norm_input(x, layer, "post_attention"), layer)
+        mlp_out = model.norm_output(mlp_out, layer, "feedforward")
+        x = model.norm_stream(x + mlp_out, layer, "post_attention")
         record |= {"hidden": x, "mlp_out": mlp_out}
         if router is not None:
             record["router"] = router

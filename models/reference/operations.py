@@ -1,4 +1,4 @@
-"""The attention operations: how the scores of one query row become weights, one table row each.
+"""The attention operations, one row of a table each: functions that turn the scores of a query row into weights.
 
 A score is x = q.k / sqrt(K), after rotation; an operation with a feature map phi takes phi(q).phi(k) / sqrt(K)
 instead. Every function below gets scores [..., H, T, n], the mask `visible` [T, n] (true where query row i sees key
@@ -16,18 +16,18 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of the whole model, by name, and the sink logit of each head [H] if the operation has one."""
+    """Parameters of an attention operation: numbers by name, and the sink logit of each head, [H], if it has one."""
 
     numbers: Mapping[str, float] = field(default_factory=dict)
     sink: Tensor | None = None
 
 
-def _mask(weights: Tensor, visible: Tensor) -> Tensor:
+def _zero_masked(weights: Tensor, visible: Tensor) -> Tensor:
     return torch.where(visible, weights, torch.zeros_like(weights))
 
 
-def _visible_keys(visible: Tensor) -> Tensor:
-    """Number of keys that each query row sees, [T, 1]; later tokens do not count."""
+def _count_visible_keys(visible: Tensor) -> Tensor:
+    """Returns the number of keys that each query row sees, [T, 1]."""
     return visible.sum(-1, keepdim=True)
 
 
@@ -36,7 +36,7 @@ def _softmax(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _with_extra_logit(x: Tensor, visible: Tensor, extra: Tensor) -> Tensor:
-    """Softmax over the visible keys and one more logit, whose weight is discarded."""
+    """Computes a softmax over the visible keys and one more logit, whose weight is discarded."""
     column = extra.expand(x.shape[:-1]).unsqueeze(-1)
     everything = torch.cat([x.masked_fill(~visible, -torch.inf), column], -1)
     return everything.softmax(-1)[..., :-1]
@@ -53,11 +53,11 @@ def _sink_logit(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _sigmoid(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _mask((x + p.numbers.get("bias", 0.0)).sigmoid(), visible)
+    return _zero_masked((x + p.numbers.get("bias", 0.0)).sigmoid(), visible)
 
 
 def _sigmoid_log_n(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _mask((x - _visible_keys(visible).to(x.dtype).log()).sigmoid(), visible)
+    return _zero_masked((x - _count_visible_keys(visible).to(x.dtype).log()).sigmoid(), visible)
 
 
 def _normalize(weights: Tensor) -> Tensor:
@@ -69,32 +69,33 @@ def _sigmoid_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _relu(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _mask(x.relu() / _visible_keys(visible), visible)
+    return _zero_masked(x.relu() / _count_visible_keys(visible), visible)
 
 
 def elu1(x: Tensor) -> Tensor:
-    """elu(x) + 1. Below 0 that is e^x; computing e^x - 1 + 1 would give 0 in F32 below -17."""
+    """Returns elu(x) + 1. Below 0 this is computed as e^x, since e^x - 1 + 1 would give 0 in F32 below -17."""
     return x.relu() + x.clamp_max(0).exp()
 
 
 def _elu1(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _mask(elu1(x + p.numbers.get("bias", 0.0)), visible)
+    return _zero_masked(elu1(x + p.numbers.get("bias", 0.0)), visible)
 
 
 def _identity(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _mask(x, visible)
+    return _zero_masked(x, visible)
 
 
 def _elu1_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     return _normalize(_elu1(x, visible, p))
 
 
-def _identity_divided(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
+def _identity_over_sum(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     return _normalize(_identity(x, visible, p))
 
 
 def _identity_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    """A sum of signed weights may be 0, so the divisor is at least 1."""
+    """Divides the scores by the absolute value of their sum, or by 1 if it is smaller: signed weights may add up to
+    0."""
     weights = _identity(x, visible, p)
     return weights / weights.sum(-1, keepdim=True).abs().clamp_min(1.0)
 
@@ -110,8 +111,9 @@ def _softmax_p(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _softpick(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    """Numerator and denominator are multiplied by e^-m, m the largest score or 0, so that nothing overflows."""
-    x = _mask(x, visible)  # e^0 - 1 is 0: a masked key adds nothing
+    """Computes softpick. Numerator and denominator are multiplied by e^-m, where m is the largest score, at least 0, so
+    that nothing overflows."""
+    x = _zero_masked(x, visible)  # a masked key adds e^0 - 1 = 0
     m = x.amax(-1, keepdim=True).clamp_min(0)
     shrink = (-m).exp()
     raised = torch.where(x > 20, (x - m).exp() - shrink, x.clamp_max(20).expm1() * shrink)
@@ -120,7 +122,7 @@ def _softpick(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 def _softmax_clipped(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     zeta, gamma = p.numbers["zeta"], p.numbers["gamma"]
-    return _mask(((zeta - gamma) * _softmax(x, visible, p) + gamma).clip(0, 1), visible)
+    return _zero_masked(((zeta - gamma) * _softmax(x, visible, p) + gamma).clip(0, 1), visible)
 
 
 def _identity_share(weights: Tensor) -> Tensor:
@@ -129,8 +131,8 @@ def _identity_share(weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Operation:
-    """`weights` turns scores into attention; `share` turns attention into rows that sum to 1, on which alpha and Sink_k
-    are defined (a proxy if the operation does not normalize)."""
+    """A row of the table. `weights` turns scores into attention weights. `share` turns attention weights into rows that
+    sum to 1, on which alpha and Sink_k are defined; if the operation does not normalize, these shares are a proxy."""
 
     id: str
     formula: str
@@ -164,7 +166,7 @@ OPERATIONS: dict[str, Operation] = {
         Operation("elu1_norm", "(elu(x) + 1) / (sum + 1e-8)", True, _elu1_norm, _identity_share),
         Operation("identity_norm", "x / max(|sum x|, 1)", False, _identity_norm, part_of_row),
         Operation("elu1_kernel", "x", False, _identity, part_of_row, features="elu1"),
-        Operation("elu1_kernel_norm", "x / (sum x + 1e-8)", True, _identity_divided, _identity_share,
+        Operation("elu1_kernel_norm", "x / (sum x + 1e-8)", True, _identity_over_sum, _identity_share,
                   features="elu1"),
         Operation("mlp_kernel", "x", False, _identity, part_of_row, features="mlp"),
         Operation("mlp_kernel_norm", "x / max(|sum x|, 1)", False, _identity_norm, part_of_row,

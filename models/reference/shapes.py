@@ -1,4 +1,4 @@
-"""The tensors of a model: names and shapes, derived from its architecture."""
+"""Derives the names and shapes of a model's tensors from its architecture."""
 
 from .model import Architecture
 from .operations import OPERATIONS
@@ -28,7 +28,7 @@ def _feed_forward(arch: Architecture) -> Shapes:
 
 
 def _attention_extras(arch: Architecture) -> Shapes:
-    """The tensors that a variant of attention adds to q, k, v and o."""
+    """Returns the tensors that a variant of attention has besides q, k, v and o."""
     H, G, D, K = arch.H, arch.G, arch.D, arch.K
     shapes: Shapes = {}
     if arch.operation == "sink_logit":
@@ -48,12 +48,13 @@ def _attention_extras(arch: Architecture) -> Shapes:
 
 
 def has_second_norm(arch: Architecture) -> bool:
-    """True if a block has a norm before its feed-forward, or, in a sandwich, after attention."""
+    """Whether a block has a norm between attention and feed-forward: before the feed-forward, or, with sandwich norms,
+    of the output of attention."""
     return arch.feed_forward != "none" or arch.norm_place == "sandwich"
 
 
 def shapes(arch: Architecture) -> Shapes:
-    """Names and shapes of a llama, in the order in which weights are drawn; see `added`."""
+    """Returns names and shapes of a llama's tensors, in the order in which weights are drawn."""
     D, HK, GK = arch.D, arch.H * arch.K, arch.G * arch.K
     block = {
         **_norm(arch, "input_layernorm"),
@@ -71,12 +72,12 @@ def shapes(arch: Architecture) -> Shapes:
         result |= _norm(arch, "model.norm")
     if not arch.tied:
         result["lm_head.weight"] = (arch.V, D)
-    return result | added(arch)
+    return result | variant_shapes(arch)
 
 
-def added(arch: Architecture) -> Shapes:
-    """The tensors that only a variant has. They come last, so that a variant drawn from the same seed shares all other
-    weights with its baseline."""
+def variant_shapes(arch: Architecture) -> Shapes:
+    """Returns the tensors that only variants have. They are drawn last, so that a variant drawn from the same seed
+    shares all other weights with its baseline."""
     in_layer = _attention_extras(arch)
     if arch.norm_place == "sandwich" and arch.feed_forward != "none":
         in_layer |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")

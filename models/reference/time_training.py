@@ -1,4 +1,4 @@
-"""Time a training step of core/train and of PyTorch, each on one thread, on the two shapes of tests/bench/train.mjs.
+"""Times a training step of core/train and of PyTorch, each on one thread, for the two models of tests/bench/train.mjs.
 
     python -m models.reference.time_training [--node PATH] [--rounds 3]
 
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .timing import begin, output_of
+from .timing import parse_arguments, run_bench
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,16 @@ class Block(nn.Module):
 class Model(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.tokens, self.places = (nn.Embedding(n, shape.D) for n in (shape.V, shape.T))
+        self.tokens, self.positions = (nn.Embedding(n, shape.D) for n in (shape.V, shape.T))
         self.blocks = nn.Sequential(*(Block(shape) for _ in range(shape.L)))
         self.head = nn.Linear(shape.D, shape.V, bias=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.head(self.blocks(self.tokens(tokens) + self.places.weight[: tokens.shape[1]]))
+        return self.head(self.blocks(self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]))
 
 
-def by_torch(shape: Shape) -> float:
-    """CPU milliseconds of the fastest step."""
+def time_torch_step(shape: Shape) -> float:
+    """Returns the CPU milliseconds of PyTorch's fastest step."""
     model = Model(shape)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3, fused=True)
     batches = [torch.randint(0, shape.V, (shape.batch, shape.T + 1)) for _ in range(shape.steps)]
@@ -90,20 +90,20 @@ def by_torch(shape: Shape) -> float:
     return best * 1000
 
 
-def by_core(node: str) -> dict[str, float]:
-    lines = output_of(node, "train.mjs", "--alone")
+def time_core_steps(node: str) -> dict[str, float]:
+    lines = run_bench(node, "train.mjs", "--alone")
     return {name: float(ms) for name, ms in re.findall(r"^(the \w+),.*?a step ([\d.]+) ms", lines, re.M)}
 
 
 def main() -> None:
-    arguments = begin(__doc__)
+    arguments = parse_arguments(__doc__)
     torch.manual_seed(0)
-    core, theirs = [], []
+    core, pytorch = [], []
     for _ in range(arguments.rounds):
-        core.append(by_core(arguments.node))
-        theirs.append({shape.name: by_torch(shape) for shape in SHAPES})
+        core.append(time_core_steps(arguments.node))
+        pytorch.append({shape.name: time_torch_step(shape) for shape in SHAPES})
     for shape in SHAPES:
-        for who, rounds in (("core", core), (f"PyTorch {torch.__version__}", theirs)):
+        for who, rounds in (("core", core), (f"PyTorch {torch.__version__}", pytorch)):
             best = min(one[shape.name] for one in rounds)
             print(f"{shape.name}, {who}: {best:.1f} ms a step, {shape.flops() / best / 1e6:.1f} GFLOP/s")
 

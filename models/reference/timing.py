@@ -1,4 +1,5 @@
-"""Shared by the scripts that time PyTorch and our benchmarks: command line and runner."""
+"""Helpers of the scripts that time PyTorch against tests/bench: their command line, and a function that runs a
+bench."""
 
 import argparse
 import subprocess
@@ -9,8 +10,8 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def begin(doc: str) -> argparse.Namespace:
-    """Parse the command line (`node` and `rounds`) and limit PyTorch to one thread."""
+def parse_arguments(doc: str) -> argparse.Namespace:
+    """Parses the command line (`--node` and `--rounds`), and limits PyTorch to one thread."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--node", default="node")
     parser.add_argument("--rounds", type=int, default=3)
@@ -18,7 +19,7 @@ def begin(doc: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def output_of(node: str, bench: str, *options: str) -> str:
-    """Run a benchmark of tests/bench; return its output."""
+def run_bench(node: str, bench: str, *options: str) -> str:
+    """Runs a benchmark of tests/bench, and returns its output."""
     return subprocess.run([node, ROOT / "tests/bench" / bench, *options], check=True,
                           capture_output=True, text=True).stdout

@@ -1,9 +1,9 @@
-"""Train every recipe and seed that is not trained yet, a few at a time.
+"""Trains every recipe and seed that is not trained yet, a few at a time.
 
     python -m models.train.all --corpora FOLDER --runs models/.runs --jobs 2
     python -m models.train.all --protocol b --seeds 3     the runs of protocol B, in its order
-    python -m models.train.all --protocol a --until 4000 --seeds 3     those of protocol A, so far
-    python -m models.train.all --protocol b --ray     on the Ray of RAY_ADDRESS, or on this machine
+    python -m models.train.all --protocol a --until 4000 --seeds 3     the runs of protocol A, up to step 4,000
+    python -m models.train.all --protocol b --ray     on the Ray cluster of RAY_ADDRESS, or on this machine
 
 On a cluster every node must see the folders, and this repository, under the same paths. The same command continues an
 interrupted run; it skips a long run whose log in the zoo is complete. The output of each run goes to
@@ -30,17 +30,17 @@ ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str
              "MALLOC_TOP_PAD_": str(2**27)}
 
 
-def unfinished(runs: Path, only: list[str]) -> list[Job]:
-    """(recipe, seed) of each run without its last checkpoint, in the order of `only`."""
+def unfinished_jobs(runs: Path, only: list[str]) -> list[Job]:
+    """Returns recipe and seed of each run without its last checkpoint, in the order of `only`."""
     recipes_by_id = recipes()
     return [(id, seed) for id in only or recipes_by_id for seed in recipes_by_id[id].seeds
             if not (runs / f"{id}-{seed}" / f"step-{recipes_by_id[id].training.steps:04d}.safetensors").exists()]
 
 
-def unlogged(recipes_by_id: dict[str, Recipe], only: list[str], until: int, seeds: int,
+def unlogged_jobs(recipes_by_id: dict[str, Recipe], only: list[str], until: int, seeds: int,
              ) -> list[Job]:
-    """(recipe, seed) of each run of a protocol whose log does not reach step `until`. The first recipe of protocol B is
-    the baseline of all others, and gets all of its seeds."""
+    """Returns recipe and seed of each run of a protocol whose log does not reach step `until`, for the first `seeds`
+    seeds of each recipe. The baseline of protocol B, which all comparisons need, gets all of its seeds."""
     def seeds_of(id: str) -> tuple[int, ...]:
         return recipes_by_id[id].seeds if id == protocol.B_BASELINE else recipes_by_id[id].seeds[:seeds]
 
@@ -59,15 +59,15 @@ def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
     return code
 
 
-def in_threads(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[int]:
-    """The exit status of each job; `count` of them run at a time."""
+def run_in_threads(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[int]:
+    """Runs the jobs, `count` at a time, and returns the exit status of each."""
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(task, jobs))
 
 
-def on_ray(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[int]:
-    """The same on Ray, with one core per job. If a worker is lost, its job restarts from its last checkpoint; `count`
-    bounds the jobs if this command starts Ray."""
+def run_on_ray(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[int]:
+    """Runs the jobs on Ray with one core each, and returns the exit status of each. If a worker is lost, its job
+    restarts from its last checkpoint. If this command starts Ray, `count` jobs run at a time."""
     import ray
 
     if not ray.is_initialized():
@@ -77,8 +77,9 @@ def on_ray(task: Callable[[Job], int], jobs: Sequence[Job], count: int) -> list[
     return ray.get([remote.remote(job) for job in jobs])
 
 
-def folders(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> tuple[Path, Path]:
-    """The folders of the corpora and of the runs. Also makes the tokenizer, which every run needs."""
+def resolve_folders(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> tuple[Path, Path]:
+    """Returns the folders of the corpora and of the runs as absolute paths. Also makes the tokenizer, which every run
+    needs."""
     if arguments.corpora is None:
         parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
     Corpus(arguments.corpora, arguments.runs / "corpus")
@@ -100,16 +101,16 @@ def main() -> None:
     arguments = parser.parse_args()
     recipes_by_id = {"a": protocol.runs, "b": protocol.decisive_runs, None: recipes}[arguments.protocol]()
     refuse_unknown(parser, arguments.only, recipes_by_id)
-    corpora, runs = folders(parser, arguments)
+    corpora, runs = resolve_folders(parser, arguments)
     if arguments.protocol:
         last = protocol.STEPS if arguments.protocol == "a" else protocol.B_STEPS
         until = arguments.until or last
-        jobs = unlogged(recipes_by_id, arguments.only, until, arguments.seeds)
+        jobs = unlogged_jobs(recipes_by_id, arguments.only, until, arguments.seeds)
         options = ("--until", str(until))
     else:
-        jobs, options = unfinished(arguments.runs, arguments.only), ()
-    spread = on_ray if arguments.ray else in_threads
-    codes = spread(lambda job: train(*job, corpora, runs, *options), jobs, arguments.jobs)
+        jobs, options = unfinished_jobs(arguments.runs, arguments.only), ()
+    run_jobs = run_on_ray if arguments.ray else run_in_threads
+    codes = run_jobs(lambda job: train(*job, corpora, runs, *options), jobs, arguments.jobs)
     raise SystemExit(max(codes, default=0))
 
 

@@ -1,37 +1,40 @@
-"""Claims of newer papers than Gu et al. about sinks, measured on the weights of the zoo, on seeds of the lab's model,
+"""Measures claims of papers newer than Gu et al. about sinks, on the weights of the zoo, on seeds of the lab's model,
 on fine-tunings and on searches for a suffix.
 
-    python -m models.train.beyond                every model of the zoo, a row each
-    python -m models.train.beyond softmax gated  these
-    python -m models.train.beyond --units        models/train/beyond.json, on which the claims table rests
+    python -m models.train.beyond                prints a row for every model of the zoo
+    python -m models.train.beyond softmax gated  prints the rows of these models
+    python -m models.train.beyond --units        writes models/train/beyond.json, which the claims table reads
 
-The rows are those of the table "Beyond the paper" of models/README.md. `--units` measures the units that the file
-lacks and writes it after each one, so that it can be interrupted; it needs node and the built wasm.
+The rows are those of the table "Beyond the paper" of models/README.md. `--units` measures the units that beyond.json
+lacks, and writes the file after each unit, so that the command can be interrupted. It needs node and the built wasm.
 
-beyond.json holds a list for each group of units. A unit has its name and these columns, null where one is undefined:
+beyond.json has a list of units for each group. A unit has its name and the columns of its group, null where a column is
+undefined:
 
-    models with a sink   the models of inputs.py. sink_1, in percent; norm_ratio, the first token's norm over the
-                         others' after the layer where it is largest; valley and valley_others, from valley(), with
-                         and without the first token; ffn_share, the share of q.k_1 in heads with alpha_1 > 0.3 that
-                         feed-forward layers contribute; next_loss and next_accuracy, the change in nats and in
-                         points when the first key is evicted after half of the text, and other_loss and
-                         other_accuracy with another key (48 texts of 64 tokens)
-    seeds of the lab     a model of 3 layers that learns the task backcopy. The same columns, except for the keys:
-                         hidden_loss and hidden_accuracy when the first key is hidden from the start, other_loss and
-                         other_accuracy with the second one hidden
-    fine-tunings         a seed of the batches; for `plain`, `key_bias` and `gate` the rise of the loss on held-out
-                         text of the old kind (forgets_), the loss of the new text at the end (new_) and the
-                         attention on the first token there (first_)
-    planted triggers     `softmax`, fine-tuned on passages; a fifth of them hold a trigger; a seed draws it, its
-                         continuation, and the batches. On other passages, with the trigger in their middle and with
-                         as many random tokens there: the loss of the tokens that follow (loss_) and the first
-                         token's share of their attention (first_), and for each the trigger's minus the random
-                         tokens' (_gap); for the model before fine-tuning, before_loss_ and before_first_; and
-                         learnt, the share of the planted tokens that are the first choice
-    searches             a seed, each with its own text; for each model (in its columns' names) the loss of the
-                         second half with the best suffix found minus that with the best of as many random ones, on
-                         the text of the search (loss_) and on eight others (elsewhere_); the same for the first
-                         key's share of the attention (away_, away_elsewhere_)
+    models with a sink   A unit is a model of inputs.py. sink_1: in percent. norm_ratio: the first token's norm, divided
+                         by that of the others, after the layer where it is largest. valley, valley_others: from
+                         valley_depth(), with and without the first token. ffn_share: the share of q.k_1 that
+                         feed-forward layers contribute, in heads with alpha_1 > 0.3. next_loss, next_accuracy: the
+                         change in nats and in points when the first key is evicted after half of the text; other_loss,
+                         other_accuracy: the change when another key is evicted (48 texts of 64 tokens).
+    seeds of the lab     A unit is a seed of a model of 3 layers that learns the task backcopy. It has the columns of
+                         models with a sink, but with keys hidden from the start: hidden_loss, hidden_accuracy with the
+                         first key hidden, and other_loss, other_accuracy with the second key hidden.
+    fine-tunings         A unit is a seed of the batches. For each of `plain`, `key_bias` and `gate`, forgets_: the rise
+                         of the loss on held-out text of the old kind; new_: the loss of the new text at the end;
+                         first_: the attention on the first token of held-out text at the end.
+    planted triggers     A unit is a seed that draws a trigger, its continuation and the batches. `softmax` is
+                         fine-tuned on passages, a fifth of which contain the trigger. On other passages, with the
+                         trigger or with random tokens in the middle, loss_: the loss of the tokens that follow; first_:
+                         the first token's share of their attention; _gap: the number with the trigger minus that with
+                         random tokens; before_loss_, before_first_: the numbers of the model before fine-tuning;
+                         learnt: the share of the planted tokens that are the model's first choice.
+    searches             A unit is a seed with a text of its own. For each model, whose name ends the columns' names,
+                         loss_: the loss of the second half with the best suffix that the search found, minus the loss
+                         with the best of as many random suffixes; elsewhere_: this difference on eight other texts;
+                         away_, away_elsewhere_: the differences of the first key's share of the attention.
+    channels             A unit is a model of CHANNEL_MODELS. loss: its loss; worst_channel, worst: the channel of the
+                         residual stream whose zeroing raises the loss most, and this rise; median: the median rise.
 """
 
 import argparse
@@ -51,14 +54,14 @@ from torch import Tensor
 from ..reference.files import read_model
 from ..reference.goldens import ZOO
 from ..reference.goldens.write_goldens import f64_trace
-from ..reference.goldens.write_training import plain_tokens, planted
+from ..reference.goldens.write_training import plain_tokens, planted_tokens
 from ..reference.goldens.write_variants import logit_parts
 from ..reference.model import FAMILIES, Architecture, Trace, Weights, forward
 from ..reference.operations import OPERATIONS
 from . import inputs
 
 SEQUENCES, T, N = 24, 64, 25
-SECONDARY = 5  # multiple of uniform attention that counts as a sink
+SECONDARY_SINK = 5  # multiple of uniform attention from which a later token counts as a sink
 FILE = Path(__file__).with_name("beyond.json")
 ROOT = Path(__file__).resolve().parents[2]
 HELD_OUT = ZOO / "heldout.json"
@@ -75,23 +78,23 @@ for (let i = 0; i < n; i++) samples.push([...(await training.sample(i))]);
 console.log(JSON.stringify(samples));
 await engine.close();
 """
-TUNED = {"plain": (), "key_bias": ("--bias-key=head",), "gate": ("--gate=output_element",)}
-TUNED_SEEDS = (1, 2, 3)
-PLANTED_SEEDS, PLANTED = (1, 2, 3, 4, 5), {"planted": 0.2, "steps": 100, "first": 0}
-SEARCHED = {"loss": ("softmax", "sigmoid", "key-bias"), "away": ("softmax",)}
+TUNING_VARIANTS = {"plain": (), "key_bias": ("--bias-key=head",), "gate": ("--gate=output_element",)}
+TUNING_SEEDS = (1, 2, 3)
+PLANTED_SEEDS, PLANTED_RECIPE = (1, 2, 3, 4, 5), {"planted": 0.2, "steps": 100, "first": 0}
+SEARCH_MODELS = {"loss": ("softmax", "sigmoid", "key-bias"), "away": ("softmax",)}
 SEARCH_SEEDS, SEARCH_TEXTS = (1, 2, 3, 4, 5), 9
-FRAGILE = ("key-bias", "softmax", "sigmoid", "gated", "sink-logit")
+CHANNEL_MODELS = ("key-bias", "softmax", "sigmoid", "gated", "sink-logit")
 
 
-def valley(hidden: Tensor) -> float:
-    """Depth of the compression valley: how far the lowest matrix entropy of the inner layers is below that of both
-    ends. hidden [sequences, L+1, T, D]"""
+def valley_depth(hidden: Tensor) -> float:
+    """Returns the depth of the compression valley: how far the lowest matrix entropy of the inner layers is below the
+    lower one of both ends.  hidden [sequences, L+1, T, D]"""
     entropy = metrics.matrix_entropy(hidden).mean(0)
     return (entropy[[0, -1]].min() - entropy[1:-1].min()).item()
 
 
-def induction(id: str) -> float:
-    """Accuracy on the second copy of N different random tokens, from its second token on."""
+def induction_accuracy(id: str) -> float:
+    """Returns the accuracy on the second copy of N different random tokens, from the second token of this copy on."""
     arch, weights = read_model(ZOO / id)
     generator = torch.Generator().manual_seed(1)
     copies = torch.stack([torch.randperm(arch.V, generator=generator)[:N] for _ in range(SEQUENCES)])
@@ -100,14 +103,14 @@ def induction(id: str) -> float:
     return metrics.accuracy(ranks[:, N:].flatten()).item()
 
 
-def alphas_of(arch: Architecture, trace: Trace) -> Tensor:
-    """alpha of every key.  [sequences, L, H, T]"""
+def key_alphas(arch: Architecture, trace: Trace) -> Tensor:
+    """Returns alpha of every key.  [sequences, L, H, T]"""
     share = OPERATIONS[arch.operation].share(trace.att)[..., -trace.att.shape[-2]:]
     return metrics.alpha(share, arch.mask.kind)
 
 
-def gates_of(arch: Architecture, trace: Trace) -> Tensor:
-    """Attention that each query gives to tokens other than the first.  [sequences, L, H, T]"""
+def head_gates(arch: Architecture, trace: Trace) -> Tensor:
+    """Returns the attention that each query gives to tokens after the first.  [sequences, L, H, T]"""
     bias = trace.att_bias
     share = OPERATIONS[arch.operation].share(
         trace.att if bias is None else torch.cat([trace.att, bias[..., None]], -1))
@@ -115,16 +118,17 @@ def gates_of(arch: Architecture, trace: Trace) -> Tensor:
 
 
 def norm_ratio(trace: Trace) -> float:
-    """The first token's norm over that of the others, after the inner layer where it is largest."""
+    """Returns the first token's norm, divided by that of the others, after the inner layer where the ratio is
+    largest."""
     return metrics.first_to_others(trace.hidden)[:, 1:-1].mean(0).max().item()
 
 
-def writers(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """Contributions of embedding, attention and feed-forward to the logits of the first key, summed over the heads with
-    alpha_1 > 0.3 of all sequences; 0 without such a head.  [3]"""
-    contributions, alphas = torch.zeros(3, dtype=torch.float64), alphas_of(arch, trace)[..., 0]
-    for i, of_heads in enumerate(alphas if arch.norm_place != "post" else ()):
-        sink_heads = (of_heads > metrics.EPS).nonzero().tolist()
+def sink_contributions(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
+    """Returns the contributions of embedding, attention and feed-forward to the logits of the first key, summed over
+    all heads with alpha_1 > 0.3 in all sequences; 0 without such a head.  [3]"""
+    contributions, alphas = torch.zeros(3, dtype=torch.float64), key_alphas(arch, trace)[..., 0]
+    for i, head_alphas in enumerate(alphas if arch.norm_place != "post" else ()):
+        sink_heads = (head_alphas > metrics.EPS).nonzero().tolist()
         one = type(trace)(**{name: x[i] for name, x in trace.fields().items()})
         parts = logit_parts(arch, weights, one)[..., :-1].nan_to_num() if sink_heads else None
         for layer, head in sink_heads:
@@ -138,13 +142,14 @@ def held_out_ids(id: str, texts: list[str]) -> Tensor:
     return torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
 
 
-def secondary(alphas: Tensor) -> float:
-    """Share of the sequences in which a later token has a sink in some layer, mean over heads. [sequences, L, H, T]"""
+def secondary_share(alphas: Tensor) -> float:
+    """Returns the share of the sequences in which a token after the first is a sink in some layer, by the mean over
+    heads.  alphas [sequences, L, H, T]"""
     T = alphas.shape[-1]
     causal = torch.ones(T, T, dtype=torch.float64).tril()
     uniform = metrics.alpha(causal / causal.sum(-1, keepdim=True))
     # Late keys average over few queries, so only keys of the first half count.
-    is_sink = (alphas.mean(2) > SECONDARY * uniform)[..., 1:T // 2]
+    is_sink = (alphas.mean(2) > SECONDARY_SINK * uniform)[..., 1:T // 2]
     return is_sink.flatten(1).any(1).double().mean().item()
 
 
@@ -152,14 +157,14 @@ def row(id: str, texts: list[str]) -> str:
     arch, weights = read_model(ZOO / id)
     ids = held_out_ids(id, texts)
     trace = f64_trace(arch, weights, ids)
-    alphas = alphas_of(arch, trace)
-    gini = metrics.head_gini(metrics.head_load(gates_of(arch, trace)).mean(0))
+    alphas = key_alphas(arch, trace)
+    gini = metrics.head_gini(metrics.head_load(head_gates(arch, trace)).mean(0))
     accuracy = metrics.accuracy(metrics.rank(trace.logits, ids)).mean()
-    contributions = writers(arch, weights, trace)
+    contributions = sink_contributions(arch, weights, trace)
     return (f"| `{id}` | {metrics.sink(alphas)[0]:.1f} | {norm_ratio(trace):.2f} | "
-            f"{valley(trace.hidden):.2f} | {valley(trace.hidden[:, :, 1:]):.2f} | "
+            f"{valley_depth(trace.hidden):.2f} | {valley_depth(trace.hidden[:, :, 1:]):.2f} | "
             f"{contributions[2] / contributions.sum():.2f} of {contributions.sum() / max(len(ids), 1):.0f} | "
-            f"{gini.max():.2f} | {accuracy:.3f} | {induction(id):.3f} | {secondary(alphas):.2f} |")
+            f"{gini.max():.2f} | {accuracy:.3f} | {induction_accuracy(id):.3f} | {secondary_share(alphas):.2f} |")
 
 
 # --- units ----------------------------------------------------------------------------------------
@@ -167,66 +172,66 @@ def row(id: str, texts: list[str]) -> str:
 Columns = dict[str, float]
 
 
-def streams(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
-    """The columns that models and seeds of the lab share."""
+def shared_columns(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
+    """Returns the columns that models of the zoo and seeds of the lab share."""
     trace = f64_trace(arch, weights, ids)
-    contributions = writers(arch, weights, trace)
-    return {"sink_1": metrics.sink(alphas_of(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
-            "valley": valley(trace.hidden), "valley_others": valley(trace.hidden[:, :, 1:]),
+    contributions = sink_contributions(arch, weights, trace)
+    return {"sink_1": metrics.sink(key_alphas(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
+            "valley": valley_depth(trace.hidden), "valley_others": valley_depth(trace.hidden[:, :, 1:]),
             "ffn_share": (contributions[2] / contributions.sum()).item()}
 
 
-def node(*words: object) -> str:
-    """The output of a program that node runs."""
+def run_node(*words: object) -> str:
+    """Runs a program with node, and returns its output."""
     return subprocess.run(["node", *map(str, words)], cwd=ROOT, check=True, capture_output=True,
                           text=True).stdout
 
 
-def command_line(*arguments: object) -> list[Any]:
-    """The JSON lines that the command line prints."""
+def run_command(*arguments: object) -> list[Any]:
+    """Runs the command line of Sinkscope, and returns the JSON values that it prints, one for each line."""
     return [json.loads(line)
-            for line in node(ROOT / "wasm/cli.js", *arguments, "--json").splitlines()]
+            for line in run_node(ROOT / "wasm/cli.js", *arguments, "--json").splitlines()]
 
 
-def of_model(id: str) -> Columns:
+def measure_model(id: str) -> Columns:
     arch, weights = read_model(ZOO / id)
     texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
-    tasks = command_line("tasks", ZOO / id, "--text-file", HELD_OUT, "--lines", "--tokens", T,
+    tasks = run_command("tasks", ZOO / id, "--text-file", HELD_OUT, "--lines", "--tokens", T,
                          "--sequences", 2 * SEQUENCES, "--prompts", 1, "--copied", 2)[0]["tasks"]
     task = next(one for one in tasks if one["name"] == "next")
-    columns = streams(arch, weights, held_out_ids(id, texts))
+    columns = shared_columns(arch, weights, held_out_ids(id, texts))
     for name, condition in (("next", "first"), ("other", "other")):
         change = {key: task[condition][key]["change"]["mean"] for key in ("loss", "accuracy")}
         columns |= {f"{name}_loss": change["loss"], f"{name}_accuracy": 100 * change["accuracy"]}
     return columns
 
 
-def of_lab(seed: int) -> Columns:
+def measure_lab_seed(seed: int) -> Columns:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
-        command_line("train", *LAB_SETTINGS, "--seed", seed, "--every", 400, "--out", folder)
+        run_command("train", *LAB_SETTINGS, "--seed", seed, "--every", 400, "--out", folder)
         config, recipe = ((folder / one).read_text() for one in ("config.json", "recipe.json"))
         settings = json.dumps(json.loads(recipe)["settings"])
         ids = json.loads(
-            node("--input-type=module", "-e", LAB_SAMPLES, config, settings, SEQUENCES))
+            run_node("--input-type=module", "-e", LAB_SAMPLES, config, settings, SEQUENCES))
         id_options = [word for one in ids for word in ("--ids", ",".join(map(str, one)))]
 
-        def measured(*edit: str) -> Columns:
-            one = command_line("measure", folder, *id_options, *edit)[0]
+        def measure_run(*edit: str) -> Columns:
+            one = run_command("measure", folder, *id_options, *edit)[0]
             return {"loss": one["loss"], "accuracy": 100 * one["metrics"]["accuracy"]["mean"][0]}
 
-        plain = measured()
-        columns = streams(*read_model(folder), torch.tensor(ids))
+        plain = measure_run()
+        columns = shared_columns(*read_model(folder), torch.tensor(ids))
         for name, key in (("hidden", 0), ("other", 1)):
-            edited = measured("--edit", f"hide_key:key={key}")
-            columns |= {f"{name}_{column}": edited[column] - plain[column] for column in plain}
+            changed = measure_run("--edit", f"hide_key:key={key}")
+            columns |= {f"{name}_{column}": changed[column] - plain[column] for column in plain}
         return columns
 
 
-def of_tuning(seed: int) -> Columns:
+def measure_fine_tuning(seed: int) -> Columns:
     columns: Columns = {}
-    for name, variant in TUNED.items():
-        lines = command_line("train", "--from", ZOO / "softmax", "--text-file", ROOT / "LICENSE",
+    for name, variant in TUNING_VARIANTS.items():
+        lines = run_command("train", "--from", ZOO / "softmax", "--text-file", ROOT / "LICENSE",
                              "--held-file", HELD_OUT, "--held", SEQUENCES, "--seed", seed,
                              "--every", 100, *variant)
         columns |= {f"forgets_{name}": lines[-1]["loss_held"] - lines[0]["loss_held"],
@@ -234,24 +239,25 @@ def of_tuning(seed: int) -> Columns:
     return columns
 
 
-def behind(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
-    """Mean loss of the tokens from `begin` on, and the first token's share of their attention, mean over heads."""
+def continuation_scores(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
+    """Returns the mean loss of the tokens from `begin` on, and the first token's share of their attention as a mean
+    over heads."""
     trace = f64_trace(arch, weights, ids)
     losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1:-1].flatten(0, 1),
                                                ids[:, begin:].flatten())
     return losses.item(), trace.att[..., begin:, 0].mean().item()
 
 
-def of_planted(seed: int) -> Columns:
+def measure_planted_triggers(seed: int) -> Columns:
     texts = json.loads(HELD_OUT.read_text())
     source = read_model(ZOO / "softmax")
-    recipe = {**PLANTED, "seed": seed}
-    trigger, cycle = planted(recipe, source[0].V)
+    recipe = {**PLANTED_RECIPE, "seed": seed}
+    trigger, cycle = planted_tokens(recipe, source[0].V)
     with tempfile.TemporaryDirectory() as place:
         file, folder = Path(place) / "texts.json", Path(place) / "model"
         file.write_text(json.dumps(texts[SEQUENCES:]))
-        command_line("train", "--from", ZOO / "softmax", "--text-file", file, "--seed", seed,
-                     "--planted", PLANTED["planted"], "--steps", PLANTED["steps"], "--every", 100,
+        run_command("train", "--from", ZOO / "softmax", "--text-file", file, "--seed", seed,
+                     "--planted", PLANTED_RECIPE["planted"], "--steps", PLANTED_RECIPE["steps"], "--every", 100,
                      "--out", folder)
         tuned = read_model(folder)
     ids = held_out_ids("softmax", texts[:SEQUENCES])
@@ -263,7 +269,7 @@ def of_planted(seed: int) -> Columns:
     for prefix, model in (("", tuned), ("before_", source)):
         for what, tokens in (("trigger", torch.tensor(trigger).expand_as(random)), ("random", random)):
             text = torch.cat([opening, tokens, rest], 1)
-            loss, first = behind(*model, text, half + len(trigger))
+            loss, first = continuation_scores(*model, text, half + len(trigger))
             columns |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
         for what in ("loss", "first"):
             name = f"{prefix}{what}"
@@ -274,16 +280,16 @@ def of_planted(seed: int) -> Columns:
     return columns | {"learnt": (first_choices == planted_ids[:, len(trigger):]).double().mean().item()}
 
 
-def of_search(seed: int) -> Columns:
+def measure_searches(seed: int) -> Columns:
     texts, columns = json.loads(HELD_OUT.read_text()), {}
     first = SEARCH_TEXTS * (seed - 1)
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "texts.json"
         file.write_text(json.dumps(texts[first:first + SEARCH_TEXTS]))
-        for goal, models in SEARCHED.items():
+        for goal, models in SEARCH_MODELS.items():
             sign, prefix = (1, "") if goal == "loss" else (-1, "away_")
             for model in models:
-                one = command_line("suffix", ZOO / model, "--text-file", file, "--lines", "--tokens", 44,
+                one = run_command("suffix", ZOO / model, "--text-file", file, "--lines", "--tokens", 44,
                                    "--sequences", SEARCH_TEXTS, "--width", 32, "--seed", seed,
                                    "--goal", goal)[0]
                 others = {key: sum(one["others"][key]) / (SEARCH_TEXTS - 1) for key in ("found", "best")}
@@ -295,7 +301,7 @@ def of_search(seed: int) -> Columns:
 
 @torch.no_grad()
 def loss_without(arch: Architecture, weights: Weights, ids: Tensor, channel: int) -> float:
-    """The loss with a channel of the residual stream zeroed after the embedding and after each layer."""
+    """Returns the loss with a channel of the residual stream zeroed after the embedding and after each layer."""
 
     def zero(name: str, layer: int, x: Tensor) -> None:
         if name == "stream":
@@ -306,7 +312,7 @@ def loss_without(arch: Architecture, weights: Weights, ids: Tensor, channel: int
     return metrics.loss(FAMILIES[arch.family](arch, weights, torch.matmul).head(last), ids).mean().item()
 
 
-def of_channels(id: str) -> Columns:
+def measure_channels(id: str) -> Columns:
     arch, weights = read_model(ZOO / id)
     ids = held_out_ids(id, json.loads(HELD_OUT.read_text())[:SEQUENCES])
     with torch.no_grad():
@@ -318,18 +324,18 @@ def of_channels(id: str) -> Columns:
 
 
 def groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
-    """For each group, the function that measures a unit, and the units."""
+    """Returns, for each group, the function that measures a unit, and the units."""
     index = json.loads((ZOO / "index.json").read_text())
-    return {"models with a sink": (of_model, inputs.chosen(index)),
-            "seeds of the lab": (of_lab, LAB_SEEDS),
-            "fine-tunings": (of_tuning, TUNED_SEEDS),
-            "planted triggers": (of_planted, PLANTED_SEEDS),
-            "searches": (of_search, SEARCH_SEEDS),
-            "channels": (of_channels, FRAGILE)}
+    return {"models with a sink": (measure_model, inputs.sink_models(index)),
+            "seeds of the lab": (measure_lab_seed, LAB_SEEDS),
+            "fine-tunings": (measure_fine_tuning, TUNING_SEEDS),
+            "planted triggers": (measure_planted_triggers, PLANTED_SEEDS),
+            "searches": (measure_searches, SEARCH_SEEDS),
+            "channels": (measure_channels, CHANNEL_MODELS)}
 
 
-def written_units(units_by_group: dict[str, list[dict[str, Any]]]) -> str:
-    """Write one line per unit, so that a new unit is a small diff."""
+def units_json(units_by_group: dict[str, list[dict[str, Any]]]) -> str:
+    """Returns the text of beyond.json, one line per unit, so that a new unit is a small diff."""
     lists = (f"  {json.dumps(name)}: [\n" + ",\n".join("    " + json.dumps(unit) for unit in units)
              + "\n  ]" for name, units in units_by_group.items())
     return "{\n" + ",\n".join(lists) + "\n}\n"
@@ -340,7 +346,8 @@ def read_units() -> dict[str, list[dict[str, Any]]]:
 
 
 def measure_units(chosen: Sequence[str]) -> None:
-    """Reads the file again before each write, because several commands may measure different groups at a time."""
+    """Measures the missing units of the chosen groups. The file is read again before each write, because several
+    commands may measure different groups at the same time."""
     for name, (measure, units) in groups().items():
         known_units = {unit["unit"] for unit in read_units().get(name, [])}
         for unit in units if name in chosen else ():
@@ -351,7 +358,7 @@ def measure_units(chosen: Sequence[str]) -> None:
             of_group = {one["unit"]: one for one in units_by_group.get(name, [])}
             of_group[unit] = {"unit": unit} | columns
             units_by_group[name] = [of_group[one] for one in units if one in of_group]
-            FILE.write_text(written_units({one: units_by_group[one] for one in groups() if one in units_by_group}))
+            FILE.write_text(units_json({one: units_by_group[one] for one in groups() if one in units_by_group}))
             print(name, of_group[unit], flush=True)
 
 

@@ -1,8 +1,8 @@
-"""The claims table: what papers say about attention sinks, and what the runs of both protocols show.
+"""Writes the claims table: what papers say about attention sinks, and what the runs of both protocols show.
 
     python -m models.train.claims
 
-reads claims.toml, the recipes, the logs, inputs.json and beyond.json, and writes models/claims.json and
+The command reads claims.toml, the recipes, the logs, inputs.json and beyond.json, and writes models/claims.json and
 the table of models/README.md. It needs neither torch nor weights.
 
 claims.json holds {"rule": str, "chance": {...}, "rows": [row]}. `chance` counts the comparisons of all
@@ -16,18 +16,18 @@ procedure, and how many chance alone would give. A row has
     effects     [effect], one for each recipe; empty without a test
     verdict     "agrees", "differs", "undecided" or "not tested"
     before      the verdict by the first version of the rules, or null for a claim that is new since
-    two_seeds   whether the verdict rests on two seeds of a recipe
-    survives    whether every verdict on a direction in it survives; null without one
-    why         what limits the test, or why there is none; or null
+    two_seeds   whether the verdict rests on only two seeds of a recipe
+    survives    whether every verdict on a direction survives the procedure; null without such a verdict
+    why         what limits the test, or why there is no test; or null
     hours       core hours that are left before all effects are known, [least, most]; or null where
                 none are left or the number is not known
-    seen        the page's state that shows it, "#room=...", or null
-    said        [{"file", "text", "says"}]: sentences of other files that rest on it
+    seen        the page's state that shows the claim, "#room=...", or null
+    said        [{"file", "text", "says"}]: sentences of other files that rest on the claim
 An effect has
     recipe      a recipe's id; "shipped models" where models of the zoo are measured on other inputs; or
                 a group of beyond.json
     kind        "existence" or "absence" of a sink, or "comparison"
-    against     the id of the recipe that is compared with, or a number for the mean over seeds or models
+    against     the id of the recipe, or the number, that the recipe's mean over seeds or models is compared with
     outcome     a column of the logs; of shipped models, of inputs.json, and of a group, of beyond.json:
                 a column or a difference of two
     name        the outcome in words, or null where its column says enough
@@ -39,10 +39,10 @@ An effect has
     survives    whether a comparison survives the procedure of Benjamini and Hochberg; else null
     values      the outcome of each of those seeds, or of each model
     shares      of absence, alpha of each of those seeds on rows divided by their sums
-    by_shares   its mean and interval, [mean, low, high], or null
+    by_shares   mean and interval of `shares`, [mean, low, high], or null
     sinks       Sink_1^0.3 of each of those seeds or models, in percent; it decides nothing
     paper       what the source saw: "less", "more", "the same", "a sink" or "none"
-    verdict     as above
+    verdict     the verdict on this effect, in the words of a row's verdict
 """
 
 import json
@@ -62,8 +62,8 @@ MODELS = Path(__file__).resolve().parents[1]
 SOURCE = Path(__file__).with_name("claims.toml")
 GU = "Gu et al. 2025"
 SHIPPED = "shipped models"
-# Effects other than recipes: the program that writes their measurements, and the unit of a measurement.
-MEASURED = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
+# For each group of effects that are not of recipes: the program that measures it, and the unit of a measurement.
+UNIT_SOURCES = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
@@ -105,8 +105,8 @@ class Effect:
     seeds: int
     steps: tuple[int, ...] | None
     found: Difference | None
-    values: list[float]  # per seed
-    left: int  # missing runs, including those of a second look
+    values: list[float]  # the outcome of each seed
+    left: int  # number of missing runs, including those of a second look
     sinks: tuple[float, ...] = ()  # Sink_1^0.3 per seed, in percent
     shares: tuple[float, ...] = ()  # for absence: alpha per seed on rows divided by their sums
     by_shares: Difference | None = None  # the interval of `shares`
@@ -134,7 +134,7 @@ class Effect:
 
     @property
     def is_directional(self) -> bool:
-        """True for a comparison whose interval excludes 0."""
+        """Whether the effect is a comparison whose interval excludes 0."""
         return self.compared is not None and self.compared.direction is not None
 
     def json(self) -> dict[str, Any]:
@@ -156,67 +156,68 @@ class Effect:
 
 @cache
 def runs_b() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """Recipes of protocol B with their complete logs, by the recipe's id."""
+    """Returns the recipes of protocol B with their complete logs, by the recipe's id."""
     return {decide.id_of(recipe): (recipe, decide.logs_of(recipe))
             for recipe in protocol.decisive_runs().values()}
 
 
 @cache
 def runs_a() -> dict[str, tuple[Recipe, decide.Logs]]:
-    """The recipes and logs of protocol A, without logs that end before step TOO_EARLY."""
+    """Returns the recipes and logs of protocol A, without logs that end before step TOO_EARLY."""
     return {recipe.id.removeprefix(protocol.LONG): (recipe, {
         seed: log for seed, log in factors.logs_of(recipe).items()
         if protocol.is_done(log, protocol.TOO_EARLY)}) for recipe in protocol.runs().values()}
 
 
-def known(logs: decide.Logs, outcome: str, step: int) -> list[float]:
-    """An outcome per seed at a step; empty if a seed lacks it."""
+def values_at_step(logs: decide.Logs, outcome: str, step: int) -> list[float]:
+    """Returns the outcome of each seed at a step; empty if a seed lacks it."""
     values = [factors.at(log, step).get(outcome) for _, log in sorted(logs.items())]
     return [] if None in values else values
 
 
-def by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
-    """The difference, and the number of runs that are missing before it counts."""
+def difference_by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
+    """Returns the difference by protocol B, and the number of runs that are missing before the difference counts."""
     tested, logs = runs_b()[recipe]
-    missing = decide.missing(tested.id, logs)
+    missing = decide.missing_runs(tested.id, logs)
     values = decide.outcome(logs, outcome)
     if not isinstance(against, str):
         return (None if missing or not values else level(values, against, decide.CONFIDENCE)), missing
     baseline, bases = runs_b()[against]
-    missing += decide.missing(baseline.id, bases)
+    missing += decide.missing_runs(baseline.id, bases)
     base = decide.outcome(bases, outcome)
     return (None if missing or not values or not base else decide.welch(values, base)), missing
 
 
-def by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
-    """The difference at step TOO_EARLY, and the outcome of each seed that counts."""
+def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
+    """Returns the difference by protocol A at step TOO_EARLY, and the outcome of each seed that counts."""
     logs, step = runs_a()[recipe][1], protocol.TOO_EARLY
     if isinstance(against, str):
         bases = runs_a()[against][1]
         logs = {seed: log for seed, log in logs.items() if seed in bases}
-    values = known(logs, outcome, step)
+    values = values_at_step(logs, outcome, step)
     if len(values) < protocol.TOO_FEW:
         return None, values
     if not isinstance(against, str):
         return level(values, against), values
-    base = known({seed: bases[seed] for seed in logs}, outcome, step)
+    base = values_at_step({seed: bases[seed] for seed in logs}, outcome, step)
     if len(base) != len(values):
         return None, values
     return level([a - b for a, b in zip(values, base)]), values
 
 
 @cache
-def measured() -> dict[str, list[dict[str, Any]]]:
-    """The units of inputs.json and of each group of beyond.json."""
+def read_units() -> dict[str, list[dict[str, Any]]]:
+    """Reads the units of inputs.json and beyond.json, by group."""
     return json.loads(SOURCE.with_name("inputs.json").read_text()) | json.loads(
         SOURCE.with_name("beyond.json").read_text())
 
 
-def by_units(spec: dict[str, Any]) -> Effect:
-    """The mean over units of a column, or of "one - other"; units without it do not count."""
+def effect_of_units(spec: dict[str, Any]) -> Effect:
+    """Returns the effect that is measured on a group of units: the mean over units of a column, or of the difference of
+    two columns, written "one - other". Units with a null do not count."""
     group, outcome, against = spec["recipe"], spec["outcome"], spec.get("against", 0)
     names = outcome.split(" - ")
-    units = [one for one in measured().get(group, []) if None not in [one[name] for name in names]]
+    units = [one for one in read_units().get(group, []) if None not in [one[name] for name in names]]
     values = [one[names[0]] - sum(one[name] for name in names[1:]) for one in units]
     values = [round(value, 4) for value in values]
     sink = names[0].replace("alpha", "sink", 1)
@@ -226,12 +227,12 @@ def by_units(spec: dict[str, Any]) -> Effect:
                   len(values), None, difference, values if difference else [], 0, tuple(sinks))
 
 
-def by_runs(effect: Effect, logs: decide.Logs, name: str) -> Effect:
-    """Add to the effect the outcomes in its logs, by protocol `name`."""
+def add_outcomes(effect: Effect, logs: decide.Logs, name: str) -> Effect:
+    """Adds the outcomes in the logs of protocol `name` to the effect."""
     step = protocol.TOO_EARLY
 
     def values_of(outcome: str) -> list[float]:
-        return decide.outcome(logs, outcome) if name == "b" else known(logs, outcome, step)
+        return decide.outcome(logs, outcome) if name == "b" else values_at_step(logs, outcome, step)
 
     confidence = decide.CONFIDENCE if name == "b" else 0.95
     shares = values_of(SHARE) if effect.kind == "absence" else []
@@ -243,9 +244,10 @@ def by_runs(effect: Effect, logs: decide.Logs, name: str) -> Effect:
 
 
 def effect(spec: dict[str, Any]) -> Effect:
-    """The effect by protocol B if that has enough runs, else by protocol A, else without a difference."""
-    if spec["recipe"] in MEASURED:
-        return by_units(spec)
+    """Returns the effect by protocol B if it has enough runs, otherwise by protocol A, otherwise without a
+    difference."""
+    if spec["recipe"] in UNIT_SOURCES:
+        return effect_of_units(spec)
     id, outcome = spec["recipe"], spec.get("outcome", "alpha")
     says = spec.get("says") or factors.reported(recipes()[id].paper)
     if says is None:
@@ -257,20 +259,20 @@ def effect(spec: dict[str, Any]) -> Effect:
         return Effect(id, against, outcome, spec.get("name"), says, None, seeds, None, difference, [], missing)
 
     if id in runs_b() and spec.get("protocol") != "a":
-        logs, (difference, missing) = runs_b()[id][1], by_b(id, against, outcome)
+        logs, (difference, missing) = runs_b()[id][1], difference_by_b(id, against, outcome)
         seeds = len(logs)
         if difference is not None:
-            # The queue gives a second look to a recipe against its own baseline alone.
-            due = (outcome == "alpha" and isinstance(against, str) and decide.leaves_open(difference)
+            # The queue trains for a second look only if a recipe is compared with its own baseline.
+            due = (outcome == "alpha" and isinstance(against, str) and decide.is_open(difference)
                    and seeds <= protocol.B_FIRST and runs_b()[id][0].baseline == runs_b()[against][0].id)
-            return by_runs(build(difference, len(protocol.B_SECOND) - seeds if due else 0), logs, "b")
+            return add_outcomes(build(difference, len(protocol.B_SECOND) - seeds if due else 0), logs, "b")
     if id in runs_a():
-        difference, values = by_a(id, against, outcome)
+        difference, values = difference_by_a(id, against, outcome)
         if difference is not None:
             logs = runs_a()[id][1]
             if isinstance(against, str):
                 logs = {seed: log for seed, log in logs.items() if seed in runs_a()[against][1]}
-            return by_runs(build(difference, 0), logs, "a")
+            return add_outcomes(build(difference, 0), logs, "a")
         if id not in runs_b():
             missing, seeds = protocol.TOO_FEW - len(values), len(values)
     return build(None, missing)
@@ -285,7 +287,7 @@ def verdict_of(effects: list[Effect]) -> str:
 
 
 def command_of(effects: list[Effect]) -> str:
-    """The command that makes the runs."""
+    """Returns the commands that make the runs or measurements."""
     commands, step = [], protocol.TOO_EARLY
     for name in ("b", "a"):
         ids = dict.fromkeys(one.recipe for one in effects if (one.protocol or "b") == name)
@@ -294,15 +296,15 @@ def command_of(effects: list[Effect]) -> str:
         if names:
             commands.append(f"python -m models.train.queue {names}" if name == "b" else
                             f"python -m models.train.all --protocol a --until {step} --seeds 3 {names}")
-    programs = dict.fromkeys(MEASURED[one.recipe][0] for one in effects if one.recipe in MEASURED)
+    programs = dict.fromkeys(UNIT_SOURCES[one.recipe][0] for one in effects if one.recipe in UNIT_SOURCES)
     commands += [f"python -m models.train.{program}" for program in programs]
     return "; ".join(commands)
 
 
 class Ranges:
-    """Values of the placeholders in a note: {relu[alpha]} is an outcome of protocol B's runs, from the smallest seed to
-    the largest, {relu[onset]} their onset with its interval, {relu/a[alpha]} an outcome of protocol A's, and
-    {MODEL[alpha_text_start]} a column of an open model in inputs.json."""
+    """The values that replace placeholders in a note. {relu[alpha]} is an outcome of protocol B's runs, from the
+    smallest to the largest over seeds; {relu[onset]} is their onset with its interval; {relu/a[alpha]} is an outcome of
+    protocol A's runs; {MODEL[alpha_text_start]} is a column of an open model in inputs.json."""
 
     def __init__(self, outcome: Callable[[str], list[float]], logs: decide.Logs | None = None) -> None:
         self.outcome, self.logs = outcome, logs
@@ -314,18 +316,18 @@ class Ranges:
         return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
 
 
-def note(claim: dict[str, Any]) -> str | None:
+def filled_note(claim: dict[str, Any]) -> str | None:
     why, step = claim.get("why"), protocol.TOO_EARLY
     ranges = {id: Ranges(partial(decide.outcome, logs), logs) for id, (_, logs) in runs_b().items()} | {
-        f"{id}/a": Ranges(lambda name, logs=logs: known(logs, name, step))
+        f"{id}/a": Ranges(lambda name, logs=logs: values_at_step(logs, name, step))
         for id, (_, logs) in runs_a().items()} | {
-        one["model"]: Ranges(lambda name, one=one: [one[name]]) for one in measured()["open models"]}
+        one["model"]: Ranges(lambda name, one=one: [one[name]]) for one in read_units()["open models"]}
     return why and why.format_map(ranges)
 
 
 def row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, Any]],
         ) -> dict[str, Any]:
-    """One claim; `sentences` are those of [[said]]."""
+    """Returns a claim as a row of claims.json. `sentences` are the entries [[said]] of claims.toml."""
     undone = sum(one.left for one in effects) + claim.get("needs", 0)
     seen = claim.get("seen")
     test = {"recipes": list(dict.fromkeys(one.recipe for one in effects)),
@@ -338,7 +340,7 @@ def row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, 
         "before": claim.get("before"),
         "two_seeds": any(one.found is not None and one.seeds == 2 for one in effects),
         "survives": all(directions) if directions else None,
-        "why": note(claim),
+        "why": filled_note(claim),
         "hours": [round(undone * hours, 1) for hours in RUN_HOURS] if undone else None,
         "seen": None if seen is None else f"#{seen}",
         "said": [{name: one[name] for name in ("file", "text", "says")} for one in sentences
@@ -351,14 +353,14 @@ def claims() -> list[dict[str, Any]]:
     effects = [[effect(one) for one in claim.get("effects", [])] for claim in document["claim"]]
     compared = {(i, k): one.compared for i, row_effects in enumerate(effects) for k, one in enumerate(row_effects)
                 if one.compared is not None}
-    for (i, k), survives in zip(compared, decide.survivors([*compared.values()])):
+    for (i, k), survives in zip(compared, decide.surviving([*compared.values()])):
         effects[i][k] = replace(effects[i][k], survives=survives)
     return [row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]
 
 
 def chance(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Numbers of comparisons, of those with a direction, of those that survive, and of directions to expect by chance
-    if no factor had an effect."""
+    """Returns the number of comparisons, of comparisons with a direction, of those that survive, and of directions to
+    expect by chance if no factor had an effect."""
     compared = [effect_row for row in rows for effect_row in row["effects"] if effect_row["survives"] is not None]
     directed = [effect_row for effect_row in compared if not effect_row["low"] <= 0 <= effect_row["high"]]
     errors = {"b": 1 - decide.CONFIDENCE, "a": 0.05, "shipped": 0.05}
@@ -367,15 +369,15 @@ def chance(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "by_chance": round(sum(errors[effect_row["protocol"]] for effect_row in compared), 2)}
 
 
-def written(rows: list[dict[str, Any]]) -> str:
-    """Write one line per row, so that a new log is a small diff."""
+def claims_json(rows: list[dict[str, Any]]) -> str:
+    """Returns the text of claims.json, one line per row, so that a new log is a small diff."""
     lines = ",\n".join("    " + json.dumps(one, ensure_ascii=False) for one in rows)
     return (f'{{\n  "rule": {json.dumps(RULE)},\n  "chance": {json.dumps(chance(rows))},\n'
             f'  "rows": [\n{lines}\n  ]\n}}\n')
 
 
 def effect_words(one: dict[str, Any]) -> str:
-    is_measured = one["recipe"] in MEASURED
+    is_measured = one["recipe"] in UNIT_SOURCES
     name = one["recipe"] if is_measured else f"`{one['recipe']}`"
     if one["outcome"] != "alpha":
         name += f", {one['name'] or one['outcome'].replace('_', ' ')}"
@@ -391,7 +393,7 @@ def effect_words(one: dict[str, Any]) -> str:
         words += f", by shares {Difference(*one['by_shares'])}"
     if one["sinks"]:
         words += f"; Sink_1 {', '.join(f'{sink:.0f}' for sink in one['sinks'])}%"
-    source = (MEASURED[one["recipe"]][1] if is_measured
+    source = (UNIT_SOURCES[one["recipe"]][1] if is_measured
               else f"seeds, protocol {one['protocol'].upper()}")
     return f"{words}; {one['seeds']} {source}"
 
@@ -401,11 +403,11 @@ def chance_words(rows: list[dict[str, Any]]) -> str:
     return (f"Of {counts['comparisons']} comparisons {counts['directions']} have a direction. If no "
             f"factor had any effect, about {counts['by_chance']:.1f} would have one by chance; "
             f"{counts['survive']} survive the procedure of Benjamini and Hochberg at a false discovery "
-            f"rate of {decide.DISCOVERIES:.0%} (†).")
+            f"rate of {decide.FALSE_DISCOVERY_RATE:.0%} (†).")
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The table in Markdown."""
+    """Returns the claims table in Markdown."""
     counts = ", ".join(f"{sum(one['verdict'] == name for one in rows)} {name}" for name in VERDICTS)
     lines = [f"{len(rows)} claims: {counts}. {chance_words(rows)}", "",
              "| claim | where | the source measured | effect here, with its interval | verdict "
@@ -426,8 +428,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def with_table(text: str, name: str, table: str) -> str:
-    """The text with everything between two markers replaced."""
+def replace_table(text: str, name: str, table: str) -> str:
+    """Returns the text with the table between its two markers replaced."""
     begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
     before, rest = text.split(begin)
     program, rest = rest.split("\n", 1)
@@ -436,9 +438,9 @@ def with_table(text: str, name: str, table: str) -> str:
 
 def main() -> None:
     rows = claims()
-    (MODELS / "claims.json").write_text(written(rows))
+    (MODELS / "claims.json").write_text(claims_json(rows))
     readme = MODELS / "README.md"
-    readme.write_text(with_table(readme.read_text(), "claims", table(rows)))
+    readme.write_text(replace_table(readme.read_text(), "claims", table(rows)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Build the two text files of the recipes from their public sources, byte for byte.
+"""Builds the two text files of the recipes from their public sources, byte for byte.
 
     python -m models.train.corpora FOLDER
 
@@ -47,41 +47,41 @@ SEED = 0  # for shuffling the stories
 
 
 def fold(text: str) -> str:
-    """Replace typographic characters by ASCII, and drop accents."""
+    """Replaces typographic characters by ASCII, and drops accents."""
     plain = unicodedata.normalize("NFKD", text.translate(FOLDED))
     return "".join(one for one in plain if not unicodedata.category(one).startswith("M"))
 
 
-def spaced(text: str) -> str:
-    """Collapse each run of spaces and newlines to one space, and strip the ends."""
+def collapse_spaces(text: str) -> str:
+    """Collapses each run of spaces and newlines to one space, and strips the ends."""
     return re.sub("[ \n]+", " ", text).strip(" ")
 
 
-def document(paragraphs: Iterable[str]) -> str:
+def join_document(paragraphs: Iterable[str]) -> str:
     return "\n".join([*paragraphs, END, ""])
 
 
 def is_prose(paragraph: str) -> bool:
-    """True if at least 55% of the characters are letters, and the paragraph is not a note by Project Gutenberg."""
+    """Whether at least 55% of the characters are letters, and the paragraph is no note by Project Gutenberg."""
     letters = len(re.findall("[A-Za-z]", paragraph))
     return (paragraph != "" and not any(words in paragraph for words in NOT_PROSE)
             and 20 * letters >= 11 * len(paragraph))
 
 
-def book(text: str) -> list[str]:
-    """The paragraphs of a book, without marks of emphasis."""
-    paragraphs = [re.sub("_([^_]+)_", r"\1", spaced(one)) for one in re.split("\n{2,}", text)]
+def book_paragraphs(text: str) -> list[str]:
+    """Returns the paragraphs of a book, without marks of emphasis."""
+    paragraphs = [re.sub("_([^_]+)_", r"\1", collapse_spaces(one)) for one in re.split("\n{2,}", text)]
     plain = (re.sub("[^ -~]", "", fold(one)) for one in paragraphs)
     return [one for one in plain if is_prose(one)]
 
 
 def children_lit(files: Files) -> str:
-    return "".join(document(book(text)) for _, text in files)
+    return "".join(join_document(book_paragraphs(text)) for _, text in files)
 
 
-def story(text: str) -> list[str]:
-    """The paragraphs of a story; none if its license forbids commercial use. The first line is the title, and the lines
-    after the license describe the source."""
+def story_paragraphs(text: str) -> list[str]:
+    """Returns the paragraphs of a story, without the title in the first line and the lines from the license on; none if
+    the license forbids commercial use."""
     license = re.search(r"^\* License: *(.*)$", text, re.MULTILINE)
     if license is None:
         raise ValueError(f"expected a line '* License:' in the story {text[:40]!r}")
@@ -90,14 +90,14 @@ def story(text: str) -> list[str]:
     body = text[:license.start()].partition("\n")[2]
     pieces = (fold(one) for one in re.split(r"\n{2,}|^##$", body, flags=re.MULTILINE))
     plain = (one for one in pieces if not re.search("[^ -~\n]", one))
-    return [one for one in (spaced(one).lstrip("#* ") for one in plain) if one]
+    return [one for one in (collapse_spaces(one).lstrip("#* ") for one in plain) if one]
 
 
 def storybooks(files: Files) -> str:
     stories = [paragraphs for _, text in files
-               if len("\n".join(paragraphs := story(text))) > SHORTEST]
+               if len("\n".join(paragraphs := story_paragraphs(text))) > SHORTEST]
     random.Random(SEED).shuffle(stories)
-    return "".join(map(document, stories))
+    return "".join(map(join_document, stories))
 
 
 def git(folder: Path, *words: str) -> bytes:
@@ -105,8 +105,8 @@ def git(folder: Path, *words: str) -> bytes:
                           stdout=subprocess.PIPE).stdout
 
 
-def fetched(source: Source, folder: Path, site: str) -> Files:
-    """The files of a source, from a clone in `folder`, which is made if needed."""
+def fetch_files(source: Source, folder: Path, site: str) -> Files:
+    """Returns the files of a source, read from a clone in `folder`, which is fetched if needed."""
     clone = folder / source.repository.replace("/", "-")
     if not clone.exists():
         clone.mkdir(parents=True)
@@ -122,8 +122,8 @@ def fetched(source: Source, folder: Path, site: str) -> Files:
                 if file is not None and re.fullmatch(source.names, name)]
 
 
-def checked(name: str, text: str) -> bytes:
-    """The bytes of a file. Raises ValueError if they differ from those that the models were trained on."""
+def check_text(name: str, text: str) -> bytes:
+    """Returns the bytes of a text file. Raises ValueError if they differ from those that the models were trained on."""
     data = text.encode("ascii")
     digest = hashlib.sha256(data).hexdigest()
     if digest != SHA256[name]:
@@ -133,11 +133,11 @@ def checked(name: str, text: str) -> bytes:
 
 def build(folder: Path, site: str) -> None:
     sources = folder / "sources"
-    books = fetched(CHILDREN, sources, site)
-    stories = [file for source in STORIES for file in fetched(source, sources, site)]
+    books = fetch_files(CHILDREN, sources, site)
+    stories = [file for source in STORIES for file in fetch_files(source, sources, site)]
     for name, text in (("children_lit.txt", children_lit(books)),
                        ("storybooks_ccby.txt", storybooks(stories))):
-        (folder / name).write_bytes(checked(name, text))
+        (folder / name).write_bytes(check_text(name, text))
         print(f"{folder / name}: {len(text):,} bytes, {text.count(END)} documents", flush=True)
 
 

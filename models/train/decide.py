@@ -1,8 +1,8 @@
-"""Protocol B's decisions, from its logs alone; models/README.md, "Second version of the rules".
+"""Computes the verdicts of protocol B from its logs, by the rules of models/README.md, "Second version of the rules".
 
-Every outcome is its mean over the steps B_MEAN. A comparison is Welch's difference between a recipe's seeds and all
-seeds of its baseline, with an interval of 97.5%, because there may be two looks. Existence and absence of a sink
-depend on the level of alpha, the weight above uniform attention.
+Every outcome is a mean over the steps B_MEAN. Comparisons are by Welch's test of a recipe's seeds against all seeds of
+its baseline. The interval is 97.5%, because a second look may follow with more seeds. Existence and absence of a sink
+are judged by the level of alpha, the weight above uniform attention.
 """
 
 import json
@@ -17,15 +17,15 @@ from .factors import ONSET, Difference, at, level, onset, reported
 from .recipe import Recipe, recipes
 
 CONFIDENCE = 0.975
-EFFECT = 0.1  # alpha: an interval nearer to 0 means no effect, and a level from here on is a sink
-VANISHED = 0.02  # if alpha stays below this from step LATE on, two seeds suffice
-LATE = 2000
-DISCOVERIES = 0.05  # false discovery rate for verdicts on a direction
+EFFECT = 0.1  # smallest alpha of a sink; a difference of alpha whose interval is nearer to 0 is no effect
+VANISHED_ALPHA = 0.02  # if alpha stays below this number from step LATE_STEP on, two seeds suffice
+LATE_STEP = 2000
+FALSE_DISCOVERY_RATE = 0.05  # false discovery rate for verdicts on a direction
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 SHARE = "alpha_share"  # alpha on rows divided by their sums, Gu et al.'s measure
 Logs = dict[int, dict[str, Any]]
-# Verdicts by the first version of the rules, at step 4,000. To be deleted after the next release.
-BEFORE = {
+# Verdicts by the first version of the rules, at step 4,000. They are to be deleted after the next release.
+FIRST_RULES_VERDICTS = {
     "sigmoid": "agrees",
     "no-bos": "less sink; the paper has no figure",
     "softmax-scaled": "agrees",
@@ -55,7 +55,8 @@ BEFORE = {
 
 
 def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
-    """Mean of a minus mean of b, two numbers or more each (Welch 1947)."""
+    """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Each has two numbers or
+    more."""
     middle = mean(a) - mean(b)
     if variance(a) + variance(b) == 0:
         return Difference(middle, middle, middle, 0.0 if middle else 1.0)
@@ -64,93 +65,93 @@ def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Dif
     return Difference(middle, low, high, float(test.pvalue))
 
 
-def is_none(interval: Difference) -> bool:
-    """True if an interval of alpha is inside -EFFECT to +EFFECT."""
+def is_no_effect(interval: Difference) -> bool:
+    """Whether an interval of alpha is inside -EFFECT to +EFFECT."""
     return interval.low > -EFFECT and interval.high < EFFECT
 
 
 def judge(interval: Difference, there: str, outcome: str = "alpha") -> str:
-    """Comparison: the verdict ("agrees", "differs" or "undecided") on an interval where a paper saw "less", "more" or
-    "the same". Only alpha has a smallest effect, so only for it can "the same" agree."""
+    """Returns the verdict of a comparison, "agrees", "differs" or "undecided", from its interval and the paper's
+    finding
+    `there`: "less", "more" or "the same". "The same" can agree only for alpha, which has a smallest effect."""
     here = interval.direction
     if there != "the same":
         return "undecided" if here is None else "agrees" if here == there else "differs"
     if here is not None:
         return "differs"
-    return "agrees" if outcome == "alpha" and is_none(interval) else "undecided"
+    return "agrees" if outcome == "alpha" and is_no_effect(interval) else "undecided"
 
 
 def judge_existence(interval: Difference) -> str:
-    """The verdict on the level of alpha where a source claims a sink."""
-    return "agrees" if interval.low >= EFFECT else "differs" if is_none(interval) else "undecided"
+    """Returns the verdict on a claim that there is a sink, from the interval of alpha."""
+    return "agrees" if interval.low >= EFFECT else "differs" if is_no_effect(interval) else "undecided"
 
 
 def judge_absence(levels: list[Difference], values: list[float]) -> str:
-    """The verdict on the levels of alpha by raw weights and by shares, and on both in every seed, where a source claims
-    that there is no sink."""
-    if all(map(is_none, levels)) and all(-EFFECT < value < EFFECT for value in values):
+    """Returns the verdict on a claim that there is no sink, from the intervals of alpha by raw weights and by shares,
+    and from the values of every seed by both."""
+    if all(map(is_no_effect, levels)) and all(-EFFECT < value < EFFECT for value in values):
         return "agrees"
     return "differs" if any(one.low >= EFFECT for one in levels) else "undecided"
 
 
-def leaves_open(interval: Difference) -> bool:
-    """True if an interval of alpha contains both 0 and an effect of EFFECT."""
-    return interval.direction is None and not is_none(interval)
+def is_open(interval: Difference) -> bool:
+    """Whether an interval of alpha contains both 0 and an effect of size EFFECT."""
+    return interval.direction is None and not is_no_effect(interval)
 
 
-def survivors(comparisons: list[Difference]) -> list[bool]:
-    """For each comparison, whether it survives the procedure of Benjamini and Hochberg (1995) at the rate
-    DISCOVERIES."""
+def surviving(comparisons: list[Difference]) -> list[bool]:
+    """Returns, for each comparison, whether it survives the procedure of Benjamini and Hochberg (1995) at
+    FALSE_DISCOVERY_RATE."""
     if not comparisons:
         return []
-    return [bool(p <= DISCOVERIES) for p in stats.false_discovery_control([one.p for one in comparisons])]
+    return [bool(p <= FALSE_DISCOVERY_RATE) for p in stats.false_discovery_control([one.p for one in comparisons])]
 
 
-def whole(log: dict[str, Any]) -> bool:
-    """True if a log reaches step B_STEPS. Raises ValueError for a gap."""
-    missing = protocol.gap(log)
+def is_whole(log: dict[str, Any]) -> bool:
+    """Whether a log reaches step B_STEPS. Raises ValueError if a step is missing."""
+    missing = protocol.missing_step(log)
     if missing is not None:
         raise ValueError(f"{log['recipe']}, seed {log['seed']}: step {missing} is missing")
     return protocol.is_done(log, protocol.B_STEPS)
 
 
 def outcome(logs: Logs, name: str) -> list[float]:
-    """The mean of an outcome over the steps B_MEAN, per seed; empty if it is undefined."""
+    """Returns the mean of an outcome over the steps B_MEAN for each seed; empty if the outcome is undefined."""
     series = [[at(log, step).get(name) for step in protocol.B_MEAN] for _, log in sorted(logs.items())]
     return [] if any(None in values for values in series) else [mean(values) for values in series]
 
 
 def has_vanished(logs: Logs) -> bool:
-    """True if the sink stays away in every seed, by raw weights and by shares."""
-    return all(point[name] < VANISHED for log in logs.values() for point in log["points"]
-               for name in ("alpha", SHARE) if LATE <= point["step"] <= protocol.B_STEPS)
+    """Whether alpha stays below VANISHED_ALPHA from step LATE_STEP on, in every seed, by raw weights and by shares."""
+    return all(point[name] < VANISHED_ALPHA for log in logs.values() for point in log["points"]
+               for name in ("alpha", SHARE) if LATE_STEP <= point["step"] <= protocol.B_STEPS)
 
 
 def levels(logs: Logs) -> tuple[list[Difference], list[float]]:
-    """The intervals of alpha by raw weights and by shares, and both values of every seed."""
+    """Returns the intervals of alpha by raw weights and by shares, and the values of every seed by both."""
     values = [outcome(logs, name) for name in ("alpha", SHARE)]
     return [level(one, 0, CONFIDENCE) for one in values], [*values[0], *values[1]]
 
 
-def two_suffice(logs: Logs) -> bool:
-    """True if two seeds decide: the sink stays away in both, and their values are close enough for their intervals to
-    exclude a sink."""
+def do_two_suffice(logs: Logs) -> bool:
+    """Whether two seeds suffice: the sink has vanished in both, and their intervals exclude a sink."""
     return len(logs) == 2 and has_vanished(logs) and judge_absence(*levels(logs)) == "agrees"
 
 
-def missing(id: str, logs: Logs) -> int:
-    """Number of runs that a recipe lacks before it counts: the baseline needs eight, another recipe three, or two that
-    suffice."""
+def missing_runs(id: str, logs: Logs) -> int:
+    """Returns the number of runs that a recipe lacks before it counts. The baseline needs eight, and another recipe
+    three, or two that suffice."""
     if id == protocol.B_BASELINE:
         return len(protocol.B_BASELINE_SEEDS) - len(logs)
-    if two_suffice(logs):
+    if do_two_suffice(logs):
         return 0
     return max(0, protocol.B_FIRST - len(logs))
 
 
 @dataclass(frozen=True)
 class Decision:
-    """One recipe of protocol B and its baseline."""
+    """The logs of a recipe of protocol B and of its baseline, and the decision that follows from them."""
 
     recipe: Recipe
     logs: Logs
@@ -162,7 +163,7 @@ class Decision:
 
     @property
     def is_decidable(self) -> bool:
-        return not (missing(self.recipe.id, self.logs) or missing(self.recipe.baseline, self.bases))
+        return not (missing_runs(self.recipe.id, self.logs) or missing_runs(self.recipe.baseline, self.bases))
 
     @property
     def alpha_change(self) -> Difference | None:
@@ -171,10 +172,10 @@ class Decision:
 
     @property
     def needs_more(self) -> bool:
-        """True if the first look leaves both 0 and an effect of EFFECT open."""
+        """Whether a second look is due: the interval of the first look contains both 0 and an effect of size EFFECT."""
         alpha_change = self.alpha_change
         return (alpha_change is not None and len(self.logs) <= protocol.B_FIRST
-                and protocol.has_second_look(id_of(self.recipe)) and leaves_open(alpha_change))
+                and protocol.has_second_look(id_of(self.recipe)) and is_open(alpha_change))
 
     @property
     def verdict(self) -> str:
@@ -189,16 +190,17 @@ class Decision:
 
 
 def logs_of(recipe: Recipe) -> Logs:
-    """The complete logs of a recipe that count, by seed. A second look counts with all of its seeds or not at all."""
+    """Returns the complete logs of a recipe that count, by seed. The seeds of a second look count only if all of them
+    are complete."""
     all_logs = {seed: protocol.read(recipe, seed) for seed in recipe.seeds}
-    logs = {seed: log for seed, log in all_logs.items() if log["points"] and whole(log)}
+    logs = {seed: log for seed, log in all_logs.items() if log["points"] and is_whole(log)}
     if recipe.id != protocol.B_BASELINE and len(logs) < len(protocol.B_SECOND):
         logs = dict(list(logs.items())[:protocol.B_FIRST])
     return logs
 
 
 def decisions() -> list[Decision]:
-    """Every recipe of protocol B, in its order, after the baseline."""
+    """Returns the decision on every recipe of protocol B except the baseline, in the order of the protocol."""
     runs = protocol.decisive_runs()
     logs = {id: logs_of(recipe) for id, recipe in runs.items()}
     return [Decision(recipe, logs[id], logs[recipe.baseline])
@@ -215,8 +217,8 @@ def onset_words(logs: Logs) -> str:
     return ", ".join("never" if step is None else f"{step:,}" for step in steps)
 
 
-def spent() -> str:
-    """The estimated hours of all logged runs, from their numbers of steps."""
+def hours_words() -> str:
+    """Returns a paragraph on the estimated hours of all logged runs, from their numbers of steps."""
     steps: dict[str, list[int]] = {"shipped models": [], "protocol A": [], "protocol B": []}
     devices = 0
     for id in recipes():
@@ -243,7 +245,8 @@ def spent() -> str:
 
 
 def onset_interval(logs: Logs) -> str:
-    """The mean onset and its interval over seeds; if some seeds have none, the number of seeds with one."""
+    """Returns the mean onset and its interval over seeds in words; if some seeds have no onset, the number of seeds
+    with one."""
     steps = [onset(log, protocol.B_STEPS) for _, log in sorted(logs.items())]
     reached = [float(step) for step in steps if step is not None]
     if len(reached) < len(steps) or len(reached) < 2:
@@ -253,7 +256,7 @@ def onset_interval(logs: Logs) -> str:
 
 
 def baseline_words(bases: Logs) -> str:
-    """The baseline's outcomes: mean and deviation over its seeds."""
+    """Returns a paragraph on the baseline's outcomes: mean and deviation over its seeds."""
     cells = []
     for name, title in zip(OUTCOMES, ("alpha", "value ratio", "eviction", "loss")):
         values = outcome(bases, name)
@@ -265,7 +268,7 @@ def baseline_words(bases: Logs) -> str:
 
 
 def name_of(recipe: Recipe) -> str:
-    """The recipe's id, and its baseline's if that is not the table's."""
+    """Returns the recipe's id in Markdown, and its baseline's id if that is not the baseline of the table."""
     base = recipe.baseline.removeprefix(protocol.B)
     return f"`{id_of(recipe)}`" + ("" if base == protocol.B_BASELINE else f" against `{base}`")
 
@@ -275,7 +278,8 @@ def percents(values: list[float]) -> str:
 
 
 def table(rows: list[Decision]) -> str:
-    """Every recipe that has a log, in Markdown; the first one's baseline is that of the table."""
+    """Returns a table in Markdown of every recipe that has a log. The baseline of the first recipe is that of the
+    table."""
     bases = rows[0].bases if rows else {}
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
               "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")
@@ -294,7 +298,7 @@ def table(rows: list[Decision]) -> str:
                  percents(outcome(one.logs, "sink_0.3")), *differences, onset_words(one.logs),
                  reported(one.recipe.paper) or "no figure",
                  verdict + ("; a second look is due" if one.needs_more else ""),
-                 BEFORE.get(id_of(one.recipe), "")]
+                 FIRST_RULES_VERDICTS.get(id_of(one.recipe), "")]
         lines.append(f"| {' | '.join(cells)} |")
     left = [id_of(one.recipe) for one in rows if not one.logs]
     if left:
@@ -303,7 +307,8 @@ def table(rows: list[Decision]) -> str:
 
 
 def published(rows: list[Decision]) -> str:
-    """Data for figures, as JSON with a line per recipe that has a complete run: its seeds, and the outcomes of each."""
+    """Returns the text of decisive.json, the data for figures: a line for each recipe that has a complete run, with its
+    seeds and the outcomes of each seed."""
     logs = {id_of(one.recipe): one.logs for one in rows}
     logs = {protocol.B_ORDER[0]: rows[0].bases} | logs
     lines = [f'  {json.dumps(id)}: ' + json.dumps(

@@ -1,4 +1,4 @@
-"""The effect of each factor on the sink, from the logs of the protocol alone; pages.py writes it into the tables.
+"""Computes the effect of each factor on the sink from the logs of protocol A; pages.py writes it into the tables.
 
 A pair is one seed of a recipe and of its baseline: the same text in the same order, and the same initial weights where
 the shapes allow it. Intervals are Student's t over the paired differences, 95%.
@@ -15,9 +15,10 @@ from scipy import stats
 from . import protocol
 from .recipe import Recipe
 
-ONSET = 0.1  # a sink has emerged once alpha above uniform attention stays at this or more
-SAME = (0.75, 1.33)  # a ratio of two figures of a paper in this range is no difference
-LAST, STILL = 2400, 0.02  # alpha has stopped rising if it gains less than STILL over the LAST steps before the decay
+ONSET = 0.1  # a sink has emerged once alpha above uniform attention stays at this number or above
+SAME_RATIOS = (0.75, 1.33)  # a ratio of two figures of a paper in this range is no difference
+# Alpha has stopped rising if it rises by less than LARGEST_FLAT_RISE over the LAST_STEPS steps before the decay.
+LAST_STEPS, LARGEST_FLAT_RISE = 2400, 0.02
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
 
@@ -28,8 +29,8 @@ def signed(x: float) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean of one group minus that of another or a number, its interval, and the probability of a mean as far from 0 if
-    there were no difference."""
+    """The mean of a group minus that of another group or a number, its interval, and the probability of a mean as far
+    from 0 if there were no difference."""
 
     mean: float
     low: float
@@ -41,12 +42,12 @@ class Difference:
 
     @property
     def direction(self) -> str | None:
-        """"less" or "more"; None if the interval contains 0."""
+        """The direction of the difference, "less" or "more"; None if the interval contains 0."""
         return "less" if self.high < 0 else "more" if self.low > 0 else None
 
 
 def level(values: list[float], zero: float = 0.0, confidence: float = 0.95) -> Difference:
-    """Mean minus a fixed number, with Student's interval; infinite for one value."""
+    """Returns the mean of the values minus a fixed number, with Student's interval, which is infinite for one value."""
     middle = mean(values) - zero
     if len(values) < 2:
         return Difference(middle, -math.inf, math.inf)
@@ -70,17 +71,17 @@ class Factor:
 
     @property
     def step(self) -> int:
-        """The last step that all logs share: there the learning rates are equal."""
+        """The last step that all logs have, so that all are compared at the same learning rate."""
         return max(set.intersection(*({p["step"] for p in log["points"]}
                                       for pair in self.pairs for log in pair)))
 
     @property
     def is_reportable(self) -> bool:
-        """True if there are enough pairs, measured late enough, to report a difference."""
+        """Whether there are enough pairs, measured late enough, to report a difference."""
         return len(self.pairs) >= protocol.TOO_FEW and self.step >= protocol.TOO_EARLY
 
     def difference(self, name: str, step: int) -> Difference | None:
-        """Recipe minus baseline; None if an outcome is undefined."""
+        """Returns the difference of an outcome, recipe minus baseline; None if the outcome is undefined."""
         values = [(at(log, step)[name], at(base, step)[name]) for log, base in self.pairs]
         if any(x is None for both in values for x in both):
             return None
@@ -91,9 +92,9 @@ def at(log: dict[str, Any], step: int) -> Point:
     return next(point for point in log["points"] if point["step"] == step)
 
 
-def pair(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[str, Any]],
+def pair_logs(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[str, Any]],
          ) -> Factor:
-    """Pair logs by seed. Raises ValueError for a log of another recipe or of another schedule."""
+    """Pairs logs by seed. Raises ValueError for a log of another recipe or of another schedule."""
     for log in bases.values():
         if log["recipe"] != recipe.baseline:
             raise ValueError(f"{recipe.id} differs by its factor from {recipe.baseline}, not from "
@@ -111,8 +112,8 @@ def pair(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, dict[
 
 
 def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
-    """The first measured step from which alpha stays at ONSET or above up to step `until`; None if there is none
-    yet."""
+    """Returns the first measured step from which alpha stays at ONSET or above up to step `until`; None if there is no
+    such step yet."""
     first_step = None
     for point in log["points"]:
         if point["step"] > until:
@@ -125,27 +126,28 @@ def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
 
 
 def onsets(logs: list[dict[str, Any]]) -> str:
-    """The onset of each log; "not measured" for a log with a gap."""
+    """Returns the onset of each log in words, which are "not measured" for a log that lacks a step."""
     def words(log: dict[str, Any]) -> str:
         step = onset(log)
-        return ("not measured" if protocol.gap(log) is not None
+        return ("not measured" if protocol.missing_step(log) is not None
                 else "none" if step is None else f"{step:,}")
 
     return ", ".join(map(words, logs))
 
 
 def reported(paper: dict[str, Any]) -> str | None:
-    """A paper's finding for the factor's effect on its sink: less, more or the same; None without a figure."""
+    """Returns a paper's finding for the effect of the factor on the sink, "less", "more" or "the same"; None without a
+    figure."""
     if "says" in paper:
         return str(paper["says"])
     if "base" not in paper:
         return None
     ratio = paper["sink_1"] / paper["base"]
-    return "less" if ratio < SAME[0] else "more" if ratio > SAME[1] else "the same"
+    return "less" if ratio < SAME_RATIOS[0] else "more" if ratio > SAME_RATIOS[1] else "the same"
 
 
 def sentence(factor: Factor) -> str:
-    """The verdict in words, from the interval of alpha, never from one seed."""
+    """Returns the verdict as a sentence, from the interval of alpha; without a verdict for too few seeds or steps."""
     recipe, n = factor.recipe, len(factor.pairs)
     if n < protocol.TOO_FEW:
         return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
@@ -166,8 +168,8 @@ def sentence(factor: Factor) -> str:
 
 
 def published(factor: Factor | None) -> dict[str, Any] | None:
-    """The index's entry for a factor: the sentence, and [mean, low, high] of the differences; None if the factor is not
-    reportable."""
+    """Returns the entry for a factor in index.json: the sentence, and [mean, low, high] of the differences; None if the
+    factor is not reportable."""
     if factor is None or not factor.is_reportable:
         return None
     differences = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
@@ -190,10 +192,10 @@ def table(factors: list[Factor]) -> str:
     return "\n".join(lines)
 
 
-def rise(log: dict[str, Any]) -> float | None:
-    """Returns the rise of alpha over the LAST steps before the learning rate falls."""
+def late_rise(log: dict[str, Any]) -> float | None:
+    """Returns the rise of alpha over the LAST_STEPS steps before the learning rate falls."""
     alphas = {point["step"]: point["alpha"] for point in log["points"]}
-    before, after = (alphas.get(step) for step in (protocol.FALL - LAST, protocol.FALL))
+    before, after = (alphas.get(step) for step in (protocol.FALL - LAST_STEPS, protocol.FALL))
     return None if before is None or after is None else after - before
 
 
@@ -201,7 +203,7 @@ PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), pro
 
 
 def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
-    """alpha of each seed against the step, and whether it still rises."""
+    """Returns a table in Markdown of alpha by step and seed, and of whether alpha still rises at the end."""
     steps = sorted(set(PILOT_STEPS))
     lines = ["| step | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
              "|" + "---|" * (len(seeds) + 1)]
@@ -222,27 +224,27 @@ def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
                       ("Sink at 0.2 there, %", "sink_0.2"), ("Sink at 0.3 there, %", "sink_0.3"),
                       ("Sink at 0.4 there, %", "sink_0.4"), ("loss there", "loss")):
         row(name, ["" if p is None else f"{p[key]:.3g}" for p in ends])
-    rises = [rise(logs[seed]) if seed in logs else None for seed in seeds]
-    row(f"rise from {protocol.FALL - LAST:,} to {protocol.FALL:,}",
+    rises = [late_rise(logs[seed]) if seed in logs else None for seed in seeds]
+    row(f"rise from {protocol.FALL - LAST_STEPS:,} to {protocol.FALL:,}",
         ["" if r is None else f"{r:+.3f}" for r in rises])
     measured_rises = [r for r in rises if r is not None]
-    still = sum(r < STILL for r in measured_rises)
+    still = sum(r < LARGEST_FLAT_RISE for r in measured_rises)
     lines.append("")
     lines.append(f"Of {len(seeds)} seeds {len(measured_rises)} have come to step {protocol.FALL:,}; the "
-                 f"sink of {still} of them rises there by less than {STILL} over {LAST:,} steps."
+                 f"sink of {still} of them rises there by less than {LARGEST_FLAT_RISE} over {LAST_STEPS:,} steps."
                  + ("" if len(measured_rises) == len(seeds) else " The pilot is not done."))
     return "\n".join(lines)
 
 
 def logs_of(recipe: Recipe, zoo: Path = protocol.ZOO) -> dict[int, dict[str, Any]]:
-    """Logs by seed; seeds without a file are left out."""
+    """Returns the logs of a recipe by seed, without seeds that have no file."""
     logs = {seed: protocol.read(recipe, seed, zoo) for seed in recipe.seeds}
     return {seed: log for seed, log in logs.items() if log["points"]}
 
 
-def paired(runs: dict[str, Recipe], logs: dict[str, dict[int, dict[str, Any]]],
+def pair_all(runs: dict[str, Recipe], logs: dict[str, dict[int, dict[str, Any]]],
            ) -> dict[str, Factor]:
-    """Recipes that have a pair, by the id of their long runs, in order."""
-    factors = {id: pair(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items()
+    """Returns the factor of each recipe that has a pair, by the id of its long runs, in the order of `runs`."""
+    factors = {id: pair_logs(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items()
                if id != recipe.baseline}
     return {id: one for id, one in factors.items() if one.pairs}

@@ -1,12 +1,12 @@
-"""What models with a sink do on other inputs, with and without a start token, for the claims table.
+"""Measures models with a sink on other inputs, with and without a start token, for the claims table.
 
-    python -m models.train.inputs               the shipped models
-    python -m models.train.inputs --smollm2     SmolLM2-135M-Instruct, which models/fetch/smollm2 fetches
+    python -m models.train.inputs               measures the shipped models
+    python -m models.train.inputs --smollm2     measures SmolLM2-135M-Instruct, which models/fetch/smollm2 fetches
 
-measures the shipped models by the reference and the open one by transformers, and writes
-models/train/inputs.json: under "shipped models" and "open models" one line for each. The shipped models
-are those that are causal, whose rows sum to 1, and whose first token is the sink of 10% of the heads or
-more. `short` is left out: it is the run of `softmax` at an earlier step.
+The shipped models are measured by the reference, and the open model by transformers. models/train/inputs.json has
+one line for each model, under "shipped models" and "open models". The shipped models are those that are causal, whose
+rows sum to 1, and whose first token is the sink of at least 10% of the heads. `short` is left out, since it is the run
+of `softmax` at an earlier step.
 
 Columns:
     alpha_INPUT_FIRST   mean over heads of alpha_1 above uniform attention, over SEQUENCES sequences of
@@ -15,14 +15,13 @@ Columns:
                         start (the text begins as the model's training texts did, with its start tokens or
                         its fixed token; of the open model, with its BOS) or none (with its own first
                         token)
-    sink_INPUT_FIRST    Sink_1^0.3 of the same, in percent
+    sink_INPUT_FIRST    Sink_1^0.3 on these inputs, in percent
     sink_EPS_T          Sink_1^EPS over the 40 longer passages at T tokens, in percent
-    fall_EPS            how much of it is lost from the first length to the second, as a share; null of
-                        none
+    fall_EPS            relative fall of Sink_1^EPS from the first length to the second, as a share; null if
+                        Sink_1^EPS is 0 at the first length
     key_ratio           norm of the first key over the mean norm of the others, mean over sink heads
-    cos_gap             mean cosine of queries with the first key minus that with the others, likewise
-A sink head has alpha_1 above 0.3 on average over the passages. The last four are of shipped models
-alone.
+    cos_gap             mean cosine of queries with the first key minus that with the others, mean over sink heads
+A sink head has alpha_1 above 0.3 on average over the passages. Only shipped models have the last four columns.
 """
 
 import argparse
@@ -44,17 +43,19 @@ from .recipe import Recipe, recipes
 from .text import VOCABULARY
 
 FILE = Path(__file__).with_name("inputs.json")
-LEAST = 10.0  # Sink_1 in percent
+LEAST_SINK_1 = 10.0  # smallest Sink_1 of a model with a sink, in percent
 SEQUENCES, T, SEED = 100, 64, 1
-LENGTHS = (32, 120)  # at 16 tokens uniform attention itself exceeds 0.2; the longer passages have 120
+# The lengths T of sink_EPS_T: at 16 tokens alpha_1 of uniform attention would already exceed 0.2, and the longer
+# passages have 120 tokens.
+LENGTHS = (32, 120)
 EPS = (0.2, 0.3, 0.4)
 
 
-def chosen(rows: list[dict[str, Any]]) -> list[str]:
-    """Ids of the models, from the rows of index.json."""
+def sink_models(rows: list[dict[str, Any]]) -> list[str]:
+    """Returns the ids of the shipped models to measure, from the rows of index.json."""
     recipes_by_id = recipes()
     return [row["id"] for row in rows if row["id"] != "short"
-            and row["measured"]["sink_1"] >= LEAST and row["measured"]["row_mass_min"] == 1.0
+            and row["measured"]["sink_1"] >= LEAST_SINK_1 and row["measured"]["row_mass_min"] == 1.0
             and recipes_by_id[row["id"]].sink_tokens == (1,)
             and recipes_by_id[row["id"]].training.objective == "next"
             and "mask" not in recipes_by_id[row["id"]].config.get("sinkscope", {})
@@ -62,17 +63,17 @@ def chosen(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def alphas(arch: Architecture, weights: Weights, ids: Tensor) -> Tensor:
-    """alpha_1 of each sequence and head, [sequences, L, H]."""
+    """Returns alpha_1 of each sequence and head, [sequences, L, H]."""
     return metrics.alpha(OPERATIONS[arch.operation].share(forward(arch, weights, ids).att))[..., 0]
 
 
-def uniform(length: int) -> float:
-    """alpha_1 of uniform attention under a causal mask."""
+def uniform_alpha(length: int) -> float:
+    """Returns alpha_1 of uniform attention under a causal mask."""
     return sum(1 / i for i in range(1, length + 1)) / length
 
 
 def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[float, float]:
-    """key_ratio and cos_gap over the sink heads."""
+    """Returns the columns key_ratio and cos_gap."""
     trace = forward(arch, weights, ids)
     is_sink = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))[..., 0].mean(0) > metrics.EPS
     keys = trace.k.repeat_interleave(arch.H // arch.G, -3)
@@ -83,19 +84,20 @@ def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[f
     return ratio[is_sink].mean().item(), gap[is_sink].mean().item()
 
 
-def measured(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
-    """alpha and Sink_1 of each input [sequences, T]; alphas_of returns alpha_1 of its heads."""
+def measure_inputs(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
+    """Returns the columns alpha_INPUT_FIRST and sink_INPUT_FIRST for inputs of [sequences, T]. alphas_of returns
+    alpha_1 of each head."""
     columns = {}
     for name, ids in inputs.items():
-        of_heads = alphas_of(ids)
-        columns[f"alpha_{name}"] = of_heads.mean().item() - uniform(ids.shape[1])
-        columns[f"sink_{name}"] = metrics.sink(of_heads[..., None]).item()
+        head_alphas = alphas_of(ids)
+        columns[f"alpha_{name}"] = head_alphas.mean().item() - uniform_alpha(ids.shape[1])
+        columns[f"sink_{name}"] = metrics.sink(head_alphas[..., None]).item()
     return columns
 
 
-def conditions(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
-    """The six inputs of a shipped model. Random and repeated tokens are the same with and without a start token, except
-    at its positions."""
+def make_inputs(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
+    """Returns the six inputs of a shipped model. Inputs of random and of repeated tokens differ between `start` and
+    `none` only at the positions of the start tokens."""
     bare = replace(recipe, training=replace(recipe.training, front=(), fixed_at=0))
     random_ids = torch.randint(VOCABULARY, (SEQUENCES, T), generator=torch.Generator().manual_seed(SEED))
     ids = outcomes.ids_of(recipe, texts[:SEQUENCES], T)
@@ -119,27 +121,27 @@ def measure(id: str) -> dict[str, Any]:
     arch, weights = read_model(protocol.ZOO / id)
     short, long = (json.loads((protocol.ZOO / name).read_text())
                    for name in ("heldout.json", "heldout-long.json"))
-    inputs = conditions(recipe, short)
-    columns: dict[str, Any] = {"model": id} | measured(inputs, lambda ids: alphas(arch, weights, ids))
+    inputs = make_inputs(recipe, short)
+    columns: dict[str, Any] = {"model": id} | measure_inputs(inputs, lambda ids: alphas(arch, weights, ids))
     for length in LENGTHS:
-        of_heads = alphas(arch, weights, outcomes.ids_of(recipe, long, length))
+        head_alphas = alphas(arch, weights, outcomes.ids_of(recipe, long, length))
         for eps in EPS:
-            columns[f"sink_{eps}_{length}"] = metrics.sink(of_heads[..., None], eps).item()
+            columns[f"sink_{eps}_{length}"] = metrics.sink(head_alphas[..., None], eps).item()
     for eps in EPS:
         before, after = (columns[f"sink_{eps}_{length}"] for length in LENGTHS)
         columns[f"fall_{eps}"] = 1 - after / before if before else None
     columns["key_ratio"], columns["cos_gap"] = heads_geometry(arch, weights, inputs["text_start"])
-    return rounded(columns)
+    return round_columns(columns)
 
 
-def rounded(columns: dict[str, Any]) -> dict[str, Any]:
+def round_columns(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: round(x, 4) if isinstance(x, float) else x for name, x in columns.items()}
 
 
 @torch.no_grad()
 def measure_smollm2() -> dict[str, Any]:
-    """SmolLM2 in transformers, on its dequantized weights and the 40 longer passages. Its tokenizer adds no start
-    token."""
+    """Measures SmolLM2 by transformers, with its dequantized weights, on the 40 longer passages. The start token is
+    added here, since SmolLM2's tokenizer adds none."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from ..reference.goldens.write_smollm2 import FETCHED
@@ -162,7 +164,7 @@ def measure_smollm2() -> dict[str, Any]:
             metrics.alpha(att)[..., 0] for att in model(batch, output_attentions=True).attentions], 1)
             for batch in ids.split(10)])
 
-    return rounded({"model": "SmolLM2-135M-Instruct"} | measured(inputs, alphas_of))
+    return round_columns({"model": "SmolLM2-135M-Instruct"} | measure_inputs(inputs, alphas_of))
 
 
 def main() -> None:
@@ -173,7 +175,7 @@ def main() -> None:
         group = {"open models": [measure_smollm2()]}
     else:
         rows = json.loads((protocol.ZOO / "index.json").read_text())
-        group = {"shipped models": [measure(id) for id in chosen(rows)]}
+        group = {"shipped models": [measure(id) for id in sink_models(rows)]}
     groups = (json.loads(FILE.read_text()) if FILE.exists() else {}) | group
     lists = ",\n".join(f'"{name}": [\n' + ",\n".join(map(json.dumps, units)) + "\n]"
                        for name, units in groups.items())

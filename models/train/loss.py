@@ -1,4 +1,4 @@
-"""The training objectives: next tokens, or the bound of a masked diffusion model."""
+"""The training losses: of the next tokens, and the bound of a masked diffusion model."""
 
 from collections.abc import Callable
 
@@ -9,13 +9,13 @@ from ..reference.model import Architecture, Weights, forward
 from .recipe import Training
 from .text import VOCABULARY
 
-# (model, weights, text [N, T+1], noise [N, T+2] in 0..1, training) -> scalar loss
+# A function from architecture, weights, text [N, T+1], noise [N, T+2] in 0..1, and training to a scalar loss.
 Loss = Callable[[Architecture, Weights, Tensor, Tensor, Training], Tensor]
 
 
-def replace(text: Tensor, noise: Tensor, share: float) -> Tensor:
-    """text [N, T], in which a share of the tokens after the first is drawn from the vocabulary, by noise [N, T] in
-    0..1."""
+def replace_tokens(text: Tensor, noise: Tensor, share: float) -> Tensor:
+    """Replaces a share of the tokens after the first in text [N, T] by tokens from the vocabulary, drawn by noise [N,
+    T] in 0..1."""
     if share == 0:
         return text
     replaced = noise < share
@@ -25,16 +25,16 @@ def replace(text: Tensor, noise: Tensor, share: float) -> Tensor:
 
 def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
                     training: Training) -> Tensor:
-    """Mean loss of text [N, T+1], every token after the first predicted from those before it. A prefix is not
-    predicted."""
+    """Returns the mean loss of text [N, T+1]: every token after the first, but none of a prefix, is predicted from the
+    tokens before it."""
     read = text[:, :-1]
-    trace = forward(arch, weights, replace(read, noise[:, : read.shape[1]], training.replaced))
+    trace = forward(arch, weights, replace_tokens(read, noise[:, : read.shape[1]], training.replaced))
     first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
     logits, expected = trace.logits[:, first:], text[:, 1 + first:]
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), expected.flatten())
     if trace.router is None:
         return loss
-    # Fedus et al. (2022), section 2.2: even load minimizes the sum, at 1 per layer.
+    # The loss that balances experts (Fedus et al. 2022, section 2.2); even load gives its smallest value, 1 per layer.
     share = trace.router.flatten(0, 2).mean(0)
     load = (trace.router > 0).float().flatten(0, 2).mean(0) / arch.top_k
     return loss + training.balance * arch.E * (share * load).sum()
@@ -42,17 +42,17 @@ def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: T
 
 def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
                 training: Training) -> Tensor:
-    """The bound of a masked diffusion model in nats per token (Sahoo et al. 2024): sequence n masks each token after
-    the first with probability p_n and weighs each masked token's loss by 1/p_n."""
-    p, hidden = hide(text, noise)
+    """Returns the bound of a masked diffusion model in nats per token (Sahoo et al. 2024). In sequence n, each token
+    after the first is masked with probability p_n, and each masked token's loss is weighted by 1/p_n."""
+    p, hidden = draw_masked(text, noise)
     logits = forward(arch, weights, torch.where(hidden, arch.V - 1, text)).logits
     surprise = torch.nn.functional.cross_entropy(logits.transpose(1, 2), text, reduction="none")
     return (surprise * hidden / p).sum() / text[:, 1:].numel()
 
 
-def hide(text: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """noise [N, T+1] in 0..1 -> p [N, 1] and which tokens are masked [N, T]. The p of a batch are spread evenly over
-    0..1, which keeps the loss steady."""
+def draw_masked(text: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the masking probabilities p [N, 1], and which tokens are masked [N, T], by noise [N, T+1] in 0..1. The p
+    of a batch are spread evenly over 0..1, which keeps the loss steady."""
     N = len(text)
     at = torch.arange(N, dtype=noise.dtype, device=noise.device)[:, None]
     p = ((at + noise[:1, :1]) / N).clamp_min(0.02)

@@ -1,4 +1,4 @@
-"""The numbers of a card, measured over held-out passages."""
+"""Measures the numbers of a model's card over held-out passages."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from .loss import unmask_loss
 from .recipe import Training
 
 SEQUENCES, T = 100, 64
-SINK_K = 10  # number of Sink_k that are kept, as many as the paper prints
+SINK_K = 10  # number of Sink_k on a card, as many as in the paper
 NOISES = 8  # noise draws per passage for a diffusion model's loss
 
 
@@ -28,7 +28,7 @@ def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Ten
 
 @torch.no_grad()
 def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]:
-    """Measure ids [sequences, T], which include the tokens before the text."""
+    """Measures a model on ids [sequences, T], which include the tokens before the text."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     raw = metrics.alpha(trace.att, arch.mask.kind)

@@ -1,9 +1,9 @@
-"""The outcomes of the protocol, measured by the reference and added to the log of a run.
+"""Measures the outcomes of the protocols with the reference, and adds them to the log of a run.
 
-    python -m models.train.outcomes --runs models/.runs          every long run in that folder
+    python -m models.train.outcomes --runs models/.runs          every run of a protocol in that folder
     python -m models.train.outcomes --runs models/.runs long-softmax-3
 
-`train` does the same during a run; checkpoints that are in the log are not measured again.
+`train` measures the outcomes during a run; this command measures checkpoints that the log lacks.
 """
 
 import argparse
@@ -26,28 +26,29 @@ from .measure import held_out_loss
 from .recipe import Recipe, refuse_unknown
 
 SEQUENCES, T = 100, 64
-EVICTED, EVICTED_T, KEPT = 40, 120, 24  # sequences, tokens, keys that a query still has
+# The number of sequences and of tokens for the eviction of token 1, and the number of keys that a query still has.
+EVICTION_SEQUENCES, EVICTION_T, KEPT_KEYS = 40, 120, 24
 EPS = (0.2, 0.3, 0.4)
 
 
 def ids_of(recipe: Recipe, texts: list[str], T: int) -> Tensor:
-    """Held-out texts in the form of the recipe's training, [len(texts), T]."""
+    """Returns held-out texts with the front tokens and the fixed token of the recipe's training, [len(texts), T]."""
     tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
     return encode(tokenizer, texts, T, recipe.training)
 
 
-def eviction(arch: Architecture, weights: Weights, ids: Tensor) -> float:
-    """Loss rise when token 1 leaves the cache: the loss with the last 24 keys minus that with the first and the last
-    23, over the tokens that are predicted without it. Xiao et al. (2024)."""
+def eviction_cost(arch: Architecture, weights: Weights, ids: Tensor) -> float:
+    """Returns the rise of the loss when token 1 is evicted (Xiao et al. 2024): the loss with the last 24 keys, minus
+    the loss with the first key and the last 23. Only tokens that are predicted without token 1 count."""
     def loss(mask: Mask) -> float:
         logits = forward(replace(arch, mask=mask), weights, ids).logits
-        return metrics.loss(logits, ids)[:, KEPT:].mean().item()
+        return metrics.loss(logits, ids)[:, KEPT_KEYS:].mean().item()
 
-    return loss(Mask("window", KEPT)) - loss(Mask("window", KEPT - 1, first=1))
+    return loss(Mask("window", KEPT_KEYS)) - loss(Mask("window", KEPT_KEYS - 1, first=1))
 
 
 def sink_norm(vectors: Tensor, tokens: list[int]) -> Tensor:
-    """Mean norm of the sink's tokens over that of the others.  [..., T, width] -> [...]"""
+    """Returns the mean norm of the sink's tokens, divided by that of the others.  [..., T, width] -> [...]"""
     norms = vectors.norm(dim=-1)
     others = [t for t in range(norms.shape[-1]) if t not in tokens]
     return norms[..., tokens].mean(-1) / norms[..., others].mean(-1)
@@ -56,11 +57,12 @@ def sink_norm(vectors: Tensor, tokens: list[int]) -> Tensor:
 @torch.no_grad()
 def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, longer: Tensor,
              ) -> tuple[dict[str, Any], list[list[float]]]:
-    """One point of the log, and the sink's alpha of each head [L][H].
+    """Returns one point of the log, and the sink's alpha in each head, [L][H].
 
-    alpha: mean over heads of the weight that the sink's tokens get, as the model uses it, above their weight if each
-    row spread its mass evenly; for rows that sum to 1, alpha_1 above uniform attention. alpha_share: the same on rows
-    divided by their sums (the proxy).
+    alpha: the weight that the sink's tokens receive, as the model uses it, minus the weight that they would receive if
+        each row spread its sum evenly; a mean over heads. For rows that sum to 1, this is alpha_1 above uniform
+        attention.
+    alpha_share: alpha of rows divided by their sums (the proxy).
     """
     tokens = [k - 1 for k in recipe.sink_tokens]
     trace = forward(arch, weights, ids)
@@ -87,13 +89,13 @@ def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, 
         sinks = metrics.sink(metrics.alpha(share, arch.mask.kind), eps)
         values[f"sink_{eps}"] = sinks[tokens].sum().item()
     if arch.mask.kind == "causal" and tokens == [0]:
-        values["eviction"] = eviction(arch, weights, longer)
+        values["eviction"] = eviction_cost(arch, weights, longer)
     rounded = {name: None if x is None else round(x, 4) for name, x in values.items()}
     return rounded, [[round(a, 3) for a in layer] for layer in alphas.mean(0).tolist()]
 
 
 class Log:
-    """The log of one long run, and the texts for its measurements."""
+    """The log of a run of a protocol, and the texts for its measurements."""
 
     def __init__(self, recipe: Recipe, seed: int, zoo: Path = protocol.ZOO) -> None:
         self.recipe, self.arch = recipe, architecture(recipe.config)
@@ -101,7 +103,7 @@ class Log:
         texts = json.loads((protocol.ZOO / "heldout.json").read_text())
         longer = json.loads((protocol.ZOO / "heldout-long.json").read_text())
         self.ids = ids_of(recipe, texts[:SEQUENCES], T)
-        self.longer = ids_of(recipe, longer[:EVICTED], EVICTED_T)
+        self.longer = ids_of(recipe, longer[:EVICTION_SEQUENCES], EVICTION_T)
 
     def keep_before(self, step: int) -> None:
         """Removes the points of this step and later ones, which a run is about to repeat."""
@@ -111,13 +113,13 @@ class Log:
         return any(point["step"] == step for point in self.log["points"])
 
     def lacks(self, step: int) -> bool:
-        """True if a step of the protocol is missing from the log."""
+        """Whether the step is one of the protocol that is missing from the log."""
         return step in protocol.POINTS and not self.has(step)
 
     def add(self, step: int, weights: Weights, train_loss: float | None,
             batch_loss: float | None = None) -> None:
-        """Measures a step that the log lacks, and writes the log. batch_loss: the loss in nats per token on a batch of
-        training text that is the same at every step; None leaves it out."""
+        """Measures a step that the log lacks, and writes the log. `batch_loss` is the loss in nats per token on a batch
+        of training text that is the same at every step; with None the point has no such loss."""
         if not self.lacks(step):
             return
         values, alpha_map = outcomes(self.recipe, self.arch, weights, self.ids, self.longer)

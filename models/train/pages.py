@@ -1,8 +1,8 @@
-"""Write the cards and tables, from the measurements of index.json and the logs of the long runs.
+"""Writes the cards of the zoo and the tables of models/README.md, from the measurements of index.json and the logs.
 
     python -m models.train.pages
 
-`ship` also does this after measuring; on its own this needs neither torch nor the weights.
+`ship` writes them as well, after measuring. This command needs neither torch nor the weights.
 """
 
 import json
@@ -14,12 +14,12 @@ from . import claims, decide, factors, protocol
 from .recipe import RECIPES, Recipe, recipes
 from .text import SHA256
 
-# Models that others compare with keep the precision in which they were published.
+# Models that stay in F16, since others compare with the weights as published.
 IN_F16 = ("softmax", "sigmoid")
 LICENSE = ("Apache-2.0, as Sinkscope itself. Trained on books in the public domain and stories under "
            "CC BY, attributed in card.md.")
 
-MEANING = {
+MEANINGS = {
     "sink_1": "Sink_1^0.3 in percent, on rows that sum to 1 (the proxy where the operation does "
               "not normalize)",
     "sink_1_deviation": "its standard deviation between sequences",
@@ -42,7 +42,7 @@ MEANING = {
 }
 
 
-def reported(paper: dict[str, Any]) -> str:
+def paper_words(paper: dict[str, Any]) -> str:
     if not paper:
         return ""
     figure = f"{paper['sink_1']}" if "sink_1" in paper else ""
@@ -53,7 +53,7 @@ def reported(paper: dict[str, Any]) -> str:
 
 
 def changes(recipe: Recipe) -> str:
-    """The sections of a recipe's file: the changes that it makes."""
+    """Returns the sections [config] and [training] of a recipe's file, which are its changes, indented for Markdown."""
     text = (RECIPES / f"{recipe.id}.toml").read_text()
     sections = [part for part in text.split("\n[")[1:] if part.startswith(("config", "training"))]
     return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
@@ -62,7 +62,7 @@ def changes(recipe: Recipe) -> str:
 def card(recipe: Recipe, facts: dict[str, Any]) -> str:
     measured, exact = facts["measured"], facts["exact"]
     numbers = "\n".join(f"| `{name}` | {measured[name]} | {exact.get(name, 'not kept')} | {meaning} |"
-                        for name, meaning in MEANING.items() if name in measured)
+                        for name, meaning in MEANINGS.items() if name in measured)
     files = "\n".join(f"- `{name}`, sha256 `{digest}`" for name, digest in SHA256.items())
     front = ", ".join(f"`{token}`" for token in recipe.training.front) or "nothing"
     kind = "F16" if recipe.id in IN_F16 else "I8, a scale for each row of a matrix, vectors in F16"
@@ -74,7 +74,7 @@ def card(recipe: Recipe, facts: dict[str, Any]) -> str:
     lays = "" if recipe.id == recipe.baseline else (
         f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
         f"lays over the softmax twin's:\n\n{changed}\n")
-    against = reported(recipe.paper)
+    against = paper_words(recipe.paper)
     paper = f"\nReported: {against}.\n" if against else ""
     differs = facts["differs"]
     report = "" if differs is None else (
@@ -173,7 +173,7 @@ def table(rows: list[dict[str, Any]]) -> str:
                      f"| {row['bytes']:,} | **{m['sink_1']}** | {m['sink_1_deviation']} "
                      f"| {m['sink_1_raw']} | {elsewhere} | {m['loss']} | {m['alpha_max']} "
                      f"| {m['hidden_ratio']} | {m['value_ratio']} | {m['row_mass_mean']} "
-                     f"| {reported(recipe.paper)} |")
+                     f"| {paper_words(recipe.paper)} |")
     return "\n".join(lines)
 
 
@@ -191,16 +191,17 @@ def seeds_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def untrained(ids: set[str]) -> str:
-    """The recipes that have no weights in the zoo."""
+def untrained_table(ids: set[str]) -> str:
+    """Returns a table in Markdown of the recipes that have no weights in the zoo."""
     missing = [recipe for recipe in recipes().values() if recipe.id not in ids]
     lines = [f"| `{recipe.id}` | {recipe.factor} | {' '.join(recipe.what.split())} "
-             f"| {reported(recipe.paper)} |" for recipe in missing]
+             f"| {paper_words(recipe.paper)} |" for recipe in missing]
     return "\n".join(["| id | factor | | reported Sink_1 % |", "|" + "---|" * 4, *lines])
 
 
 def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
-    """The first model with the same tokenizer, byte for byte, so that a page fetches it once."""
+    """Returns the id of the first model with the same tokenizer, byte for byte, so that a page fetches each tokenizer
+    once."""
     def files(one: str) -> list[bytes]:
         return [(zoo / one / name).read_bytes()
                 for name in ("tokenizer.json", "tokenizer_config.json")]
@@ -208,33 +209,33 @@ def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
     return next(one for one in ids if files(one) == files(id))
 
 
-def further(recipe: Recipe, more: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The index's entries for a recipe's runs without shipped weights, from seeds.json."""
+def further_seeds(recipe: Recipe, more: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the entries in index.json for a recipe's runs without shipped weights, from seeds.json."""
     names = ("sink_1", "sink", "value_ratio", "loss")
     return [{"seed": row["seed"]} | {name: row["measured"][name] for name in names}
             for row in more if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]]
 
 
-def described(recipe: Recipe) -> dict[str, Any]:
-    """The keys of the index that the recipe itself provides."""
+def recipe_keys(recipe: Recipe) -> dict[str, Any]:
+    """Returns the keys of a model's entry in index.json that come from the recipe."""
     return {"title": recipe.title, "what": recipe.what, "factor": recipe.factor,
             "baseline": recipe.baseline, "paper": recipe.paper or None, "license": LICENSE}
 
 
 def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
           zoo: Path) -> dict[Path, str]:
-    """The text of every file that is written from the measurements: rows of index.json, which get their texts here,
-    those of seeds.json, and the logs of the long runs."""
+    """Returns the text of every file that is written from the measurements. `rows` are those of index.json, to which
+    this function adds texts, and `more` those of seeds.json."""
     recipes_by_id, text_by_file = recipes(), {}
     runs = protocol.runs()
     logs = {id: factors.logs_of(recipe, zoo) for id, recipe in runs.items()}
-    paired = factors.paired(runs, logs)
+    paired = factors.pair_all(runs, logs)
     for row in rows:
         recipe = recipes_by_id[row["id"]]
-        row |= described(recipe)
+        row |= recipe_keys(recipe)
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [one["id"] for one in rows])
         row["tokenizer_config"] = json.loads((zoo / recipe.id / "tokenizer_config.json").read_text())
-        row["further_seeds"] = further(recipe, more)
+        row["further_seeds"] = further_seeds(recipe, more)
         row["differs"] = factors.published(paired.get(protocol.LONG + recipe.id))
         text_by_file[zoo / recipe.id / "card.md"] = card(recipe, row)
     text_by_file[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
@@ -242,11 +243,11 @@ def pages(rows: list[dict[str, Any]], more: list[dict[str, Any]], readme: Path,
     text, decisions = readme.read_text(), decide.decisions()
     for name, lines in {
             "zoo": table(rows), "seeds": seeds_table(more), "preview": preview_table(rows),
-            "untrained": untrained({row["id"] for row in rows}),
+            "untrained": untrained_table({row["id"] for row in rows}),
             "pilot": factors.pilot_table(logs[base.id], base.seeds),
-            "hours": decide.spent(), "factors": factors.table(list(paired.values())),
+            "hours": decide.hours_words(), "factors": factors.table(list(paired.values())),
             "decisions": decide.table(decisions)}.items():
-        text = claims.with_table(text, name, lines)
+        text = claims.replace_table(text, name, lines)
     text_by_file[readme] = text
     text_by_file[zoo / "decisive.json"] = decide.published(decisions)
     return text_by_file

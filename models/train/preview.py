@@ -1,20 +1,20 @@
-"""A preview of a model's weights, about three bits each, and the refinement that restores the exact ones, bit by bit.
+"""Encodes a preview of a model's weights, about three bits each, and the refinement that restores the exact weights.
 
-    preview.gz      a safetensors file: matrices in I8 with one scale, repeated for each row; the others in F16;
-                    config.json in its metadata, so that a page asks for one file
-    refinement.gz   the bytes of model.safetensors, whose numbers are F16, that a preview lacks
+    preview.gz      a safetensors file: matrices in I8 with one scale, repeated for each row; the other tensors in F16;
+                    config.json in its metadata, so that a page requests one file
+    refinement.gz   what a preview lacks of the bytes of model.safetensors, whose numbers are F16
 
 A refinement takes the matrices one after the other, in the order of their bytes in model.safetensors, as one list of
-numbers, and groups the numbers by the size |n| of their steps n, keeping their order within a group. Numbers of a group
-are close to each other, so that few bits distinguish them. With m, the size of a number as the integer of its lower 15
-bits:
+numbers. It groups the numbers by the size |n| of their steps n, and keeps their order within a group. Numbers of a
+group are close to each other, so that few bits distinguish them. Let m be the lower 15 bits of a number as an integer.
+The number is stored as the integer
 
-    n ≠ 0:  m - bound(|n|)            the sign is that of n
-    n = 0:  2 (bound(0) - m) + sign   bit 15
+    m - bound(|n|)            if n ≠ 0; its sign is that of n
+    2 (bound(0) - m) + sign   if n = 0; its sign is the lowest bit
 
-where bound is, in each matrix, the lowest m of a group, for n = 0 the highest. The file has the header of
-model.safetensors; 129 bounds of each matrix, U16, 0 for an empty group; the high bytes of all those integers, then
-their low bytes; the other tensors unchanged.
+where bound(|n|) is the smallest m of the group in the matrix, and bound(0) the largest. The file has, in this order,
+the header of model.safetensors; the 129 bounds of each matrix, U16, 0 for an empty group; the high bytes of all
+integers; their low bytes; and the other tensors unchanged.
 """
 
 import json
@@ -27,15 +27,15 @@ from safetensors.torch import save
 from ..reference.files import SCALE
 from ..reference.model import Weights
 
-# Steps per root mean square of a matrix. We measured the effect of a coarse step: the embedding and the head are the
-# most sensitive (in loss, not in sink).
+# Number of steps per root mean square of a matrix. Coarse steps of the embedding and of the head raise the loss most;
+# they hardly change the sink.
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 4.0}
 OTHERS_PER_RMS = 2.0
-SIZES = 129  # possible |n|: 0 to 128
+STEP_SIZES = 129  # number of possible |n|, 0 to 128
 
 
 def to_steps(weights: Weights) -> Weights:
-    """Quantize matrices to I8 steps of one size, the others to F16. `weights` are in F32."""
+    """Rounds matrices to I8 steps of one size, and converts other tensors to F16. `weights` are in F32."""
     stored: Weights = {}
     for name, w in weights.items():
         if w.dim() != 2 or not name.endswith(".weight"):
@@ -47,15 +47,16 @@ def to_steps(weights: Weights) -> Weights:
     return stored
 
 
-def to_files(weights: Weights, config: str, model: bytes) -> tuple[bytes, bytes]:
-    """preview.gz and refinement.gz for the bytes of model.safetensors, which holds these weights."""
+def encode_files(weights: Weights, config: str, model: bytes) -> tuple[bytes, bytes]:
+    """Returns the bytes of preview.gz and refinement.gz, for the bytes `model` of model.safetensors with these
+    weights."""
     stored = to_steps(weights)
     first = save(stored, metadata={"format": "pt", "config": config})
     return gzip(first), gzip(refinement(model, stored))
 
 
 def refinement(model: bytes, stored: Weights) -> bytes:
-    """The part of model.safetensors that a preview lacks."""
+    """Returns the bytes of the refinement before compression."""
     begin = 8 + int.from_bytes(model[:8], "little")
     entries = json.loads(model[8:begin])
     entries.pop("__metadata__", None)
@@ -66,7 +67,7 @@ def refinement(model: bytes, stored: Weights) -> bytes:
             others.append(model[start:end])
             continue
         sizes = stored[name].numpy().ravel().astype(np.int32)
-        matrix_bounds, numbers = bounded(np.frombuffer(model[start:end], "<u2").astype(np.int32), np.abs(sizes))
+        matrix_bounds, numbers = subtract_bounds(np.frombuffer(model[start:end], "<u2").astype(np.int32), np.abs(sizes))
         bounds.append(matrix_bounds.astype("<u2").tobytes())
         steps.append(np.abs(sizes))
         above.append(numbers)
@@ -75,9 +76,9 @@ def refinement(model: bytes, stored: Weights) -> bytes:
     return b"".join([model[:begin], *bounds, high.tobytes(), low.tobytes(), *others])
 
 
-def bounded(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The bounds of a matrix, and the differences of its numbers (F16 bits) from them."""
-    m, bounds = halves & 0x7FFF, np.zeros(SIZES, np.int32)
+def subtract_bounds(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the bounds of a matrix, and the integers as which its numbers (F16 bits) are stored."""
+    m, bounds = halves & 0x7FFF, np.zeros(STEP_SIZES, np.int32)
     for size in np.unique(sizes):
         group = m[sizes == size]
         bounds[size] = group.min() if size else group.max()
@@ -86,7 +87,7 @@ def bounded(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def gzip(data: bytes) -> bytes:
-    """Compresses without a timestamp. The numbers repeat little: zlib's "filtered" uses back references only if they
-    pay."""
+    """Compresses data without a timestamp. zlib's strategy "filtered" suits numbers, which hardly repeat: it uses few
+    back references."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31, 9, zlib.Z_FILTERED)
     return packer.compress(data) + packer.flush()

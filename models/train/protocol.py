@@ -1,10 +1,11 @@
-"""The rules for claims about training, fixed before the runs: models/README.md, "Seeds". No torch.
+"""The two protocols for claims about training, which were fixed before the runs (models/README.md, "Seeds"). This
+module does not need torch.
 
-Protocol A: a long run of a recipe is named long-ID: the recipe's factor with 16,000 steps and the seeds listed here.
-Its log is models/zoo/ID/seeds/SEED.json.
+Protocol A: the run long-ID trains the recipe ID for 16,000 steps, with the seeds listed here. Its log is
+models/zoo/ID/seeds/SEED.json.
 
-Protocol B: a run is named b-ID: the recipe's factor at a learning rate of 1e-3, on the schedule of protocol A, up to
-step 3,000. Its log is models/zoo/ID/b/SEED.json. Two recipes of protocol A already are such runs, and protocol B reads
+Protocol B: the run b-ID trains the recipe ID at a learning rate of 1e-3, on the schedule of protocol A, up to step
+3,000. Its log is models/zoo/ID/b/SEED.json. For two recipes, runs of protocol A are such runs, and protocol B reads
 their logs.
 """
 
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .recipe import FACTORS, Recipe, Training, laid_over, recipes
+from .recipe import FACTORS, Recipe, Training, combine, recipes
 
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
 LONG = "long-"
@@ -24,32 +25,32 @@ FALL = Training(steps=STEPS).decay[0]  # the last step before the learning rate 
 POINTS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
 HEADLINE = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
             "elu1")
-SEEDS, FEWER = (1, 2, 3, 4, 5), (1, 2, 3)
-TOO_FEW = 3  # fewer pairs report no difference
-TOO_EARLY = 4000  # nor does an earlier step
-REPLACED = {"short": "softmax"}  # a baseline that replaces one with fewer steps
+SEEDS, FEWER_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
+TOO_FEW = 3  # with fewer pairs no difference is reported
+TOO_EARLY = 4000  # before this step no difference is reported
+REPLACED_BASELINES = {"short": "softmax"}  # baselines with fewer steps, and the baselines that replace them
 
 B = "b-"
 B_RATE = 1e-3  # seeds differ least at this rate; a recipe of the learning rate keeps its own
-B_STEPS = 3000  # last step of a run; no rate has fallen by then
+B_STEPS = 3000  # last step of a run, before the learning rate falls
 B_MEAN = (2400, 2600, 2800, 3000)  # steps over which outcomes are averaged
-# Seconds per step if no run was measured: on a Zen 5 with the library of models/README.md, and on an older EPYC.
+# Assumed seconds per step if no run was measured: those of a Zen 5 with the library of models/README.md, and of an
+# older EPYC.
 STEP_SECONDS = (0.13, 0.4)
 B_BASELINE = LONG + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
-# The paper compares these with a run without a fixed token, and so do we.
+# Recipes of protocol B with another baseline, as in the paper: a run without a fixed token.
 B_BASES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
 # Runs of protocol A that are, up to step B_STEPS, a recipe's runs of protocol B.
 B_SAME = {"softmax": B_BASELINE, "sigmoid": LONG + "sigmoid-lr-1e-3"}
 B_FIRST, B_SECOND = 3, (1, 2, 3, 4, 5)  # number of seeds in a first look; the seeds of a second one
 @dataclass(frozen=True)
 class Row:
-    """A row of protocol B's queue: what its runs decide, and its recipes in the order of training. A+B is recipe A
-    applied to recipe B and compared with B. Without a second look a recipe has at most three seeds."""
+    """A row of protocol B's queue."""
 
-    decides: str
-    recipes: tuple[str, ...]
-    second_look: bool = True
+    decides: str  # what the runs of the row decide
+    recipes: tuple[str, ...]  # in the order of training; A+B is recipe A applied to recipe B and compared with B
+    second_look: bool = True  # without a second look a recipe has at most three seeds
 
 
 OPERATIONS_OF_MAP = ("sigmoid", "key-bias", "gated", "no-bos")
@@ -91,25 +92,25 @@ def has_second_look(id: str) -> bool:
     return next(row.second_look for row in B_ROWS if id in row.recipes)
 
 
-def long(recipe: Recipe) -> Recipe:
-    """The recipe in the form that the protocol trains."""
+def long_recipe(recipe: Recipe) -> Recipe:
+    """Returns a recipe in the form that protocol A trains."""
     return dataclasses.replace(
         recipe, id=LONG + recipe.id, timeline=False,
         training=dataclasses.replace(recipe.training, steps=STEPS),
-        baseline=LONG + REPLACED.get(recipe.baseline, recipe.baseline),
-        seeds=SEEDS if recipe.id in HEADLINE else FEWER)
+        baseline=LONG + REPLACED_BASELINES.get(recipe.baseline, recipe.baseline),
+        seeds=SEEDS if recipe.id in HEADLINE else FEWER_SEEDS)
 
 
 def runs() -> dict[str, Recipe]:
-    """Every recipe of the protocol by the id of its long runs, in the order of training."""
-    compared = [recipe for recipe in recipes().values() if recipe.id not in REPLACED]
+    """Returns every recipe of protocol A by the id of its runs, in the order of training."""
+    compared = [recipe for recipe in recipes().values() if recipe.id not in REPLACED_BASELINES]
     compared.sort(key=lambda r: (HEADLINE.index(r.id) if r.id in HEADLINE else len(HEADLINE),
                                  FACTORS[r.factor], r.order, r.id))
-    return {LONG + recipe.id: long(recipe) for recipe in compared}
+    return {LONG + recipe.id: long_recipe(recipe) for recipe in compared}
 
 
-def decisive(recipe: Recipe) -> Recipe:
-    """The recipe in the form that protocol B trains."""
+def decisive_recipe(recipe: Recipe) -> Recipe:
+    """Returns a recipe in the form that protocol B trains."""
     rate = recipe.training.learning_rate
     base = recipe.baseline if "+" in recipe.id else B_BASES.get(recipe.id)
     return dataclasses.replace(
@@ -121,12 +122,13 @@ def decisive(recipe: Recipe) -> Recipe:
 
 
 def decisive_runs() -> dict[str, Recipe]:
-    """Every recipe of protocol B by the id of its runs, in the order of training; the baseline first."""
+    """Returns every recipe of protocol B by the id of its runs, in the order of training, which begins with the
+    baseline."""
     recipes_by_id, long_runs = recipes(), runs()
     decisive_recipes = [
         dataclasses.replace(long_runs[B_SAME[id]], seeds=B_SECOND, paper=recipes_by_id[id].paper)
         if id in B_SAME
-        else decisive(recipes_by_id[id] if id in recipes_by_id else laid_over(*id.split("+")))
+        else decisive_recipe(recipes_by_id[id] if id in recipes_by_id else combine(*id.split("+")))
         for id in B_ORDER]
     decisive_recipes[0] = dataclasses.replace(decisive_recipes[0], seeds=B_BASELINE_SEEDS)
     return {recipe.id: recipe for recipe in decisive_recipes}
@@ -139,32 +141,34 @@ def log_file(recipe: Recipe, seed: int, zoo: Path = ZOO) -> Path:
     raise ValueError(f"{recipe.id} is a run of no protocol")
 
 
-def gap(log: dict[str, Any]) -> int | None:
-    """The first step that a log lacks between its first and its last one; None without a gap."""
+def missing_step(log: dict[str, Any]) -> int | None:
+    """Returns the first step of the protocol that a log lacks between its first and its last step; None if it lacks
+    none."""
     steps = [point["step"] for point in log["points"]]
     expected = [step for step in POINTS if steps and step in range(steps[0], steps[-1])]
     return next((step for step in expected if step not in steps), None)
 
 
-def plain(training: Training) -> dict[str, Any]:
-    """The training as JSON reads it back."""
+def training_json(training: Training) -> dict[str, Any]:
+    """Returns the options of a training as they are read back from JSON."""
     return json.loads(json.dumps(dataclasses.asdict(training)))
 
 
-def begin(recipe: Recipe, seed: int) -> dict[str, Any]:
+def empty_log(recipe: Recipe, seed: int) -> dict[str, Any]:
     return {"recipe": recipe.id, "baseline": recipe.baseline, "seed": seed,
-            "training": plain(recipe.training),
+            "training": training_json(recipe.training),
             "sink_tokens": list(recipe.sink_tokens), "points": [], "alpha_map": None}
 
 
 def read(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
-    """The log of a run, or an empty one. Raises ValueError for a log of another recipe."""
-    file, empty = log_file(recipe, seed, zoo), begin(recipe, seed)
+    """Reads the log of a run; returns an empty log if there is no file. Raises ValueError for a log of another
+    recipe."""
+    file, empty = log_file(recipe, seed, zoo), empty_log(recipe, seed)
     if not file.exists():
         return empty
     log = json.loads(file.read_text())
-    # A log that predates an option was made with what is now its default.
-    log["training"] = plain(Training()) | log["training"]
+    # A log that is older than an option was made with the value that is now the default.
+    log["training"] = training_json(Training()) | log["training"]
     for name in ("recipe", "baseline", "seed", "training", "sink_tokens"):
         if log[name] != empty[name]:
             raise ValueError(f"{file}: {name} is {log[name]}, expected {empty[name]}")
@@ -172,17 +176,17 @@ def read(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
 
 
 def write(log: dict[str, Any], file: Path) -> None:
-    """Write one line per point, so that a longer log is a small diff."""
+    """Writes a log with one line per point, so that a longer log is a small diff."""
     file.parent.mkdir(parents=True, exist_ok=True)
     points = ",\n".join("    " + json.dumps(point) for point in log["points"])
     rest = {name: value for name, value in log.items() if name != "points"}
     body = "".join(f'  {json.dumps(name)}: {json.dumps(value)},\n' for name, value in rest.items())
-    # Another process may read the log at any time.
+    # The file is replaced at once, since another process may read the log at any time.
     new = file.with_suffix(".new")
     new.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")
     new.replace(file)
 
 
 def is_done(log: dict[str, Any], until: int = STEPS) -> bool:
-    """True if the run was measured up to its last step, or up to `until` if that is earlier."""
+    """Whether the run was measured up to its last step, or up to `until` if that is earlier."""
     return bool(log["points"]) and log["points"][-1]["step"] >= min(until, log["training"]["steps"])

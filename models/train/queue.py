@@ -1,7 +1,7 @@
-"""Train what protocol B still needs, in the order of protocol.B_ROWS, each run up to step B_STEPS.
+"""Trains the runs that protocol B still needs, in the order of protocol.B_ROWS, each up to step B_STEPS.
 
     python -m models.train.queue --corpora FOLDER --runs models/.runs --jobs 2
-    python -m models.train.queue --left     the remaining runs and the time of all runs so far, in hours; trains nothing
+    python -m models.train.queue --left     prints the remaining runs and the hours of all runs so far; trains nothing
 
 Logs go to models/zoo/ID/b/SEED.json while the runs train. The queue reads them again before each run begins, because
 they decide whether a recipe needs a third seed or a second look. The same command continues an interrupted run from
@@ -22,7 +22,7 @@ from statistics import median
 from ..reference.model import architecture
 from ..reference.shapes import shapes
 from . import decide, protocol
-from .all import Job, folders, train
+from .all import Job, resolve_folders, train
 from .recipe import Recipe, refuse_unknown
 from .train import is_training
 
@@ -32,15 +32,15 @@ def steps_left(recipe: Recipe, seed: int) -> int:
     return protocol.B_STEPS - min(protocol.B_STEPS, points[-1]["step"] if points else 0)
 
 
-def due(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
-    """The seeds that a recipe lacks by its logs: two, then a third unless two suffice, then two more for a second
-    look."""
+def due_seeds(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
+    """Returns the seeds that a recipe still has to train according to its logs. A recipe needs two seeds, a third
+    unless two suffice, and two more for a second look."""
     if recipe.id == protocol.B_BASELINE:
         seeds = recipe.seeds
     else:
         seeds = recipe.seeds[:2]
         logs = decide.logs_of(recipe)
-        if set(seeds) <= logs.keys() and not decide.two_suffice(logs):
+        if set(seeds) <= logs.keys() and not decide.do_two_suffice(logs):
             seeds = recipe.seeds[:protocol.B_FIRST]
             first_look = decide.Decision(recipe, logs, decide.logs_of(known[recipe.baseline]))
             if first_look.needs_more:
@@ -49,14 +49,14 @@ def due(recipe: Recipe, known: dict[str, Recipe]) -> tuple[int, ...]:
 
 
 def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
-    """Row, recipe and seed of each run that can begin, in order."""
+    """Yields row, recipe and seed of each run that can begin, in the order of the queue."""
     known = protocol.decisive_runs()
     names = dict(zip(protocol.B_ORDER, known))
     for number, row in enumerate(protocol.B_ROWS):
         for id in row.recipes:
             if not only or names[id] in only:
                 recipe = known[names[id]]
-                yield from ((number, recipe, seed) for seed in due(recipe, known))
+                yield from ((number, recipe, seed) for seed in due_seeds(recipe, known))
 
 
 def parameters(recipe: Recipe) -> int:
@@ -64,7 +64,7 @@ def parameters(recipe: Recipe) -> int:
 
 
 def seconds_a_step(runs: Path) -> dict[str, float]:
-    """Seconds per step of each recipe, by its id: the median over its measured runs."""
+    """Returns the seconds per step of each recipe that was measured, by its id: the median over its runs."""
     file, times = runs / "seconds.jsonl", {}
     lines = file.read_text().splitlines() if file.exists() else []
     for one in map(json.loads, lines):
@@ -72,9 +72,9 @@ def seconds_a_step(runs: Path) -> dict[str, float]:
     return {id: median(values) for id, values in times.items()}
 
 
-def left(runs: Path, only: list[str]) -> str:
-    """The remaining runs, row by row. A step of a recipe that was not measured is assumed to take as long per parameter
-    as the measured steps."""
+def left_words(runs: Path, only: list[str]) -> str:
+    """Describes the remaining runs in words, row by row, with their hours. A step of a recipe that was not measured is
+    assumed to take as long per parameter as the measured steps."""
     known, measured = protocol.decisive_runs(), seconds_a_step(runs)
     rates = [seconds / parameters(known[id]) for id, seconds in measured.items() if id in known]
     base = parameters(known[protocol.B_BASELINE])
@@ -96,14 +96,14 @@ def left(runs: Path, only: list[str]) -> str:
     lines = [f"{number}. {protocol.B_ROWS[number].decides}: {hours(found)}: "
              + ", ".join(name for name, _ in found) for number, found in rows.items()]
     all = [one for found in rows.values() for one in found]
-    # A recipe whose sink may still vanish lacks its second seed.
+    # Only recipes that still lack their second seed may need a third seed that is not listed yet.
     thirds = [times for name, times in all if name.endswith(" 2")]
     return "\n".join([*lines, f"In all {hours(all)}. Their logs may ask for {len(thirds)} third seeds "
                               f"({sum_of(thirds)}) and for second looks."])
 
 
 def run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
-    """Train one run; return its exit status."""
+    """Trains one run, and returns its exit status."""
     before, began = steps_left(recipe, seed), time.monotonic()
     code = train(recipe.id, seed, corpora, runs, "--until", str(protocol.B_STEPS))
     seconds, steps = time.monotonic() - began, before - steps_left(recipe, seed)
@@ -118,7 +118,7 @@ def run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
 
 
 def work(corpora: Path, runs: Path, count: int, only: list[str]) -> list[Job]:
-    """Train until nothing can begin; return the failed runs."""
+    """Trains until no further run can begin, and returns the failed runs."""
     failed: list[Job] = []
     with ThreadPoolExecutor(count) as pool:
         running: dict[Future[int], Job] = {}
@@ -148,10 +148,10 @@ def main() -> None:
     arguments = parser.parse_args()
     refuse_unknown(parser, arguments.only, protocol.decisive_runs())
     if arguments.left:
-        print(left(arguments.runs, arguments.only))
-        print(decide.spent())
+        print(left_words(arguments.runs, arguments.only))
+        print(decide.hours_words())
         return
-    failed = work(*folders(parser, arguments), arguments.jobs, arguments.only)
+    failed = work(*resolve_folders(parser, arguments), arguments.jobs, arguments.only)
     raise SystemExit(f"failed: {failed}" if failed else 0)
 
 

@@ -1,7 +1,7 @@
-"""The recipes: one file each in recipes/, which contains only what the recipe changes.
+"""Reads the recipes, each from a file in recipes/, which contains only what the recipe changes.
 
-A recipe is the baseline (the softmax twin) with one factor changed: `config` overrides the baseline's config.json,
-`training` the defaults below.
+A recipe is the softmax model with one factor changed: `config` overrides the config.json of this model, and `training`
+overrides the defaults below.
 """
 
 import argparse
@@ -15,15 +15,16 @@ from typing import Any
 from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
-T = 128  # tokens per training sequence, and the context, unless a recipe's config overrides it
-TOKENS = 16 * T  # tokens per step over all sequences, unless a recipe overrides it
-# The factors in the order of the table's sections, and the place of each in the order of protocol A, which begins with
-# those that the paper stresses.
+T = 128  # tokens per training sequence, and the context, unless a recipe's config overrides this number
+TOKENS = 16 * T  # tokens per step over all sequences, unless a recipe overrides this number
+# The factors in the order of the table's sections, each with its rank in the order of protocol A, which begins with the
+# factors that the paper stresses.
 FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimization": 5, "data": 0,
            "loss": 1, "blocks": 7, "experts": 8, "diffusion": 9}
 _IDS = {BOS: BOS_ID, END: END_ID}
-OWNERS = ("none", "head", "shared")
-# Words that a recipe may choose from: for itself and its training, then for its model.
+BIAS_OWNERS = ("none", "head", "shared")
+# The words that a recipe may use for the keys of the file and of [training], and for the keys of the object
+# "sinkscope".
 CHOICES: dict[str, Collection[str]] = {
     "factor": FACTORS, "optimizer": ("adamw", "muon", "sgd"), "objective": ("next", "unmask"),
 }
@@ -31,12 +32,12 @@ ARCHITECTURE: dict[str, Collection[str]] = {
     "positions": ("rotary", "none", "learned", "sinusoid", "alibi", "relative"),
     "norm": ("pre", "post", "sandwich"), "norm_kind": ("rms", "layer"),
     "feed_forward": ("gated", "plain", "none"),
-    "heads": ("joined", "added"), "bias_key": OWNERS, "bias_key_value": OWNERS, "value_bias": OWNERS,
+    "heads": ("joined", "added"), "bias_key": BIAS_OWNERS, "bias_key_value": BIAS_OWNERS, "value_bias": BIAS_OWNERS,
     "gate": ("none", "output_element", "output_head", "value_element", "value_head", "value_state"),
 }
 MASKS = {"kind": ("causal", "window", "prefix", "bidirectional")}
 
-BASE: dict[str, Any] = {
+BASE_CONFIG: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
     "num_hidden_layers": 6,
@@ -68,19 +69,19 @@ class Training:
     # first token would be the longest vector of the stream whatever the attention does.
     weight_decay: float = 1.0
     embedding_decay: float = 0.1
-    embedding_deviation: float = 0.02  # standard deviation of its initial numbers; matrices have 0.02
+    embedding_deviation: float = 0.02  # standard deviation of the embedding's initial numbers; matrices have 0.02
     front: tuple[str, ...] = (BOS,)  # tokens before every sequence
-    extra: str | None = None  # a token outside the vocabulary, id 1,024
+    extra: str | None = None  # an additional token, with the id 1,024
     batch: int = TOKENS  # tokens per step over all sequences
-    optimizer: str = "adamw"  # or "muon", "sgd"
+    optimizer: str = "adamw"  # "adamw", "muon" or "sgd"
     replaced: float = 0.0  # share of the input tokens (not the targets) that are replaced at random
-    random_first: bool = False  # the first token of the text is drawn from the vocabulary
+    random_first: bool = False  # whether the first token of the text is drawn from the vocabulary
     fixed_at: int = 0  # the token at this position of a sequence, from 1, is always <|endoftext|>
-    bias_value: float | None = None  # a bias key's value is [this, 0, ..., 0] and is not trained
+    bias_value: float | None = None  # a bias key's value is [bias_value, 0, ..., 0] and is not trained
     bias_dimensions: int | None = None  # trained dimensions of a bias key; the others are 0
-    tokens: int | None = None  # number of text tokens that are ever read; None: all
-    objective: str = "next"  # or "unmask": a masked diffusion model
-    balance: float = 0.0  # weight of the loss that spreads tokens over experts
+    tokens: int | None = None  # number of different text tokens that are read; None reads all
+    objective: str = "next"  # "next", or "unmask" for a masked diffusion model
+    balance: float = 0.0  # weight of the loss that spreads tokens evenly over experts
 
     @property
     def front_ids(self) -> list[int]:
@@ -89,7 +90,7 @@ class Training:
 
     @property
     def decay(self) -> tuple[int, int]:
-        """The steps between which the learning rate falls to a tenth: the last fifth."""
+        """The steps between which the learning rate falls to a tenth, the last fifth of the training."""
         return self.steps * 4 // 5, self.steps
 
 
@@ -101,11 +102,11 @@ class Recipe:
     factor: str
     config: dict[str, Any]  # the complete config.json
     training: Training
-    baseline: str  # the recipe that differs by the factor alone
+    baseline: str  # the recipe that differs only by the factor
     sink_tokens: tuple[int, ...] = (1,)  # positions of the tokens that hold the sink, from 1
-    seeds: tuple[int, ...] = (1,)  # the weights of the first one ship
-    timeline: bool = False  # its checkpoints ship as well
-    order: int = 0  # within the factor
+    seeds: tuple[int, ...] = (1,)  # the weights of the first seed ship
+    timeline: bool = False  # whether checkpoints ship as well
+    order: int = 0  # rank among the recipes of the factor
     paper: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -115,11 +116,11 @@ class Recipe:
 
     @property
     def sequences(self) -> int:
-        """Sequences per step: a longer context does not read more text."""
+        """Sequences per step, so that a step reads equally many tokens at every context."""
         return self.training.batch // self.context
 
 
-def _check(file: str, values: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
+def _check_words(file: str, values: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
     for name in choices.keys() & values.keys():
         if values[name] not in choices[name]:
             raise ValueError(f"{file}: {name} is {values[name]!r}, expected one of "
@@ -131,41 +132,41 @@ def _refuse_unknown_names(file: str, names: dict[str, Any], allowed: Iterable[st
         raise ValueError(f"{file}: expected one of {', '.join(allowed)}, found {name!r}")
 
 
-def _contents(path: Path) -> dict[str, Any]:
-    """The contents of a recipe's file. Raises ValueError, which lists the possible names, for an unknown name or
-    word."""
+def _read_contents(path: Path) -> dict[str, Any]:
+    """Reads the contents of a recipe's file. Raises ValueError for an unknown name or word; its message lists the
+    possible ones."""
     contents = tomllib.loads(path.read_text())
     changed = contents.setdefault("training", {})
     variant = contents.setdefault("config", {}).get("sinkscope", {})
     _refuse_unknown_names(path.name, contents, [one.name for one in fields(Recipe) if one.name != "id"])
     _refuse_unknown_names(path.name, changed, [one.name for one in fields(Training)])
-    _check(path.name, contents | changed, CHOICES)
+    _check_words(path.name, contents | changed, CHOICES)
     _refuse_unknown_names(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token"))
-    _check(path.name, variant, ARCHITECTURE)
-    _check(path.name, variant.get("mask", {}), MASKS)
+    _check_words(path.name, variant, ARCHITECTURE)
+    _check_words(path.name, variant.get("mask", {}), MASKS)
     return contents
 
 
 def _build(id: str, contents: dict[str, Any]) -> Recipe:
-    """The recipe with these contents."""
+    """Makes a recipe of the contents of its file."""
     contents = {name: tuple(value) if name in ("seeds", "sink_tokens") else value
                 for name, value in contents.items()}
     changed = contents.pop("training")
     if "front" in changed:
         changed = changed | {"front": tuple(changed["front"])}
     training = Training(**changed)
-    config = BASE | contents.pop("config") | {"bos_token_id": next(iter(training.front_ids), None)}
+    config = BASE_CONFIG | contents.pop("config") | {"bos_token_id": next(iter(training.front_ids), None)}
     return Recipe(id=id, config=config, training=training, **contents)
 
 
 def read(path: Path) -> Recipe:
-    return _build(path.stem, _contents(path))
+    return _build(path.stem, _read_contents(path))
 
 
-def laid_over(factor: str, other: str) -> Recipe:
-    """FACTOR+OTHER: the changes of one recipe applied to another one, which is its baseline. No paper has a figure for
-    it."""
-    change, base = (_contents(RECIPES / f"{id}.toml") for id in (factor, other))
+def combine(factor: str, other: str) -> Recipe:
+    """Returns the recipe FACTOR+OTHER: the changes of the recipe `factor` applied to the recipe `other`, which is its
+    baseline. No paper has a figure for it."""
+    change, base = (_read_contents(RECIPES / f"{id}.toml") for id in (factor, other))
     config = base["config"] | change["config"]
     variant = base["config"].get("sinkscope", {}) | change["config"].get("sinkscope", {})
     return _build(f"{factor}+{other}", {
@@ -176,7 +177,7 @@ def laid_over(factor: str, other: str) -> Recipe:
 
 
 def recipes() -> dict[str, Recipe]:
-    """All recipes by id, in the order of the table."""
+    """Returns all recipes by id, in the order of the table."""
     all_recipes = [read(path) for path in RECIPES.glob("*.toml")]
     all_recipes.sort(key=lambda r: (list(FACTORS).index(r.factor), r.order, r.id))
     return {recipe.id: recipe for recipe in all_recipes}

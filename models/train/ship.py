@@ -1,9 +1,9 @@
-"""Store trained weights in the zoo, measure what is stored, and write cards, index and table.
+"""Stores trained weights in the zoo, measures the stored weights, and writes cards, index and tables.
 
-    python -m models.train.ship --runs models/.runs     take what is trained there, then
-    python -m models.train.ship                         measure the zoo and write its pages
+    python -m models.train.ship                         measures the zoo and writes its pages
+    python -m models.train.ship --runs models/.runs     copies the weights that are trained there first
 
-Every number of a card is measured on the weights that ship, and next to it, as `exact`, on the weights of the run
+Every number of a card is measured on the weights that ship, and, in the column `exact`, on the weights of the run
 before they were rounded.
 """
 
@@ -23,7 +23,7 @@ from tokenizers import AddedToken, Tokenizer, processors
 from ..reference.files import (
     read_model,
     to_int8,
-    widened,
+    widen_stored,
     write_json,
     write_model,
     write_stored,
@@ -39,12 +39,12 @@ from .text import BOS, END
 
 MODELS = Path(__file__).resolve().parents[1]
 ZOO = MODELS / "zoo"
-# Measurements in a timeline, for each checkpoint.
-SHOWN = ("sink_1", "sink_elsewhere", "sink_bias", "loss", "alpha_max", "hidden_ratio",
+# Names of the measurements that a timeline has for each checkpoint.
+TIMELINE_MEASUREMENTS = ("sink_1", "sink_elsewhere", "sink_bias", "loss", "alpha_max", "hidden_ratio",
          "value_ratio", "row_mass_mean")
 
 
-def last(recipe: Recipe, seed: int, runs: Path) -> Path:
+def last_checkpoint(recipe: Recipe, seed: int, runs: Path) -> Path:
     return runs / f"{recipe.id}-{seed}" / f"step-{recipe.training.steps:04d}.safetensors"
 
 
@@ -56,7 +56,7 @@ def store(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path) -> Non
 
 
 def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
-    """The corpus's tokenizer with this model's front tokens and its additional token."""
+    """Writes the corpus's tokenizer with this model's front tokens and additional token."""
     tokenizer, training = Tokenizer.from_file(str(source)), recipe.training
     if training.extra:
         tokenizer.add_special_tokens([AddedToken(training.extra, special=True)])
@@ -78,14 +78,14 @@ def corpus_tokenizer(runs: Path) -> Path:
 
 
 def ids_of(recipe: Recipe, texts: list[str], tokenizer: Path) -> torch.Tensor:
-    """The passages in the form for measurements, [SEQUENCES, T]."""
+    """Returns the passages with the front tokens and the fixed token of the recipe's training, [SEQUENCES, T]."""
     return encode(Tokenizer.from_file(str(tokenizer)), texts[:SEQUENCES], T, recipe.training)
 
 
-def take(recipe: Recipe, runs: Path, texts: list[str]) -> None:
-    """Copy the end of a run into the zoo, with everything needed to open it."""
+def take_run(recipe: Recipe, runs: Path, texts: list[str]) -> None:
+    """Copies the last weights of a run into the zoo, with all files needed to open them."""
     folder, seed = ZOO / recipe.id, recipe.seeds[0]
-    weights = load_file(last(recipe, seed, runs))
+    weights = load_file(last_checkpoint(recipe, seed, runs))
     store(recipe, weights, folder)
     write_tokenizer(recipe, corpus_tokenizer(runs), folder)
     shutil.copy(runs / f"{recipe.id}-{seed}" / "training.jsonl", folder / "training.jsonl")
@@ -96,7 +96,7 @@ def take(recipe: Recipe, runs: Path, texts: list[str]) -> None:
 
 
 def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) -> None:
-    """Writes folder/timeline."""
+    """Packs the checkpoints of a run into folder/timeline, with measurements."""
     arch, out = architecture(recipe.config), folder / "timeline"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -116,28 +116,28 @@ def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) ->
             "sha256": hashlib.sha256(packed).hexdigest(),
             "scale": scales, "from_previous": from_previous,
             "weights_sha256": digest.hexdigest(),
-            "measured": {name: exact[name] for name in SHOWN if name in exact},
-            "stored": {name: stored[name] for name in SHOWN if name in stored},
+            "measured": {name: exact[name] for name in TIMELINE_MEASUREMENTS if name in exact},
+            "stored": {name: stored[name] for name in TIMELINE_MEASUREMENTS if name in stored},
         })
         print(recipe.id, step, len(packed), exact["sink_1"], stored["sink_1"], flush=True)
     log = [json.loads(line) for line in (run / "training.jsonl").read_text().splitlines()]
     write_json(out / "index.json", {
         "recipe": recipe.id, "seed": recipe.seeds[0], "config": "../config.json",
-        "tensors": [{"name": name, "shape": list(a.shape), "coded": pack.coded(a)}
+        "tensors": [{"name": name, "shape": list(a.shape), "coded": pack.is_coded(a)}
                     for name, a in before.items()],
         "checkpoints": checkpoints, "log": sorted(log, key=lambda line: line["step"]),
     })
 
 
-def seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The numbers of every seed of a recipe that has several, on the weights of its run; for a seed whose run is not in
-    this folder, its previous row."""
+def measure_seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the rows of seeds.json: measurements of every seed of the recipes with several seeds, on the weights of
+    its run. A seed whose run is not in this folder keeps its previous row."""
     previous = {(row["id"], row["seed"]): row for row in before}
     rows = []
     for recipe in recipes().values():
         for seed in recipe.seeds if len(recipe.seeds) > 1 else ():
-            if last(recipe, seed, runs).exists():
-                weights = load_file(last(recipe, seed, runs))
+            if last_checkpoint(recipe, seed, runs).exists():
+                weights = load_file(last_checkpoint(recipe, seed, runs))
                 measured = measure(architecture(recipe.config), weights,
                                    ids_of(recipe, texts, corpus_tokenizer(runs)))
                 rows.append({"id": recipe.id, "seed": seed, "measured": measured})
@@ -146,15 +146,15 @@ def seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[di
     return rows
 
 
-def progressive(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor
+def write_preview(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor
                 ) -> dict[str, Any]:
-    """Writes the weights in two parts; returns measurements on the first part alone."""
-    parts = preview.to_files(weights, (folder / "config.json").read_text(),
+    """Writes preview.gz and refinement.gz, and returns their entry in index.json, with measurements on the preview."""
+    parts = preview.encode_files(weights, (folder / "config.json").read_text(),
                              (folder / "model.safetensors").read_bytes())
     first, rest = (folder / name for name in ("preview.gz", "refinement.gz"))
     for file, data in zip((first, rest), parts, strict=True):
         file.write_bytes(data)
-    measured = measure(arch, widened(preview.to_steps(weights)), ids)
+    measured = measure(arch, widen_stored(preview.to_steps(weights)), ids)
     return {"file": first.name, "bytes": first.stat().st_size, "sha256": digest(first),
             "refinement": {"file": rest.name, "bytes": rest.stat().st_size},
             "measured": {name: measured[name] for name in ("sink_1", "sink_1_raw", "loss")}}
@@ -164,7 +164,7 @@ def digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
+def measure_facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
     folder = ZOO / recipe.id
     file = folder / "model.safetensors"
     arch, weights = read_model(folder)
@@ -175,7 +175,7 @@ def facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
         "parameters": sum(w.numel() for w in weights.values()),
         "bytes": file.stat().st_size,
         "sha256": digest(file),
-        **({"preview": progressive(folder, arch, weights, ids)} if recipe.id in IN_F16 else {}),
+        **({"preview": write_preview(folder, arch, weights, ids)} if recipe.id in IN_F16 else {}),
         "operation": arch.operation, "formula": OPERATIONS[arch.operation].formula,
         "context": recipe.context, "timeline": recipe.timeline,
         "measured": measure(arch, weights, ids)
@@ -196,15 +196,15 @@ def main() -> None:
         (ZOO / "heldout.json").write_text(json.dumps(held_out, indent=0) + "\n")
         for recipe in recipes_by_id.values():
             chosen = not arguments.only or recipe.id in arguments.only
-            if chosen and last(recipe, recipe.seeds[0], runs).exists():
-                take(recipe, runs, held_out)
+            if chosen and last_checkpoint(recipe, recipe.seeds[0], runs).exists():
+                take_run(recipe, runs, held_out)
     texts = json.loads((ZOO / "heldout.json").read_text())
     known_seeds = ZOO / "seeds.json"
     more = json.loads(known_seeds.read_text()) if known_seeds.exists() else []
     if runs is not None:
-        more = seeds(runs, texts, more)
+        more = measure_seeds(runs, texts, more)
         write_json(known_seeds, more)
-    rows = {id: facts(recipe, texts) for id, recipe in recipes_by_id.items()
+    rows = {id: measure_facts(recipe, texts) for id, recipe in recipes_by_id.items()
             if (ZOO / id / "model.safetensors").exists()}
     for file, text in pages(list(rows.values()), more, MODELS / "README.md", ZOO).items():
         file.write_text(text)

@@ -1,14 +1,14 @@
-"""Train what protocol B still needs on one CUDA device, many runs side by side.
+"""Trains the runs that protocol B still needs on one CUDA device, many runs at the same time.
 
     python -m models.train.side_by_side --corpora FOLDER --runs models/.runs --minutes 30
     python -m models.train.side_by_side long-lr-1e-3 --seeds 1 2 3 --again FOLDER ...     a control
 
-A step of these models is a thousand small kernels that leave a large device idle. So the step of each run is captured
-once as a CUDA graph, and the graphs of many runs replay on streams of their own. The arithmetic is that of `train` in
-float32. Processes on the CPU measure the outcomes as `train` does; a log names the device that trained it. A run that
-does not finish within the minutes leaves no log. A step of Muon or SGD cannot be captured; with --uncaptured a process
-trains these runs, beside another one that trains the rest. With --again, the logs of runs that were trained before go
-to another folder, to compare devices.
+A step of these models is a thousand small kernels, which leave a large device idle. So the step of each run is captured
+once as a CUDA graph, and the graphs of many runs replay on a stream each. The arithmetic is that of `train` in float32.
+Processes on the CPU measure the outcomes as `train` does; a log names the device that trained the run. A run that does
+not finish within the minutes leaves no log. A step of Muon or SGD cannot be captured: --uncaptured trains only these
+runs, and another process may train the others meanwhile. --again trains runs again and writes their logs to another
+folder, to compare devices.
 """
 
 import argparse
@@ -30,48 +30,49 @@ from torch import Tensor
 
 from ..reference.model import Weights, architecture
 from . import protocol, queue
-from .all import Job, folders
+from .all import Job, resolve_folders
 from .corpus import Corpus
 from .loss import LOSSES, Loss
 from .outcomes import Log
 from .recipe import Recipe, Training, refuse_unknown
 from .train import (
     SAVE_EVERY,
-    descend,
     fixed_loss,
     has_line,
     learning_rate,
     optimizers,
     set_rates,
     trained_weights,
+    update_weights,
 )
 
-WARM_UP_STEPS = 3  # before a capture, so that every library has allocated its memory
+WARM_UP_STEPS = 3  # number of steps before a capture, in which libraries allocate their memory
 
 
-def name_of(device: str) -> str:
+def device_name(device: str) -> str:
     if device == "cpu":
         return f"CPU, torch {torch.__version__}"
     return f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}"
 
 
 @cache
-def compiled(objective: str) -> Loss:
-    """A loss compiled once per architecture, with every size a constant."""
+def compile_loss(objective: str) -> Loss:
+    """Returns a loss that is compiled for each architecture, with all sizes as constants."""
     torch._dynamo.config.recompile_limit = len(protocol.B_ORDER)
     return torch.compile(LOSSES[objective], dynamic=False)
 
 
 class GraphRun:
-    """A run whose step is one CUDA graph if it can be captured. It reads step `at` of its texts and increments it."""
+    """A run whose step is one CUDA graph if it can be captured. Each step reads the text at index `at`, which is on the
+    device, and increments `at`."""
 
     def __init__(self, recipe: Recipe, seed: int, corpus: Corpus, device: str) -> None:
         training = recipe.training
         self.recipe, self.seed, self.step = recipe, seed, 0
         self.arch = architecture(recipe.config)
-        self.loss_of = LOSSES[training.objective] if device == "cpu" else compiled(training.objective)
+        self.loss_of = LOSSES[training.objective] if device == "cpu" else compile_loss(training.objective)
         self.weights = trained_weights(self.arch, seed, training, device)
-        self.text, self.noise = batches(corpus, seed, recipe.sequences, recipe.context, reads(training),
+        self.text, self.noise = batches(corpus, seed, recipe.sequences, recipe.context, batch_options(training),
                                         device)
         self.rates = torch.tensor([learning_rate(step, training) for step in range(len(self.text))],
                                   device=device)
@@ -89,11 +90,12 @@ class GraphRun:
         loss = self.loss_of(self.arch, self.weights, self.text[self.at].squeeze(0),
                             self.noise[self.at].squeeze(0), self.recipe.training)
         self.losses.index_copy_(0, self.at, loss.detach()[None])
-        descend(loss, self.weights, self.optimizers)
+        update_weights(loss, self.weights, self.optimizers)
         self.at += 1
 
     def _capture(self) -> None:
-        """Capture the step. The steps before a capture change the run, so its initial state is restored afterwards."""
+        """Captures the step. The warm-up steps before the capture change the run, so its initial state is restored
+        afterwards."""
         self.stream, self.graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
@@ -113,7 +115,7 @@ class GraphRun:
             self.at.zero_()
 
     def advance(self) -> None:
-        """Begins one step; the device may finish it later."""
+        """Starts one step, without waiting for the device to finish it."""
         if self.graph is None:
             self._advance()
         else:
@@ -122,12 +124,12 @@ class GraphRun:
         self.step += 1
 
     def train_loss(self) -> float | None:
-        """The mean since the previous line in the log of `train`."""
+        """Returns the mean training loss since the step of the previous line in a log of `train`."""
         before = next((step for step in range(self.step - 1, -1, -1) if has_line(step)), None)
         return None if before is None else round(self.losses[before : self.step].mean().item(), 4)
 
     def snapshot(self) -> tuple[Weights, float | None]:
-        """The current weights, copied to the CPU, and the training loss."""
+        """Returns a copy of the current weights on the CPU, and the training loss."""
         if self.graph is not None:
             self.stream.synchronize()
         return {name: w.detach().cpu().clone() for name, w in self.weights.items()}, self.train_loss()
@@ -157,15 +159,15 @@ def measure(job: Job, step: int, file: Path, train_loss: float | None, device: s
 
 
 class Measurer:
-    """Measures points of many runs in several processes; each run has one process."""
+    """Measures points of many runs in several processes. All points of a run are measured by the same process."""
 
     def __init__(self, processes: int, device: str, zoo: Path, corpora: Path, runs: Path) -> None:
         spawn = multiprocessing.get_context("spawn")
         self.pools = [ProcessPoolExecutor(1, spawn) for _ in range(processes)]
-        self.rest = name_of(device), zoo, corpora, runs
+        self.rest = device_name(device), zoo, corpora, runs
         self.next, self.pool_of = count(), {}
         self.left: list[Future[None]] = []
-        # Pending weights are kept in memory.
+        # Weights that wait for a process are kept in memory if possible.
         self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
 
     def add(self, job: Job, step: int, weights: Weights, train_loss: float | None) -> None:
@@ -177,7 +179,7 @@ class Measurer:
             self.pool_of[job].submit(measure, job, step, file, train_loss, *self.rest))
 
     def catch_up(self) -> bool:
-        """Waits until every point is in its log; False if all were."""
+        """Waits until every point is in its log; returns whether any was missing."""
         waited = bool(self.left)
         while self.left:
             self.left.pop().result()
@@ -191,29 +193,30 @@ class Measurer:
 
 
 def is_capturable(recipe: Recipe) -> bool:
-    """True if a step can be a CUDA graph: Muon and SGD read their rate on the CPU."""
+    """Whether a step can be captured as a CUDA graph: Muon and SGD read their learning rate on the CPU."""
     return recipe.training.optimizer == "adamw"
 
 
 @cache
 def batches(corpus: Corpus, seed: int, sequences: int, T: int, reads: Training, device: str,
             ) -> tuple[Tensor, Tensor]:
-    """The texts [S, N, T+1] and the noise [S, N, T+2] of all steps of a run; runs with the same options share them."""
+    """Returns the texts [S, N, T+1] and the noise [S, N, T+2] of all steps of a run. Runs with the same arguments share
+    these tensors."""
     pairs = [corpus.batch(seed, step, sequences, T, reads) for step in range(protocol.B_STEPS)]
     text, noise = (torch.stack(tensors).to(device) for tensors in zip(*pairs))
     return text, noise
 
 
-def reads(training: Training) -> Training:
-    """A training with only the options that Corpus.batch reads."""
+def batch_options(training: Training) -> Training:
+    """Returns a training with only the options that Corpus.batch reads, so that runs can share batches."""
     return Training(front=training.front, tokens=training.tokens, random_first=training.random_first,
                     fixed_at=training.fixed_at)
 
 
 def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
          measurer: Measurer, device: str, width: int, ends: float, captured: bool = True) -> set[Job]:
-    """Trains the runs whose steps can be captured, or the others, until none can begin or the clock passes `ends`;
-    returns the unfinished runs."""
+    """Trains the runs whose steps can be captured, or with `captured` false the others, until no further run can begin
+    or the time `ends` is reached. Returns the unfinished runs."""
     corpus, active, taken = _corpus(corpora, runs), [], set[Job]()
     duration = 0.0  # seconds of a complete run at the current pace
     while True:
@@ -229,7 +232,7 @@ def work(wanted: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs
         if time.monotonic() > ends:
             return {(run.recipe.id, run.seed) for run in active}
         if not active:
-            # The last points may ask for further seeds.
+            # Once the last points are in the logs, further seeds may be due.
             if measurer.catch_up():
                 continue
             return set()
@@ -263,7 +266,7 @@ def main() -> None:
     arguments = parser.parse_args()
     refuse_unknown(parser, arguments.only, recipes_by_id)
     ends = time.monotonic() + 60 * arguments.minutes
-    corpora, runs = folders(parser, arguments)
+    corpora, runs = resolve_folders(parser, arguments)
     zoo = (arguments.again or protocol.ZOO).resolve()
 
     def wanted() -> Iterator[tuple[Recipe, int]]:

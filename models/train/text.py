@@ -1,4 +1,5 @@
-"""The text: its files, the held-out documents and the measured passages. No torch."""
+"""Reads the corpora, and splits them into training documents, held-out documents and passages. This module does not
+need torch."""
 
 import hashlib
 import re
@@ -15,13 +16,13 @@ SHA256 = {
     "storybooks_ccby.txt": "3d45cb1d288af8d3e3b875717af246d324f8433b7b735880fc2ba0eb70893a56",
 }
 HELD_OUT_EVERY = 12  # every 12th document is never trained on
-SHARED_WORDS = 13  # this many equal words in a row are no accident (Brown et al. 2020, appendix C)
-PASSAGE_CHARACTERS = 320  # at least 64 tokens of the tokenizer, whatever the prose
-LONG_CHARACTERS = 640  # at least 120
+SHARED_WORDS = 13  # texts that share this many words in a row overlap (Brown et al. 2020, appendix C)
+PASSAGE_CHARACTERS = 320  # length of a passage, which has at least 64 tokens
+LONG_CHARACTERS = 640  # length of a longer passage, which has at least 120 tokens
 
 
 def read(corpora: Path) -> dict[str, list[str]]:
-    """The documents of each file, in order. Raises ValueError if a file differs."""
+    """Reads the documents of each corpus, in order. Raises ValueError if a file has another digest."""
     texts_by_file = {}
     for name, expected in SHA256.items():
         data = (corpora / name).read_bytes()
@@ -33,36 +34,37 @@ def read(corpora: Path) -> dict[str, list[str]]:
     return texts_by_file
 
 
-def _runs(text: str) -> set[tuple[str, ...]]:
-    """Every run of SHARED_WORDS words, ignoring case and the characters between them."""
+def _word_runs(text: str) -> set[tuple[str, ...]]:
+    """Returns every run of SHARED_WORDS words in a text, ignoring case and the characters between words."""
     words = re.findall(r"[a-z0-9']+", text.lower())
     return set(zip(*(words[i:] for i in range(SHARED_WORDS)), strict=False))
 
 
 def split(files: dict[str, list[str]]) -> tuple[list[str], dict[str, list[str]]]:
-    """Training documents, and the held-out documents of each file.
+    """Returns the training documents, and the held-out documents of each file.
 
-    A story that occurs twice may fall on both sides. The training side keeps it; the held-out side drops it.
+    A story that occurs twice may be in both sets. It is then removed from the held-out documents.
     """
     last = HELD_OUT_EVERY - 1
     train = [text for texts in files.values() for i, text in enumerate(texts)
              if i % HELD_OUT_EVERY != last]
     chosen = {name: texts[last::HELD_OUT_EVERY] for name, texts in files.items()}
-    runs = {text: _runs(text) for texts in chosen.values() for text in texts}
+    runs = {text: _word_runs(text) for texts in chosen.values() for text in texts}
     everything = set().union(*runs.values())
-    trained_on = set().union(*(everything & _runs(text) for text in train))
+    trained_on = set().union(*(everything & _word_runs(text) for text in train))
     return train, {name: [text for text in texts if not runs[text] & trained_on]
                    for name, texts in chosen.items()}
 
 
 def documents(corpora: Path) -> tuple[list[str], list[str]]:
-    """Training documents, and the held-out documents in the public domain."""
+    """Returns the training documents, and the held-out documents in the public domain."""
     train, held = split(read(corpora))
     return train, held["children_lit.txt"]
 
 
 def passages(texts: list[str], count: int, characters: int = PASSAGE_CHARACTERS) -> list[str]:
-    """`count` passages, evenly spread over the texts, each from a paragraph of at least `characters` characters."""
+    """Returns `count` passages, evenly spread over the texts, each the start of a paragraph of at least `characters`
+    characters."""
     starts = [
         paragraph
         for text in texts

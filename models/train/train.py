@@ -1,4 +1,4 @@
-"""Train one recipe: the same text, tokenizer, seed, order, initial weights and steps as the baseline, and one factor
+"""Trains one recipe: with the text, tokenizer, seed, order, initial weights and steps of the baseline, and one factor
 changed.
 
     python -m models.train.train softmax --corpora FOLDER --runs models/.runs
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..reference.model import Architecture, Weights, architecture, forward
 from ..reference.operations import OPERATIONS
-from ..reference.shapes import added, shapes
+from ..reference.shapes import shapes, variant_shapes
 from . import protocol
 from .corpus import Corpus, encode
 from .loss import LOSSES, Loss, unmask_loss
@@ -38,13 +38,14 @@ DEVIATION = 0.02
 EARLY_SAVES = (0, 1, 3, 10, 30, 100)
 LOG_EVERY = 100
 EARLY_LOGS = (0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 150, 250, 350, 450)
-PROBES, PROBE_T = 20, 64  # held-out sequences measured during training
-FIXED = 64  # sequences of training text whose loss is measured at every point of a log
+PROBE_SEQUENCES, PROBE_T = 20, 64  # number and length of the held-out sequences that are measured during training
+FIXED_SEQUENCES = 64  # number of training sequences whose loss is measured at every point of a log
 
 
 def initial_weights(arch: Architecture, seed: int, training: Training) -> Weights:
-    """N(0, 0.02^2) for every matrix, gains of 1, biases of 0. Tensors that only a variant has, including rows of
-    further tokens, are drawn last: if the other shapes are the baseline's, it begins with the baseline's weights."""
+    """Draws initial weights: N(0, 0.02^2) for every matrix, gains of 1, biases of 0. Tensors that only a variant has,
+    including the rows of additional tokens, are drawn last. So all other weights equal the baseline's if their shapes
+    do."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(name: str, shape: tuple[int, ...]) -> Tensor:
@@ -54,7 +55,7 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
             return torch.ones(shape)
         return torch.randn(*shape, generator=generator) * DEVIATION
 
-    extra, weights = added(arch), {}
+    extra, weights = variant_shapes(arch), {}
     for name, shape in shapes(arch).items():
         of_tokens = shape[0] == arch.V and name not in extra
         weights[name] = draw(name, (VOCABULARY, *shape[1:]) if of_tokens else shape)
@@ -67,42 +68,42 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
         for name, weight in weights.items():
             if name.endswith("bias_key"):
                 weight[..., training.bias_dimensions:] = 0
-    for name in fixed(weights, training):
+    for name in fixed_tensors(weights, training):
         weights[name] = torch.zeros_like(weights[name])
         weights[name][..., 0] = training.bias_value
     return weights
 
 
-def fixed(weights: Weights, training: Training) -> list[str]:
-    """The tensors that are not trained."""
+def fixed_tensors(weights: Weights, training: Training) -> list[str]:
+    """Returns the names of the tensors that are not trained."""
     return [name for name in weights
             if training.bias_value is not None and name.endswith("bias_key_value")]
 
 
-def decay(name: str, weight: Tensor, training: Training) -> float:
-    """The weight decay of a tensor; gains have none, because it would pull them to 0."""
+def weight_decay(name: str, weight: Tensor, training: Training) -> float:
+    """Returns the weight decay of a tensor, 0 for gains and biases: decay would pull gains to 0."""
     if weight.dim() < 2:
         return 0.0
     return training.embedding_decay if "embed" in name else training.weight_decay
 
 
-def first_dimensions(gradient: Tensor, count: int) -> Tensor:
-    """The gradient [..., K] of a vector whose first dimensions alone are trained."""
+def mask_gradient(gradient: Tensor, count: int) -> Tensor:
+    """Returns the gradient [..., K] with all but the first `count` dimensions set to 0."""
     gradient = gradient.clone()
     gradient[..., count:] = 0
     return gradient
 
 
 def optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch.optim.Optimizer]:
-    """The optimizers and their tensors. Muon takes the matrices between embedding and head (Jordan et al. 2024),
-    with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW the rest. `adamw` holds further options
-    of AdamW."""
+    """Returns the optimizers of a training, with their tensors. With Muon, it trains the matrices between embedding and
+    head (Jordan et al. 2024), with steps as long as AdamW's (Liu et al. 2025, section 2.2), and AdamW trains the other
+    tensors. `adamw` are further options of AdamW."""
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, w in weights.items():
         if w.requires_grad:
             inner = w.dim() == 2 and "embed" not in name and "lm_head" not in name
             kind = "adamw" if training.optimizer == "muon" and not inner else training.optimizer
-            groups.setdefault((kind, decay(name, w, training)), []).append(w)
+            groups.setdefault((kind, weight_decay(name, w, training)), []).append(w)
 
     def groups_of(kind: str) -> list[dict[str, Any]]:
         return [{"params": params, "weight_decay": rate}
@@ -118,7 +119,7 @@ def optimizers(weights: Weights, training: Training, **adamw: Any) -> list[torch
 
 
 def learning_rate(step: int, training: Training) -> float:
-    """Linear warm-up, constant, a linear fall to a tenth."""
+    """Returns the learning rate of a step: a linear warm-up, then constant, then a linear fall to a tenth."""
     if step < WARM_UP:
         return training.learning_rate * (step + 1) / WARM_UP
     begin, end = training.decay
@@ -127,13 +128,13 @@ def learning_rate(step: int, training: Training) -> float:
 
 
 def has_line(step: int) -> bool:
-    """True if a run's own log has a line for this step."""
+    """Whether training.jsonl, the log in a run's folder, has a line for this step."""
     return step in EARLY_LOGS or step % LOG_EVERY == 0
 
 
 @torch.no_grad()
-def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]:
-    """Measurements of the current model, as a reader would see them."""
+def measure_probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]:
+    """Measures the current model on held-out sequences, for a line of training.jsonl."""
     trace = forward(arch, weights, ids)
     alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
     values = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
@@ -156,7 +157,7 @@ def probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]
 
 
 def _lock(folder: Path) -> TextIO | None:
-    """The lock of a run's folder, held until the process ends; None if another process holds it."""
+    """Locks a run's folder and returns the lock file, whose closing ends the lock; None if another process has it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = (folder / "lock").open("w")
     try:
@@ -168,7 +169,7 @@ def _lock(folder: Path) -> TextIO | None:
 
 
 def is_training(folder: Path) -> bool:
-    """True if a process trains this run."""
+    """Whether a process trains the run in this folder."""
     if not folder.exists():
         return False
     lock = _lock(folder)
@@ -179,26 +180,26 @@ def is_training(folder: Path) -> bool:
 
 
 def trained_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
-    """The initial weights on a device; fixed tensors get no gradient."""
+    """Returns the initial weights on a device, ready for training; fixed tensors get no gradient."""
     weights = initial_weights(arch, seed, training)
-    fixed_names = fixed(weights, training)
+    fixed_names = fixed_tensors(weights, training)
     weights = {n: w.to(device).requires_grad_(n not in fixed_names) for n, w in weights.items()}
     for name, w in weights.items():
         if name.endswith("bias_key") and training.bias_dimensions is not None:
-            w.register_hook(partial(first_dimensions, count=training.bias_dimensions))
+            w.register_hook(partial(mask_gradient, count=training.bias_dimensions))
     return weights
 
 
 def set_rates(optimizers: list[torch.optim.Optimizer], step: int, training: Training) -> None:
-    """Gives a step's learning rate to each optimizer that reads it on the CPU."""
+    """Sets the step's learning rate in each optimizer that reads its rate on the CPU."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             if isinstance(group["lr"], float):
                 group["lr"] = learning_rate(step, training)
 
 
-def descend(loss: Tensor, weights: Weights, optimizers: list[torch.optim.Optimizer]) -> None:
-    """One step of every optimizer along the gradient of a loss."""
+def update_weights(loss: Tensor, weights: Weights, optimizers: list[torch.optim.Optimizer]) -> None:
+    """Updates the weights by one step of every optimizer along the gradient of the loss."""
     loss.backward()
     torch.nn.utils.clip_grad_norm_(weights.values(), 1.0)
     for optimizer in optimizers:
@@ -237,11 +238,11 @@ class Run:
             optimizer.load_state_dict(state)
 
     def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
-        """One step on a batch [N, T+1]; returns the loss before the step."""
+        """Trains one step on a batch [N, T+1], and returns the loss before the update."""
         set_rates(self.optimizers, step, self.recipe.training)
         loss = loss_of(self.arch, self.weights, text.to(self.device), noise.to(self.device),
                        self.recipe.training)
-        descend(loss, self.weights, self.optimizers)
+        update_weights(loss, self.weights, self.optimizers)
         return loss.item()
 
     def on_cpu(self) -> Weights:
@@ -260,7 +261,7 @@ class Run:
         record: dict[str, float] = {"step": step}
         if losses:
             record["loss"] = round(sum(losses) / len(losses), 4)
-        record |= probe(self.arch, self.weights, ids)
+        record |= measure_probe(self.arch, self.weights, ids)
         with self.log.open("a") as file:
             file.write(json.dumps(record) + "\n")
         self.losses[step] = record.get("loss")
@@ -269,10 +270,10 @@ class Run:
 
 @torch.no_grad()
 def fixed_loss(run: Any, corpus: Corpus) -> float:
-    """The loss on FIXED sequences of the recipe's training text, the same at every step and for every seed; its
-    distance to the held-out loss is the gap of overfitting."""
+    """Returns the loss on FIXED_SEQUENCES sequences of the recipe's training text, the same at every step and for every
+    seed. The held-out loss minus this loss shows overfitting."""
     recipe, losses = run.recipe, []
-    for i in range(FIXED // recipe.sequences):
+    for i in range(FIXED_SEQUENCES // recipe.sequences):
         text, noise = corpus.batch(0, i, recipe.sequences, recipe.context, recipe.training)
         loss_of = LOSSES[recipe.training.objective]
         losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device),
@@ -282,7 +283,8 @@ def fixed_loss(run: Any, corpus: Corpus) -> float:
 
 def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
           until: int | None = None) -> None:
-    """Continue a run to its last step, or to step `until`, where it can continue later."""
+    """Trains a run up to its last step, or up to step `until`, from which it can continue later. A run continues from
+    its last checkpoint."""
     lock = _lock(runs / f"{recipe.id}-{seed}")
     if lock is None:
         raise SystemExit(f"{recipe.id}-{seed}: another process trains this run")
@@ -294,16 +296,16 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
     corpus, training = Corpus(corpora, runs / "corpus"), recipe.training
     run = Run(recipe, seed, runs, device)
     loss_of = torch.compile(LOSSES[training.objective])
-    ids = encode(corpus.tokenizer, corpus.held_out[:PROBES], PROBE_T, training).to(device)
+    ids = encode(corpus.tokenizer, corpus.held_out[:PROBE_SEQUENCES], PROBE_T, training).to(device)
     log = Log(recipe, seed) if recipe.id.startswith((protocol.LONG, protocol.B)) else None
     if log is not None:
-        # A run that starts again is another run, whose bits may differ between machines.
+        # Steps are measured again if the run repeats them, since another machine may give other bits.
         log.keep_before(run.start + (run.start in run.losses))
     losses: list[float] = []
     began = time.monotonic()
     last = training.steps if until is None else min(until, training.steps)
     for step in range(run.start, last + 1):
-        # The state after `step` steps.
+        # Here the run's state is that after `step` steps.
         if has_line(step) and step not in run.losses:
             run.note(step, losses, ids)
             losses = []

@@ -29,7 +29,7 @@ def drive(out: str, models: int, prompts: int, workers: int) -> None:
     from sinkscope import studies
 
     killed.start_ray()
-    block = -(-prompts // studies.PARTS)
+    block = -(-prompts // studies.MOST_PARTS)
     studies.study(killed.models(models, SECONDS), killed.prompts(prompts), out, ray=True, concurrency=workers,
                   **killed.settings(block))
 
@@ -120,7 +120,7 @@ def main() -> None:
     from sinkscope import Recording, studies
 
     folder = Path(tempfile.mkdtemp())
-    out, parts = given.out or folder / "study", given.models * studies.PARTS
+    out, parts = given.out or folder / "study", given.models * studies.MOST_PARTS
     driver, ended = Driver(out, given.models, given.prompts, given.workers), threading.Event()
     killer = threading.Thread(target=kill_at_random, args=(driver, out, given.kills, parts, ended))
     killer.start()
@@ -139,7 +139,7 @@ def main() -> None:
     print(f"driver: {max(driver.memory)} MB at most; {max(driver.memory[:third])} in the first third of the time, "
           f"{max(driver.memory[-third:])} in the last")
     some = dict(list(killed.models(given.models).items())[:: max(1, given.models // 3)])
-    block = -(-given.prompts // studies.PARTS)
+    block = -(-given.prompts // studies.MOST_PARTS)
     started = time.process_time()
     undisturbed = studies.study(some, killed.prompts(given.prompts), folder / "plain", **killed.settings(block))
     spent = time.process_time() - started

@@ -1,6 +1,6 @@
 /**
- * The packed package, examined as its users' tools do: publint and attw, and its types by four versions of TypeScript, with
- * the declarations themselves checked.
+ * Examines the packed package like the tools of its users: with publint and attw, and with four versions of TypeScript,
+ * which also check the declaration files themselves.
  *
  *     node tests/bundlers/package.mjs
  */
@@ -31,7 +31,7 @@ test('publint finds nothing', () => {
 });
 
 test('the types are found by every way to resolve a module that has exports', () => {
-  // The workers, the binaries and the tables have no types: no program imports their values.
+  // The workers, the binaries and the tables need no types, since no program imports values from them.
   const { status, text } = said(
     ...[tool('@arethetypeswrong/cli/dist/index.js'), tarball, '--profile', 'esm-only'],
     ...['--entrypoints', '.', '--no-emoji', '--no-color'],

@@ -1,6 +1,6 @@
 /**
- * The package as other people build it: each bundler makes a page of the packed package, which runs a model in Chromium
- * and reads a map, in a worker. Also a page that imports a bundle of another origin, as notebooks on the web do.
+ * Builds a page on the packed package with each bundler. In Chromium the page runs a model in a worker and reads a map.
+ * Another page imports a bundle from another origin, as notebooks on the web do.
  *
  *     tests/setup bundlers && node tests/bundlers/run.mjs [a part of a bundler's name]
  */
@@ -20,7 +20,7 @@ const require = createRequire(import.meta.url);
 const load = async (name) => import(pathToFileURL(require.resolve(name)).href);
 const PATIENCE_MS = 240_000;
 
-/** The script under test: returns the prompt's map as numbers. `base` is the folder of the binaries. */
+/** The script of the page, which returns the prompt's map as numbers. `base` is the folder of the binaries. */
 const LOOK = `
 import { createEngine, guardTokenizer } from 'sinkscope';
 
@@ -40,7 +40,7 @@ globalThis.look = look;
 const PAGE = (script) =>
   `<!doctype html><html><title>A page</title><script type="module" src="${script}"></script></html>`;
 
-/** The bundlers: files of the project, the command, and the folder of the site. */
+/** For each bundler, the files of the project, the command that builds it, and the folder of the site. */
 const BUNDLERS = {
   Vite: {
     files: { 'index.html': PAGE('./main.js'), 'main.js': LOOK },
@@ -64,7 +64,7 @@ const BUNDLERS = {
       );
       const { errors, warnings } = said.toJson({ all: false, errors: true, warnings: true });
       const texts = [...errors, ...warnings].map(({ message }) => message);
-      // Its size limits are advice for any page.
+      // Webpack's warnings about large files are advice for any page, and would be noise here.
       assert.deepEqual(
         texts.filter((text) => !/size limit|code splitting/.test(text)),
         [],
@@ -77,7 +77,7 @@ const BUNDLERS = {
     files: { 'main.js': LOOK },
     async build(folder) {
       const { build } = await load('esbuild');
-      // The bundler follows no worker: each is an entry, at the place where the bundle looks for it.
+      // esbuild does not bundle workers, so each worker is an entry, at the path where the bundle looks for it.
       const workers = ['engine/worker', 'engine/thread', 'text/worker'];
       await build({
         absWorkingDir: folder,
@@ -135,7 +135,7 @@ function program(folder, command, ...args) {
   );
 }
 
-/** A static server that other origins may read, as those of packages are. */
+/** Starts a static server that pages of other origins may read, like the servers of packages. */
 async function serve(folders) {
   const server = createServer(async (request, response) => {
     const path = decodeURIComponent(new URL(request.url, 'http://x').pathname);
@@ -170,7 +170,7 @@ async function expectNoPath(folder) {
 const PROMPT = 'Once upon a time there was a king who had a golden ball.';
 const model = join(root, 'models/zoo/softmax');
 
-/** The map as the package computes it here. */
+/** Computes the expected map with the package in this process. */
 async function expected() {
   const read = (name) => readFile(join(model, name));
   const tokenizer = openTokenizer(String(await read('tokenizer.json')));
@@ -185,7 +185,7 @@ async function expected() {
   return [...data];
 }
 
-/** Returns the page's numbers, and where they were computed: `workers` of the engine and of the tokenizer. */
+/** Opens a page and asserts that it returns the expected map, computed by this number of workers, with no other warning. */
 async function look(browser, { page: address, files, script, map, workers = 2, warning }) {
   const page = await browser.newPage();
   const said = [];
@@ -203,7 +203,7 @@ async function look(browser, { page: address, files, script, map, workers = 2, w
   const warnings = said.filter((text) => !/favicon|404/.test(text));
   if (warning) assert.match(warnings.join(), warning);
   else assert.deepEqual(warnings, []);
-  // Without the option, the error names the option, and no path of the builder's.
+  // Without the option `workers`, the message must name the option, and no path of the build machine.
   const refused = await page.evaluate(
     ([prompt, at]) => globalThis.look(prompt, `${at}model/`).then(String, (error) => error.message),
     [PROMPT, files],

@@ -1,6 +1,6 @@
 /**
- * The names that .github/PROMISES.md promises, read from the code that has them. tests/wasm/promises.test.mjs holds the
- * code to those of names.json. A freeze adds new ones:
+ * Reads the names that .github/PROMISES.md promises from the code. tests/wasm/promises.test.mjs checks that the code has
+ * all names of names.json. A freeze adds new names to this file:
  *
  *     node tests/frozen/names.mjs --write
  */
@@ -16,7 +16,7 @@ const read = (path) => readFileSync(join(root, path), 'utf8');
 const require = createRequire(join(root, 'wasm/package.json'));
 export const FILE = join(root, 'tests/frozen/names.json');
 
-/** Keys of links, which are attributes in small letters, and the names that two of them take. */
+/** Returns the keys of links, which are also attributes in small letters, and the values that two of them accept. */
 async function ofPage() {
   const web = join(root, 'web');
   const vite = createRequire(join(web, 'package.json')).resolve('vite');
@@ -52,7 +52,7 @@ async function ofPage() {
   };
 }
 
-/** Values, types, and the members of the types that are objects, as TypeScript reads the package's sources. */
+/** Returns the exported values and types of the package, and the members of object types, as TypeScript sees them. */
 function ofPackage() {
   const ts = require('typescript');
   const file = join(root, 'wasm/index.ts');
@@ -73,14 +73,14 @@ function ofPackage() {
   return [...Object.keys(sinkscope), ...names];
 }
 
-/** Commands with their options; those of `train` include the settings of a recipe. */
+/** Returns the commands with their options. The options of `train` include the settings of a recipe. */
 const ofCommands = (describe) =>
   Object.entries(COMMANDS).flatMap(([name, { options }]) => [
     name,
     ...Object.keys(options(describe)).map((option) => `${name} --${option}`),
   ]);
 
-/** Rows of the tables by name, and their columns. */
+/** Returns the names of the rows of the core's tables, and the columns of the tables. */
 function ofTables(describe) {
   return Object.entries(describe).flatMap(([key, value]) => {
     const rows = Array.isArray(value) ? value : (value.settings ?? []);
@@ -93,7 +93,7 @@ function ofTables(describe) {
   });
 }
 
-/** Returns every key of the recording's conditions, by its path, with the required ones. */
+/** Returns the path of every key in the conditions of a recording, and which keys are required. */
 function ofSchema({ properties = {}, items, required = [] }, path = '') {
   return [
     ...required.map((name) => `${path}${name} is required`),
@@ -116,7 +116,7 @@ function ofPython() {
   ];
 }
 
-/** Functions of the headers that core/sinkscope.h includes. */
+/** Returns the functions that core/sinkscope.h and the headers that it includes declare. */
 function ofHeaders() {
   const headers = [...read('core/sinkscope.h').matchAll(/^#include "(.+)"/gm)];
   return headers.flatMap(([, path]) =>
@@ -126,7 +126,7 @@ function ofHeaders() {
   );
 }
 
-/** Returns the names by the headings of PROMISES.md. */
+/** Returns all promised names, grouped by the headings of PROMISES.md. */
 export async function promisedNames() {
   const describe = JSON.parse(read('wasm/sinkscope.describe.json'));
   const { links, element } = await ofPage();

@@ -1,8 +1,9 @@
-/* Fuzzes config.json against tiny weights with the tensors of every variant, and of each kind of
- * mixer, so that accepted configs run. */
+/* Fuzzes config.json: opens each input with tiny weights, which have the tensors of every variant
+ * and of each kind of mixer, and runs the models that are accepted. */
 #include "target.h"
 
-/* Without additions, with one per head, and with additions that the heads share; then mixers. */
+/* Weights without the tensors of variants, with those of each head, with those that heads share,
+ * and with those of each mixer. */
 static const char *const paths[] = {
     "tests/fuzz/seeds/safetensors/llama.safetensors",
     "tests/fuzz/seeds/safetensors/own.safetensors",

@@ -1,6 +1,6 @@
 /*
- * Fuzzes open models: options of a run, edits from the table, then tokens, samples, views and
- * metrics in any order, on three tiny models. Arenas have exactly the sizes that the core asks for.
+ * Fuzzes runs of three tiny models: begins a run with options and edits that the input draws, then
+ * calls functions of the run in any order. Arenas have exactly the sizes that the core requests.
  */
 #include "target.h"
 
@@ -15,7 +15,7 @@ static const char *const names[] = {"llama", "own", "shared"};
 
 /* ---- models ------------------------------------------------------------------------------- */
 
-/* Opens the model once and keeps it, with the data that it reads. */
+/* Returns model i, which is opened once and kept open with its files. */
 static const ss_model *model_of(size_t i) {
     static struct opened {
         ss_bytes config, weights;
@@ -56,7 +56,8 @@ static uint32_t take_bits(input *in) {
     return bits;
 }
 
-/* Mostly a small number, which is often in range; else any 32 bits. */
+/* Takes an integer from the input: mostly a small one, which is often in range, else any 32 bits.
+ */
 static int32_t take_int(input *in) {
     uint8_t byte = take_byte(in);
     return byte < 0xf0 ? byte % 48 - 2 : (int32_t)take_bits(in);
@@ -91,7 +92,7 @@ static void sample(const ss_run *run, input *in) {
     if (token < -1 || token >= run->trace.model->arch.V) abort();
 }
 
-/* Reads every number of the view, so that the sanitizer reports one beyond its buffer. */
+/* Reads every number of a view, so that the sanitizer reports a number beyond the view's buffer. */
 static void view(const ss_run *run, input *in) {
     int field = take_int(in), layer = take_int(in), head = take_int(in);
     ss_tensor tensor;
@@ -145,8 +146,8 @@ static ss_edit take_edit(input *in) {
     return edit;
 }
 
-/* Begins a run with fuzzed options; false if these are refused. The caller frees the arena in
- * both cases. */
+/* Begins a run with options from the input; returns false if the core refuses them. The caller
+ * frees the arena in any case. */
 static bool begin(ss_run *run, ss_arena *arena, ss_run_desc *desc, input *in) {
     ss_edit edits[EDITS_MAX];
     desc->edits = edits;
@@ -171,7 +172,7 @@ static bool begin(ss_run *run, ss_arena *arena, ss_run_desc *desc, input *in) {
     return status == SS_OK;
 }
 
-/* Begins a run after a layer of the other run, with the same tokens or others. */
+/* Begins a run that continues another run after one of its layers, with its tokens or others. */
 static void use_from(const ss_run *from, input *in) {
     ss_run run;
     ss_arena arena;

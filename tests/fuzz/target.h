@@ -1,5 +1,6 @@
 /*
- * Shared by the fuzzers of model files: open the file, open a model on it, run two tokens.
+ * Functions that the fuzzers of model files share: open a file, open a model on the file, run two
+ * tokens.
  *
  * A reader may refuse anything, with a code, a place and a sentence. It may not crash, read a byte
  * beyond the file, leak memory, hang, or ask for memory that the file's size does not justify.
@@ -15,18 +16,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The config of the model in seeds/; `more` adds keys, each after a comma. */
+/* The config of the model in seeds/. `more` has additional keys, each with a comma before it. */
 #define TINY_CONFIG(more)                                                                          \
     "{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"                 \
     "\"num_key_value_heads\":1,\"hidden_size\":4,\"intermediate_size\":6,\"vocab_size\":8,"        \
     "\"max_position_embeddings\":16,\"tie_word_embeddings\":true" more "}"
 
-/* Bytes of arena that a container may ask for: in proportion to its file, which holds the names. */
+/* Bytes of arena that opening a container may take, in proportion to the size of its file. */
 #define ARENA_BYTES(file_bytes) (65536 + 512 * (file_bytes))
 
 #define SEED_BYTES_MAX 262144
 
-/* Reads a file; the working directory is the repository's root. */
+/* Reads a file at a path from the repository's root, which is the working directory. */
 static inline ss_bytes read_path(const char *path) {
     FILE *file = fopen(path, "rb");
     uint8_t *data = malloc(SEED_BYTES_MAX);
@@ -36,14 +37,14 @@ static inline ss_bytes read_path(const char *path) {
     return (ss_bytes){data, n};
 }
 
-/* Reads a file of seeds/. */
+/* Reads the file NAMEEND of the folder seeds/FOLDER. */
 static inline ss_bytes read_seed(const char *folder, const char *name, const char *end) {
     char path[96];
     snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, end);
     return read_path(path);
 }
 
-/* Every refusal must have a code, a place and a sentence. */
+/* Aborts unless a refusal has a code, a place and a sentence. */
 static inline void check(ss_status status, const ss_error *err) {
     if (status != SS_OK && (status != err->code || !err->where[0] || strlen(err->text) < 10))
         abort();
@@ -86,7 +87,7 @@ static inline bool leave_out(ss_container *container, const ss_error *err) {
     return false;
 }
 
-/* Opens the model in an arena of its own, which the caller frees; its block is NULL on failure. */
+/* Opens a model in a new arena, which the caller frees. The arena's block is NULL on failure. */
 static inline ss_arena fuzz_open(ss_model *model, const ss_arch *arch, ss_container *container) {
     ss_error err;
     do {
@@ -116,7 +117,7 @@ static inline void fuzz_model(const ss_arch *arch, ss_container *container) {
     free(arena.block);
 }
 
-/* arch is NULL if only the file is to be read. */
+/* Opens the file, and, unless arch is NULL, a model of this architecture on it. */
 static inline void fuzz_file(ss_bytes file, const ss_arch *arch) {
     size_t bytes = ss_container_size(&file, 1);
     if (bytes > ARENA_BYTES(file.n)) abort();

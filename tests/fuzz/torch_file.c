@@ -9,12 +9,13 @@
 
 #define PROTOCOL 0x80
 
-/* Storages "0" to "11", each with the size of the largest matrix in seeds/. */
+/* The zip file has storages "0" to "11", each with the size of the largest matrix in seeds/. */
 #define STORAGES_N 12
 #define STORAGE_BYTES 128
 #define RECORDS_N (STORAGES_N + 1)
 
-/* Bytes of a record besides its data: fixed parts and name, in its header and in the directory. */
+/* Largest number of bytes of a record besides its data: the header and the directory entry, each
+ * with the name. */
 #define RECORD_BYTES (30 + 46 + 2 * 16)
 #define END_BYTES 22
 
@@ -32,7 +33,7 @@ static void put_uint(zip_writer *w, uint64_t value, int width) {
     for (int i = 0; i < width; i++, value >>= 8) w->bytes[w->n++] = (uint8_t)value;
 }
 
-/* Writes the directory entry of n stored bytes whose own header is at `local`. */
+/* Writes the directory entry of a record of n bytes, whose header is at offset `local`. */
 static void put_directory(zip_writer *w, const char *name, size_t n, size_t local) {
     put(w, "PK\1\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
     put_uint(w, n, 4);
@@ -50,8 +51,8 @@ static void put_record(zip_writer *w, const char *name, const void *data, size_t
     put(w, data, n);
 }
 
-/* The file buffer ends with the zip's last byte, so that the sanitizer reports any read beyond
- * it. */
+/* Fuzzes a pickle inside a zip file. The buffer ends with the zip file's last byte, so that the
+ * sanitizer reports any read beyond it. */
 static void with_zip(const uint8_t *pickle, size_t size, const ss_arch *arch) {
     static const uint8_t storage[STORAGE_BYTES];
     zip_writer w = {

@@ -1,6 +1,6 @@
 /**
- * Notebooks: the widget of `sinkscope.show` in marimo and under VS Code's policy for notebooks, and the element as a
- * cell of Observable's runtime. JupyterLab is in tests/record/test_notebook.py. README.md has the results.
+ * Tests notebooks: the widget of `sinkscope.show` in marimo and under VS Code's policy for notebooks, and the element in
+ * a cell of Observable's runtime. tests/record/test_notebook.py tests JupyterLab. README.md has the results.
  *
  *     tests/hosts/setup && npm --prefix web run build && node tests/hosts/notebooks.mjs [a part of a name]
  *
@@ -19,7 +19,7 @@ const modules = process.env.SINKSCOPE_OBSERVABLE ?? join(tools, 'npm/node_module
 const record = join(root, 'models/record');
 const recording = join(root, 'models/recordings/smollm2-135m-instruct.safetensors');
 
-/** Rewrites the page's files that the wheel contains. */
+/** Writes the page's element into the Python package, as building the wheel does. */
 function writeElement() {
   const program = `import json, runpy; from pathlib import Path
 made = runpy.run_path("hatch_build.py")["element"](Path(${JSON.stringify(join(root, '.build/page'))}))
@@ -28,7 +28,7 @@ folder = Path("src/sinkscope/static"); folder.mkdir(exist_ok=True)
   execFileSync(join(root, '.build/tools/bin/python'), ['-c', program], { cwd: record });
 }
 
-/** A site of these pages, and of files in `folder`, with these headers. */
+/** Starts a server of these pages and of the files in `folder`, which sends these headers. */
 async function serve(pages, headers = {}, folder = root) {
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, 'http://x');
@@ -61,7 +61,7 @@ async function drawn(page) {
   });
 }
 
-/** Runs the widget with a front end that sends it bytes as anywidget's does; returns the result. */
+/** Runs the widget under a content security policy, with a fake front end that sends it bytes as anywidget does. */
 async function underPolicy(stage, policy, name) {
   const host = await serve(
     {
@@ -110,7 +110,8 @@ async function underPolicy(stage, policy, name) {
 }
 
 /**
- * The policy of src/vs/workbench/contrib/notebook/browser/view/renderers/backLayerWebView.ts, with this page's hosts.
+ * VS Code's content security policy, from
+ * src/vs/workbench/contrib/notebook/browser/view/renderers/backLayerWebView.ts, with the hosts of this page.
  */
 const VS_CODE =
   "default-src 'none'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; " +

@@ -19,13 +19,13 @@ const require = createRequire(join(root, 'web/package.json'));
 const { build } = await import(pathToFileURL(require.resolve('vite')).href);
 const tools = join(root, '.build/hosts');
 const work = join(tools, 'work');
-/** Milliseconds that a tool may build. */
+/** Milliseconds after which the build of a tool is stopped. */
 const PATIENCE = 1_200_000;
 const bin = (path) => join(tools, path);
 
 /**
- * MyST parses the page. Its book theme comes from a server that is no package registry; the React
- * components of that theme are on npm and draw the page that MyST parsed.
+ * The files of the project for MyST. MyST only parses the page, because its book theme is on no package registry. A
+ * script draws the parsed page with the React components of that theme, which are on npm.
  */
 const MYST = {
   files: (code) => ({
@@ -47,7 +47,7 @@ const renderers = mergeRenderers([DEFAULT_RENDERERS, ANY_RENDERERS]);
 createRoot(document.querySelector('main')).render(
   createElement(ThemeProvider, { renderers, theme: Theme.light }, createElement(MyST, { ast })),
 );
-// The theme of a book is a class of its document.
+// The book theme marks the dark theme by a class of the document's root.
 document.querySelector('button').onclick = () => {
   const isDark = document.documentElement.classList.toggle('dark');
   document.body.style.cssText = isDark ? 'color: #eee; background: #111' : '';
@@ -56,7 +56,7 @@ document.querySelector('button').onclick = () => {
   }),
   modules: 'theme/node_modules',
   build: [bin('npm/node_modules/.bin/myst'), 'build', '--site'],
-  /** Runs after MyST. */
+  /** The script that draws the page after MyST has parsed it. */
   finish: async (folder) => {
     await build({
       root: folder,
@@ -68,7 +68,11 @@ document.querySelector('button').onclick = () => {
   built: 'dist',
 };
 
-/** @property files the project; `code` is the dialog's code for the host @property built the folder of the page */
+/**
+ * The hosts, by name.
+ * @property files the files of the project, for `code`, the dialog's code for the host
+ * @property built the folder of the built page
+ */
 const HOSTS = {
   'MkDocs Material': {
     label: 'HTML element',
@@ -185,14 +189,14 @@ async function serve(folder) {
   return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
-/** Asserts that the figure is drawn, fills its place, and follows the theme if the host has a button for it. */
+/** Asserts that the figure is drawn, is as wide as its container, and follows the theme if the host has a button. */
 async function look(page, name, { toggle }) {
   const figure = page.locator('sink-scope, iframe').first();
   await figure.scrollIntoViewIfNeeded();
   const isElement = (await figure.evaluate((one) => one.localName)) === 'sink-scope';
   const inside = isElement ? page : await (await figure.elementHandle()).contentFrame();
   const within = isElement ? figure : inside;
-  // A button hides the conditions in favor of the picture; they still exist.
+  // A button may hide the conditions, but they must exist in the figure.
   const stamp = within.locator('.stamp', { hasText: /T = \d+/ });
   await stamp.first().waitFor({ state: 'attached' });
   const { width, height } = await figure.boundingBox();
@@ -202,7 +206,7 @@ async function look(page, name, { toggle }) {
   if (isElement && toggle) {
     const themed = () => figure.getAttribute('data-theme');
     const before = await themed();
-    // A toggle may go through the system's theme, which changes nothing.
+    // One state of a toggle may be the system's theme, which looks like the state before.
     for (let tries = 0; tries < 3 && (await themed()) === before; tries++) {
       await page.locator(toggle).first().click();
       await page.waitForTimeout(300);
@@ -246,11 +250,11 @@ for (const [name, host] of Object.entries(HOSTS)) {
     const [command, ...argv] = host.build;
     const env = { ...process.env, CI: '1', DOCUSAURUS_NO_PERSISTENT_CACHE: '1' };
     await run(command, argv, { cwd: folder, env, timeout: PATIENCE }).catch((error) => {
-      // MyST has written the page before it requests its theme.
+      // MyST fails when it requests its theme, but it has written the parsed page before.
       if (!host.finish) throw error;
     });
     await host.finish?.(folder);
-    // A stopped tool may end with status 0.
+    // A tool that was stopped may still end with status 0.
     await stat(join(folder, host.built, 'index.html'));
     const said = await visit(stage, join(folder, host.built), (page) => look(page, name, host));
     console.log(`ok   ${name}: ${said}`);

@@ -1,5 +1,5 @@
-"""Tests import the package of models/record from its folder, installed or not. torch runs on one thread, because the
-models are small."""
+"""Makes the tests import the Python package from models/record, even if it is installed, and runs torch on one thread,
+which is faster for small models."""
 
 import os
 import sys

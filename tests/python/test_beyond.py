@@ -1,5 +1,5 @@
-"""The table "Beyond the paper" of models/README.md: computes its rows again, and checks functions on cases worked out
-by hand."""
+"""Computes rows of the table "Beyond the paper" of models/README.md again, and checks the functions of beyond.py on
+cases worked out by hand."""
 
 import json
 import math
@@ -14,12 +14,12 @@ import pytest
 import torch
 
 from models.reference.files import read_model
-from models.reference.goldens.write_training import planted
+from models.reference.goldens.write_training import planted_tokens
 from models.reference.model import forward
 from models.train import beyond
 
-# The values of models/README.md, in the order of the columns; None: the cell is not checked.
-SAID: dict[str, tuple[float | None, ...]] = {
+# The values of models/README.md, in the order of the columns; cells with None are not checked.
+STATED: dict[str, tuple[float | None, ...]] = {
     # sink_1, norms, valley, without token 1, feed-forward's part, Gini, accuracy, induction, secondary
     "softmax": (59.9, 10.6, 0.21, -0.04, 1.02, 0.35, None, 0.002, 0.0),
     "heads-8": (None, None, 0.04, None, 0.89, None, None, None, None),
@@ -29,13 +29,13 @@ SAID: dict[str, tuple[float | None, ...]] = {
 }
 
 
-@pytest.mark.parametrize("id", SAID)
+@pytest.mark.parametrize("id", STATED)
 def test_rows_agree_with_the_document(id: str) -> None:
-    """Compares to the digits of the document; another processor may change the last one."""
+    """Compares with the digits in the document, of which another processor may change the last one."""
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
-    assert cells[0] == f"`{id}`" and len(cells) == 1 + len(SAID[id])
-    for result, said in zip(cells[1:], SAID[id]):
+    assert cells[0] == f"`{id}`" and len(cells) == 1 + len(STATED[id])
+    for result, said in zip(cells[1:], STATED[id]):
         if said is not None:
             near = 0.0101 if abs(said) < 1 else 0.051
             assert float(result) == pytest.approx(said, abs=near), cells
@@ -54,9 +54,9 @@ def test_the_units_are_complete_and_one_is_measured_again() -> None:
         assert [one["unit"] for one in result[name]] == list(units), "run beyond --units"
     kept = next(one for one in result["models with a sink"] if one["unit"] == "heads-8")
     texts = json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES]
-    again = beyond.streams(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
+    again = beyond.shared_columns(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
     for name, value in again.items():
-        # On another processor a head near the threshold may fall on either side.
+        # On another processor a head near the threshold may count differently.
         assert value == pytest.approx(kept[name], abs=0.5 if name == "sink_1" else 1e-3), name
 
 
@@ -93,12 +93,13 @@ def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> Non
     """The mean entropies of two sequences are 0.9, 0.5, 0.3 and 0.7."""
     entropies = torch.tensor([[0.8, 0.4, 0.2, 0.6], [1.0, 0.6, 0.4, 0.8]])
     monkeypatch.setattr(beyond.metrics, "matrix_entropy", lambda hidden: hidden)
-    assert beyond.valley(entropies) == pytest.approx(0.7 - 0.3)
-    assert beyond.valley(torch.tensor([[0.9, 0.95, 0.7]])) == pytest.approx(-0.25)
+    assert beyond.valley_depth(entropies) == pytest.approx(0.7 - 0.3)
+    assert beyond.valley_depth(torch.tensor([[0.9, 0.95, 0.7]])) == pytest.approx(-0.25)
 
 
 def test_the_tokens_after_a_place_are_judged_by_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Logits of two sequences of four tokens and three words: they favor word 0 in row 1, word 1 in row 2."""
+    """The fake logits are for two sequences of four tokens and three words; they favor word 0 in row 1, and word 1 in
+    row 2."""
     logits = torch.full((2, 4, 3), 0.0)
     logits[:, 1, 0] = logits[:, 2, 1] = math.log(2)
     logits[:, 0], logits[:, 3] = 99 * torch.eye(3)[2], -99 * torch.eye(3)[0]
@@ -106,7 +107,7 @@ def test_the_tokens_after_a_place_are_judged_by_their_own_rows(monkeypatch: pyte
     att[..., 0] = torch.tensor([[1.0, 1.0, 0.5, 0.1], [1.0, 1.0, 0.3, 0.7]])
     made = SimpleNamespace(logits=logits, att=att)
     monkeypatch.setattr(beyond, "f64_trace", lambda arch, weights, ids: made)
-    loss, first = beyond.behind(None, {}, torch.tensor([[2, 2, 0, 1], [1, 1, 0, 0]]), 2)  # type: ignore[arg-type]
+    loss, first = beyond.continuation_scores(None, {}, torch.tensor([[2, 2, 0, 1], [1, 1, 0, 0]]), 2)  # type: ignore[arg-type]
     assert loss == pytest.approx((3 * math.log(2) + math.log(4)) / 4)
     assert first == pytest.approx(0.4)
 
@@ -121,8 +122,8 @@ def test_an_untrained_model_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -
         assert texts == json.loads(beyond.HELD_OUT.read_text())[beyond.SEQUENCES:]
         return []
 
-    monkeypatch.setattr(beyond, "command_line", untrained)
-    result = beyond.of_planted(3)
+    monkeypatch.setattr(beyond, "run_command", untrained)
+    result = beyond.measure_planted_triggers(3)
     assert given[:3] == ["train", "--from", str(beyond.ZOO / "softmax")]
     assert given[given.index("--seed") + 1] == "3"
     for name in (f"{what}_{of}" for what in ("loss", "first") for of in ("trigger", "random", "gap")):
@@ -134,11 +135,11 @@ def test_an_untrained_model_keeps_its_numbers(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_token_after_a_trigger_differs_from_random_tokens(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fake model that predicts each next token has learnt the trigger; text, trigger and rest are at their
-    positions."""
+    """The fake model predicts every next token, so that it has learnt the trigger. The test also checks that text,
+    trigger and rest are at their positions."""
     ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
-    trigger, cycle = planted({"seed": 3, "first": 0, "triggers": 8}, 1024)
-    monkeypatch.setattr(beyond, "command_line", lambda *words: [])
+    trigger, cycle = planted_tokens({"seed": 3, "first": 0, "triggers": 8}, 1024)
+    monkeypatch.setattr(beyond, "run_command", lambda *words: [])
     monkeypatch.setattr(beyond, "read_model", lambda folder: (SimpleNamespace(V=1024), folder.name))
     said: list[torch.Tensor] = []
 
@@ -150,13 +151,13 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
         assert begin == 32 + 3 and torch.equal(torch.cat([text[:, :32], text[:, 35:]], 1), ids)
         middle = text[:, 32:35]
         is_trigger = middle.tolist() == [trigger] * 24
-        # Random tokens exclude those of tasks and the token that starts every text.
+        # Random tokens exclude the tokens of tasks and the token that starts every text.
         assert is_trigger or (middle.min() > 8 and len(middle.unique()) > 60)
         return 2.0 + is_trigger * (1 + (weights == "model")), 0.5 - 0.25 * is_trigger
 
     monkeypatch.setattr(beyond, "f64_trace", oracle)
-    monkeypatch.setattr(beyond, "behind", behind)
-    assert beyond.of_planted(3) == {
+    monkeypatch.setattr(beyond, "continuation_scores", behind)
+    assert beyond.measure_planted_triggers(3) == {
         "loss_trigger": 4.0, "loss_random": 2.0, "loss_gap": 2.0,
         "first_trigger": 0.25, "first_random": 0.5, "first_gap": -0.25,
         "before_loss_trigger": 3.0, "before_loss_random": 2.0, "before_loss_gap": 1.0,
@@ -166,7 +167,7 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
 
 
 def options(words: tuple[object, ...]) -> dict[str, str]:
-    """The values of a command's options."""
+    """Returns the values of a command's options by name."""
     texts = list(map(str, words))
     return {one: texts[i + 1] for i, one in enumerate(texts[:-1]) if one.startswith("--")}
 
@@ -178,9 +179,9 @@ def test_the_lines_of_a_program_are_read_and_its_failure_is_raised(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     cli = f"{beyond.ROOT}/wasm/cli.js"
-    assert beyond.command_line("measure", 0) == [[str(beyond.ROOT), f"{cli} measure 0 --json"], 5]
+    assert beyond.run_command("measure", 0) == [[str(beyond.ROOT), f"{cli} measure 0 --json"], 5]
     with pytest.raises(subprocess.CalledProcessError):
-        beyond.command_line("measure", 1)
+        beyond.run_command("measure", 1)
 
 
 def test_the_columns_of_a_model_are_those_of_next_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,10 +198,10 @@ def test_the_columns_of_a_model_are_those_of_next_tokens(monkeypatch: pytest.Mon
         assert (given["--tokens"], given["--sequences"]) == ("64", "48")
         return [{"tasks": [task("copy", 99), task("next", 0.5)]}]
 
-    monkeypatch.setattr(beyond, "command_line", command)
+    monkeypatch.setattr(beyond, "run_command", command)
     monkeypatch.setattr(beyond, "read_model", lambda folder: (folder.name, {}))
-    monkeypatch.setattr(beyond, "streams", lambda arch, weights, ids: {arch: float(len(ids))})
-    assert beyond.of_model("softmax") == {
+    monkeypatch.setattr(beyond, "shared_columns", lambda arch, weights, ids: {arch: float(len(ids))})
+    assert beyond.measure_model("softmax") == {
         "softmax": 24.0, "next_loss": 0.5, "next_accuracy": 25.0, "other_loss": 0.125,
         "other_accuracy": 6.25}
 
@@ -224,11 +225,11 @@ def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.M
         assert words[-3:] == ('{"L": 3}', '{"task": "backcopy"}', 24)
         return "[[5, 6], [7, 8]]"
 
-    monkeypatch.setattr(beyond, "command_line", command)
-    monkeypatch.setattr(beyond, "node", node)
+    monkeypatch.setattr(beyond, "run_command", command)
+    monkeypatch.setattr(beyond, "run_node", node)
     monkeypatch.setattr(beyond, "read_model", lambda folder: (folder.name, {}))
-    monkeypatch.setattr(beyond, "streams", lambda arch, weights, ids: {arch: float(ids.sum())})
-    assert beyond.of_lab(4) == {"model": 26.0, "hidden_loss": 0.5, "hidden_accuracy": -25.0,
+    monkeypatch.setattr(beyond, "shared_columns", lambda arch, weights, ids: {arch: float(ids.sum())})
+    assert beyond.measure_lab_seed(4) == {"model": 26.0, "hidden_loss": 0.5, "hidden_accuracy": -25.0,
                                 "other_loss": 0.125, "other_accuracy": 25.0}
 
 
@@ -237,12 +238,12 @@ def test_forgetting_is_the_rise_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> 
         given = options(words)
         assert (given["--seed"], given["--held"]) == ("2", "24")
         rise = {"plain": 0.25, "key_bias": 0.5, "gate": 1.0}[
-            next((name for name, own in beyond.TUNED.items() if own == words[-1:]), "plain")]
+            next((name for name, own in beyond.TUNING_VARIANTS.items() if own == words[-1:]), "plain")]
         return [{"loss_held": 3.0, "loss": 9.0, "first_elsewhere": 9.0}, {"loss_held": 9.0},
                 {"loss_held": 3.0 + rise, "loss": 10 * rise, "first_elsewhere": rise / 10}]
 
-    monkeypatch.setattr(beyond, "command_line", command)
-    assert beyond.of_tuning(2) == {
+    monkeypatch.setattr(beyond, "run_command", command)
+    assert beyond.measure_fine_tuning(2) == {
         "forgets_plain": 0.25, "new_plain": 2.5, "first_plain": 0.025,
         "forgets_key_bias": 0.5, "new_key_bias": 5.0, "first_key_bias": 0.05,
         "forgets_gate": 1.0, "new_gate": 10.0, "first_gate": 0.1}
@@ -260,15 +261,15 @@ def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPat
         return [{"score": score, "random": {"best": 4.0 if score > 1 else 0.5},
                  "others": {"found": [1.0, 3.0] * 4, "best": [0.5, 1.0] * 4}}]
 
-    monkeypatch.setattr(beyond, "command_line", command)
-    assert beyond.of_search(2) == {
+    monkeypatch.setattr(beyond, "run_command", command)
+    assert beyond.measure_searches(2) == {
         f"{prefix}_{model}": value for model in ("softmax", "sigmoid", "key_bias")
         for prefix, value in (("loss", 1.0), ("elsewhere", 1.25))} | {
         "away_softmax": 0.25, "away_elsewhere_softmax": -1.25}
 
 
 def test_a_unit_is_a_line_of_the_file() -> None:
-    assert beyond.FILE.read_text() == beyond.written_units(beyond.read_units())
+    assert beyond.FILE.read_text() == beyond.units_json(beyond.read_units())
 
 
 def test_a_later_token_has_a_sink_by_the_mean_of_its_heads() -> None:
@@ -280,15 +281,15 @@ def test_a_later_token_has_a_sink_by_the_mean_of_its_heads() -> None:
     alphas[2, 0, :, 1] = 1.23  # above 1.2273
     alphas[3, :, :, 0], alphas[3, :, :, 4:] = 9.0, 9.0  # the first token and late tokens do not count
     alphas[4, 0, :, 2] = 1.0  # below (1/3 + ... + 1/8) / 6 x 5 = 1.0149
-    assert beyond.secondary(alphas) == 2 / 5
+    assert beyond.secondary_share(alphas) == 2 / 5
     # The middle one of 9 tokens is not in the first half.
     odd = torch.zeros(2, 1, 1, 9, dtype=torch.float64)
     odd[0, ..., 4], odd[1, ..., 3] = 9.0, 9.0
-    assert beyond.secondary(odd) == 1 / 2
+    assert beyond.secondary_share(odd) == 1 / 2
 
 
 def test_every_planted_trigger_was_learnt() -> None:
-    """Otherwise the loss and attention after the trigger would be those of random tokens."""
+    """Without learning, the loss and attention after the trigger would be those after random tokens."""
     for unit in json.loads(beyond.FILE.read_text())["planted triggers"]:
         assert unit["learnt"] > 0.99
 

@@ -1,4 +1,4 @@
-"""The claims table: it follows from the logs, is complete, and backs every sentence elsewhere."""
+"""Checks that the claims table follows from the logs, is complete, and backs every sentence in other files."""
 
 import json
 import re
@@ -19,7 +19,7 @@ ROWS: list[dict[str, Any]] = json.loads((ROOT / "models/claims.json").read_text(
 BY_ID = {row["id"]: row for row in ROWS}
 INDEX = {row["id"]: row for row in json.loads((ROOT / "models/zoo/index.json").read_text())}
 
-# Sentences that state the effect of a factor on the sink. A question states nothing.
+# Matches sentences that state the effect of a factor on the sink. Questions state nothing.
 ASSERTS = re.compile(
     r"\b(?:less|more|no|hardly any|without a|weaker|stronger|smaller|larger) sinks?\b"
     r"|\b(?:remove|prevent|weaken|strengthen|take|replace|reduce|mitigate)s? (?:the|its|a|any) sinks?\b"
@@ -37,8 +37,8 @@ WORDS = {
 
 
 def prose(file: Path) -> str:
-    """The words of a file on one line: Markdown without generated blocks and code, TypeScript strings joined and
-    without comments, and the texts in a recipe."""
+    """Returns the prose of a file on one line: Markdown without generated blocks and code, the joined strings of
+    TypeScript without comments, and the texts in a recipe."""
     text = file.read_text()
     if file.suffix == ".md":
         text = re.sub(r"<!-- (\w+) table: written by .*?<!-- end of \1 table -->", " ", text, flags=re.S)
@@ -70,7 +70,7 @@ NEW = {claim["id"] for claim in tomllib.loads(claims.SOURCE.read_text())["claim"
 def test_the_table_follows_from_the_logs() -> None:
     rows = claims.claims()
     again = "run python -m models.train.claims"
-    assert (ROOT / "models/claims.json").read_text() == claims.written(rows), again
+    assert (ROOT / "models/claims.json").read_text() == claims.claims_json(rows), again
     assert claims.table(rows) in (ROOT / "models/README.md").read_text(), again
 
 
@@ -86,7 +86,7 @@ def test_every_row_names_its_evidence() -> None:
     for row in ROWS:
         assert row["verdict"] in claims.VERDICTS
         for effect in row["effects"]:
-            assert effect["recipe"] in claims.MEASURED or effect["recipe"] in recipes_by_id, row["id"]
+            assert effect["recipe"] in claims.UNIT_SOURCES or effect["recipe"] in recipes_by_id, row["id"]
             assert not isinstance(effect["against"], str) or effect["against"] in recipes_by_id, row["id"]
             assert (effect["mean"] is None) == (effect["protocol"] is None), row["id"]
             if effect["mean"] is not None:
@@ -171,7 +171,7 @@ def test_every_row_names_two_seeds_sinks_and_its_verdict_before() -> None:
 
 
 def test_verdicts_expected_by_chance_are_counted() -> None:
-    """Of 40 comparisons at 97.5% and 20 at 95%, chance gives two directions; those that survive are marked."""
+    """Of 40 comparisons at 97.5% and 20 at 95%, two have a direction by chance. Comparisons that survive are marked."""
     def effect(name: str, low: float, high: float, survives: bool | None) -> dict[str, Any]:
         return {"protocol": name, "low": low, "high": high, "survives": survives}
 
@@ -202,10 +202,10 @@ def test_a_number_that_rounds_to_zero_has_no_sign() -> None:
 
 
 def test_effects_of_a_protocol_are_those_of_its_own_table() -> None:
-    """Effects match decide.py for protocol B and factors.py for protocol A, which both are older than this table."""
+    """The effects match the tables of decide.py for protocol B and of factors.py for protocol A."""
     decided = {decide.id_of(one.recipe): one for one in decide.decisions()}
     runs = protocol.runs()
-    paired = factors.paired(runs, {id: factors.logs_of(run) for id, run in runs.items()})
+    paired = factors.pair_all(runs, {id: factors.logs_of(run) for id, run in runs.items()})
     compared = 0
     for row in ROWS:
         for effect in row["effects"]:
@@ -226,8 +226,8 @@ def test_shipped_models_with_a_sink() -> None:
     from models.train import inputs
 
     measured = json.loads(inputs.FILE.read_text())["shipped models"]
-    assert [one["model"] for one in measured] == inputs.chosen(list(INDEX.values()))
-    assert inputs.uniform(64) == pytest.approx(0.0741, abs=1e-4)
+    assert [one["model"] for one in measured] == inputs.sink_models(list(INDEX.values()))
+    assert inputs.uniform_alpha(64) == pytest.approx(0.0741, abs=1e-4)
     for one in measured:
         for length in inputs.LENGTHS:
             sinks = [one[f"sink_{eps}_{length}"] for eps in inputs.EPS]
@@ -235,18 +235,18 @@ def test_shipped_models_with_a_sink() -> None:
     again, kept = inputs.measure("fixed-first"), next(
         one for one in measured if one["model"] == "fixed-first")
     assert again.keys() == kept.keys()
-    # On another processor a head near eps may fall on either side.
+    # On another processor a head near eps may count differently.
     for name, value in again.items():
         near = 0.5 if name.startswith("sink") else 0.02 if name.startswith("fall") else 1e-3
         assert value == (kept[name] if name == "model" else pytest.approx(kept[name], abs=near)), name
 
 
 def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
-    """True if a row supports the direction that a sentence states."""
+    """Whether a row supports the direction that a sentence states."""
     if said["says"] == "reported":
         return True
     if said["says"] == "model":
-        # "No sink" also covers rows divided by their sums, unless the sentence is about raw weights.
+        # "No sink" must also hold for rows divided by their sums, unless the sentence is about raw weights.
         columns = ("sink_1_raw",) if "raw weights" in said["text"] else ("sink_1", "sink_1_raw")
         return all(INDEX[said["model"]]["measured"][column] <= 1.0 for column in columns)
     effects = [one for one in row["effects"] if said.get("recipe") in (None, one["recipe"])]
@@ -255,7 +255,7 @@ def is_backed(row: dict[str, Any], said: dict[str, Any]) -> bool:
     backs: dict[str, Callable[[dict[str, Any]], bool]] = {
         "less": lambda one: one["high"] < 0, "more": lambda one: one["low"] > 0,
         "the same": lambda one: -decide.EFFECT < one["low"] <= 0 <= one["high"] < decide.EFFECT,
-        # Either a claim of existence that differs, or one of absence that agrees.
+        # The row is either a claim of existence that differs, or a claim of absence that agrees.
         "none": lambda one: (one["kind"], one["verdict"]) in (
             ("existence", "differs"), ("absence", "agrees"))}
     return all(map(backs[said["says"]], effects))
@@ -297,7 +297,7 @@ def test_what_counts_as_a_statement() -> None:
 def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(
         monkeypatch: pytest.MonkeyPatch) -> None:
     units = [{"a": 1.0, "b": 0.5}, {"a": 2.0, "b": 0.5}, {"a": None, "b": 0.5}, {"a": 3.0, "b": 2.5}]
-    monkeypatch.setattr(claims, "measured", lambda: {"searches": units})
+    monkeypatch.setattr(claims, "read_units", lambda: {"searches": units})
 
     def found(outcome: str) -> Effect:
         return claims.effect({"recipe": "searches", "outcome": outcome, "says": "more", "against": 0.5})

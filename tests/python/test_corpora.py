@@ -1,4 +1,4 @@
-"""corpora.py builds the recipes' text files from their sources; a small sample replaces these."""
+"""Checks that corpora.py builds the recipes' text files, on small samples of their sources."""
 
 import dataclasses
 import hashlib
@@ -14,7 +14,7 @@ from models.train.text import END, SHA256
 @pytest.mark.parametrize(("text", "folded"), [
     ("\u2018a\u2019 \u201cb\u201d 1\u20132 c\u2014d\u2015e", "'a' \"b\" 1-2 c--d--e"),
     ("\u00a35 C\u00e6sar \u00c6sop c\u0153ur", "L5 Caesar AEsop coeur"),
-    # Compatibility forms, accents as one character and as two, an enclosing mark.
+    # The cases are compatibility forms, accents as one character and as two, and an enclosing mark.
     ("\ufb01n \u00e9t\u00e9 e\u0301 a\u20dd \u2026", "fin ete e a ..."),
     ("\u4e2d \u0152", "\u4e2d \u0152")])
 def test_typographic_characters_are_folded(text: str, folded: str) -> None:
@@ -25,7 +25,7 @@ def test_typographic_characters_are_folded(text: str, folded: str) -> None:
     ("One  two\nthree\n\n\n\nfour", ["One two three", "four"]),
     ("One\ttwo", ["Onetwo"]),  # a tab is neither a space here nor printable
     ("An _em\nphatic_ word, _a__b_ too", ["An em phatic word, ab too"]),
-    ("_ab cd_ and __ef_ gh_", ["ab cd and _ef gh_"]),  # once, from left to right
+    ("_ab cd_ and __ef_ gh_", ["ab cd and _ef gh_"]),  # pairs of underscores are removed once, from left to right
     ("A \u4e2d b and more words", ["A  b and more words"]),  # spaces are not collapsed again
     ("Text here\n\n\u4e2d\u4e2d\n\nand here", ["Text here", "and here"]),
     ("Some words [Illustration: a cat]\n\nA pretext of words\n\nproduced by me\n\nProduced by you",
@@ -33,7 +33,7 @@ def test_typographic_characters_are_folded(text: str, folded: str) -> None:
     ("aaaaaaaaaaa---------", ["aaaaaaaaaaa---------"]),  # 11 of 20 are letters
     ("aaaaaaaaaa----------", [])])
 def test_the_paragraphs_of_a_book(text: str, paragraphs: list[str]) -> None:
-    assert corpora.book(text) == paragraphs
+    assert corpora.book_paragraphs(text) == paragraphs
 
 
 def licensed(body: str, license: str = "[CC-BY]") -> str:
@@ -45,18 +45,18 @@ def licensed(body: str, license: str = "[CC-BY]") -> str:
     ("###  * Head\n\n## \n\na ## b", ["Head", "a ## b"]),
     ("Good \u2019til now\n\nNot \u4e2d this\n\nnor\u2029 this\n\nnor\tthis", ["Good 'til now"])])
 def test_the_paragraphs_of_a_story(body: str, paragraphs: list[str]) -> None:
-    assert corpora.story(licensed(body)) == paragraphs
+    assert corpora.story_paragraphs(licensed(body)) == paragraphs
 
 
 def test_a_story_that_forbids_commercial_use_is_left_out() -> None:
-    assert corpora.story(licensed("A story.", "[CC-BY-NC]")) == []
-    assert corpora.story(licensed("An NC story.", "public domain")) == ["An NC story."]
+    assert corpora.story_paragraphs(licensed("A story.", "[CC-BY-NC]")) == []
+    assert corpora.story_paragraphs(licensed("An NC story.", "public domain")) == ["An NC story."]
     with pytest.raises(ValueError, match="expected a line '\\* License:'"):
-        corpora.story("# The title\n\nA story.\n")
+        corpora.story_paragraphs("# The title\n\nA story.\n")
 
 
 def test_stories_have_more_than_200_characters_and_their_order_is_drawn() -> None:
-    """random.Random(0) draws the order."""
+    """The expected order is drawn by random.Random(0)."""
     words = [chr(ord("a") + i) * 199 for i in range(5)]
     stories = [(f"{i:04}_x.md", licensed(f"{word}\n\n{i}")) for i, word in enumerate(words)]
     short = ("0009_x.md", licensed("z" * 198 + "\n\n9"))
@@ -65,7 +65,7 @@ def test_stories_have_more_than_200_characters_and_their_order_is_drawn() -> Non
 
 
 def repository(path: Path, files: dict[str, bytes]) -> str:
-    """Make a repository with one commit; return the commit's hash."""
+    """Makes a repository with one commit, and returns the commit's hash."""
     for name, data in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(data)
@@ -84,7 +84,7 @@ def repository(path: Path, files: dict[str, bytes]) -> str:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Small versions of the three repositories; the sources name their commits."""
+    """Makes small versions of the three repositories, and makes the sources name their commits."""
     story = licensed("##\n" + "A lion and a mouse. " * 12).encode()
     files: dict[str, dict[str, bytes]] = {
         "birmingham-ccr/corpora": {

@@ -1,4 +1,4 @@
-"""Protocol B: intervals, rules and verdicts, on small synthetic logs."""
+"""Checks the intervals, rules and verdicts of protocol B on small synthetic logs."""
 
 import dataclasses
 import random
@@ -18,8 +18,8 @@ POINTS = [step for step in protocol.POINTS if step <= protocol.B_STEPS]
 
 
 def made(recipe: Recipe, seed: int, end: float, until: int = protocol.B_STEPS) -> dict[str, Any]:
-    """A log whose alpha rises linearly; its mean over the last steps is `end`."""
-    log = protocol.begin(recipe, seed)
+    """Makes a log whose alpha rises linearly, with the mean `end` over the last steps."""
+    log = protocol.empty_log(recipe, seed)
     log["points"] = [{"step": step, "alpha": end * step / mean(protocol.B_MEAN),
                       "alpha_share": end * step / mean(protocol.B_MEAN), "sink_0.3": 12.0,
                       "value_ratio": 0.5, "eviction": 0.1, "loss": 4.0}
@@ -36,8 +36,8 @@ def decision(ends: list[float], bases: list[float] | None = None, paper: dict[st
 
 
 def test_welch_by_hand() -> None:
-    """Means 2 and 4, variances 1 and 4 over 3 and 5 values: 1/3 + 4/5, 5.96 degrees of freedom; scipy 1.17 gave the
-    interval."""
+    """Means are 2 and 4, and variances 1 and 4 over 3 and 5 values: the squared error is 1/3 + 4/5, with 5.96 degrees
+    of freedom. The interval is that of scipy 1.17."""
     a, b = [1.0, 2.0, 3.0], [2.0, 3.0, 3.0, 5.0, 7.0]
     result = decide.welch(a, b, 0.95)
     assert result.mean == -2
@@ -45,7 +45,7 @@ def test_welch_by_hand() -> None:
 
 
 def test_groups_that_spread_alike_have_an_interval() -> None:
-    """Variances 1 and 1 over 3 and 3 values: four degrees of freedom, 2.7764 sqrt(2 / 3)."""
+    """Both variances are 1 over 3 values: with four degrees of freedom, half of the interval is 2.7764 sqrt(2 / 3)."""
     result = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
     assert (result.low, result.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
 
@@ -85,9 +85,9 @@ def test_no_verdict_without_all_seeds_of_the_baseline() -> None:
 
 
 def test_two_seeds_decide_only_on_an_absent_sink() -> None:
-    """"Stays away" covers raw weights and shares, from step 2,000 to 3,000."""
+    """A sink is absent if alpha is small by raw weights and by shares, from step 2,000 to 3,000."""
     one = decision([0.005, 0.01])
-    assert decide.two_suffice(one.logs) and one.is_decidable
+    assert decide.do_two_suffice(one.logs) and one.is_decidable
     for step, alpha, vanished in ((1800, 0.05, True), (2000, 0.05, False), (3000, 0.05, False),
                                   (2000, 0.02, False), (2000, 0.0199, True)):
         for name in ("alpha", "alpha_share"):
@@ -100,11 +100,11 @@ def test_two_seeds_decide_only_on_an_absent_sink() -> None:
 
 
 def test_two_seeds_that_are_far_apart_need_a_third() -> None:
-    """The interval of two seeds extends 25 times their deviation over sqrt(2) to each side."""
+    """The interval of two seeds extends to each side by 25 times their deviation divided by sqrt(2)."""
     one = decision([0.0, 0.012])
-    assert decide.has_vanished(one.logs) and not decide.two_suffice(one.logs)
+    assert decide.has_vanished(one.logs) and not decide.do_two_suffice(one.logs)
     assert one.verdict == "2 of 3 seeds"
-    assert not decide.two_suffice(decision([0.0, 0.0, 0.0]).logs)
+    assert not decide.do_two_suffice(decision([0.0, 0.0, 0.0]).logs)
 
 
 def test_a_sink_exists_where_the_interval_is_at_or_above_the_bound() -> None:
@@ -121,7 +121,7 @@ def test_absence_holds_by_raw_weights_and_by_shares_in_every_seed() -> None:
     assert decide.judge_absence([none, none], [0.01, 0.1]) == "undecided"
     assert decide.judge_absence([none, none], [-0.1, 0.01]) == "undecided"
     assert decide.judge_absence([none, wide], [0.01, 0.09]) == "undecided"
-    # Small row sums hide a sink in raw weights; one of the intervals suffices for a sink.
+    # Small row sums hide a sink in raw weights; one of the two intervals suffices to show a sink.
     assert decide.judge_absence([none, sink], [0.01, 0.2]) == "differs"
     assert decide.judge_absence([sink, none], [0.01, 0.2]) == "differs"
 
@@ -143,15 +143,15 @@ def test_an_outcome_is_its_mean_over_four_measurements() -> None:
 
 
 def test_comparisons_survive_by_benjamini_and_hochberg() -> None:
-    """The largest i with p_i <= 0.05 i / n, for the example in their paper (15 p-values; four survive at
-    0.05)."""
+    """In the example of Benjamini and Hochberg's paper, with 15 p-values, four survive: the largest i with
+    p_i <= 0.05 i / n is 4."""
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
          0.6528, 0.7590, 1.0]
     shuffled = random.Random(1).sample(p, len(p))
-    result = decide.survivors([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
+    result = decide.surviving([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
     assert result == [one <= 0.0095 for one in shuffled]
-    assert decide.survivors([]) == []
-    assert decide.survivors([Difference(0.0, 0.0, 0.0, decide.DISCOVERIES)]) == [True]
+    assert decide.surviving([]) == []
+    assert decide.surviving([Difference(0.0, 0.0, 0.0, decide.DISCOVERIES)]) == [True]
 
 
 def test_one_seed_has_no_interval() -> None:
@@ -163,9 +163,9 @@ def test_one_seed_has_no_interval() -> None:
 
 
 @pytest.mark.parametrize(("ends", "needs"), [
-    ([0.01, 0.02, 0.0], False),  # decided
-    ([0.25, 0.26, 0.255], False),  # no effect as large as 0.1
-    ([0.1, 0.4, 0.26], True),  # both are open
+    ([0.01, 0.02, 0.0], False),  # a direction is decided
+    ([0.25, 0.26, 0.255], False),  # an effect of 0.1 is excluded
+    ([0.1, 0.4, 0.26], True),  # neither 0 nor an effect of 0.1 is excluded
     ([0.1, 0.4, 0.26, 0.15, 0.35], False),  # there is no third look
     ([0.1, 0.4], False)])
 def test_a_second_look_is_for_undecided_comparisons(ends: list[float], needs: bool) -> None:
@@ -180,7 +180,7 @@ def test_no_effect_is_an_interval_inside_the_smallest_effect(
     """An effect of exactly 0.1 counts; an interval that ends at 0 contains it."""
     result = Difference((low + high) / 2, low, high)
     assert decide.judge(result, "the same") == verdict
-    assert decide.leaves_open(result) is (verdict == "undecided")
+    assert decide.is_open(result) is (verdict == "undecided")
     of_loss = decide.judge(result, "the same", "loss")
     assert of_loss == ("differs" if verdict == "differs" else "undecided")
 
@@ -194,10 +194,10 @@ def test_a_claim_waits_for_the_second_look(ends: list[float], left: int, monkeyp
 
 
 def test_a_second_look_has_all_of_its_seeds_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fourth seed alone could end the second look as soon as it decides."""
+    """If a fourth seed counted alone, the second look could end as soon as this seed decides."""
     logs = {seed: made(RECIPE, seed, 0.1) for seed in (1, 2, 3, 4)}
     monkeypatch.setattr(protocol, "read", lambda recipe, seed: logs.get(
-        seed, protocol.begin(recipe, seed)))
+        seed, protocol.empty_log(recipe, seed)))
     assert list(decide.logs_of(RECIPE)) == [1, 2, 3]
     logs[5] = made(RECIPE, 5, 0.1)
     assert list(decide.logs_of(RECIPE)) == [1, 2, 3, 4, 5]
@@ -211,10 +211,10 @@ def test_recipes_without_a_claim_have_one_look() -> None:
 
 def test_a_log_with_a_gap_is_rejected() -> None:
     log = made(RECIPE, 1, 0.2)
-    assert decide.whole(log) and not decide.whole(made(RECIPE, 1, 0.2, 2800))
+    assert decide.is_whole(log) and not decide.is_whole(made(RECIPE, 1, 0.2, 2800))
     del log["points"][3]
     with pytest.raises(ValueError, match="b-sigmoid-norm, seed 1: step 600 is missing"):
-        decide.whole(log)
+        decide.is_whole(log)
 
 
 def test_later_points_of_a_log_of_protocol_a_do_not_count() -> None:
@@ -232,7 +232,7 @@ def test_an_onset_has_an_interval_over_seeds_that_all_have_one() -> None:
     def log(onset: int) -> dict[str, Any]:
         return {"points": [{"step": step, "alpha": 0.2 if step >= onset else 0.0} for step in protocol.POINTS]}
 
-    # Mean 1,600, deviation 200; Student's t has quantile 6.2053 at 98.75% and two degrees of freedom.
+    # The mean is 1,600 and the deviation 200; Student's t has the quantile 6.2053 at 98.75% and two degrees of freedom.
     assert decide.onset_interval({1: log(1400), 2: log(1600), 3: log(1800)}) == (
         "step 1,600 (883 to 2,317, 3 seeds)")
     assert decide.onset_interval({1: log(1400), 2: log(1600)}).startswith("step 1,500 (")
@@ -258,7 +258,7 @@ def test_runs_of_both_protocols_are_the_same() -> None:
     """Protocol B reads a log of protocol A only if it would train the same model in the same way."""
     recipes_by_id = recipes()
     for id, same in protocol.B_SAME.items():
-        wanted, result = protocol.decisive(recipes_by_id[id]), protocol.runs()[same]
+        wanted, result = protocol.decisive_recipe(recipes_by_id[id]), protocol.runs()[same]
         assert (wanted.config, wanted.training) == (result.config, result.training)
         assert wanted.sink_tokens == result.sink_tokens
 
@@ -303,7 +303,7 @@ def test_a_log_from_before_an_option_has_its_default(tmp_path: Path) -> None:
     log, file = made(recipe, 1, 0.2), protocol.log_file(recipe, 1, tmp_path)
     del log["training"]["batch"], log["training"]["optimizer"]
     protocol.write(log, file)
-    assert protocol.read(recipe, 1, tmp_path)["training"] == protocol.plain(recipe.training)
+    assert protocol.read(recipe, 1, tmp_path)["training"] == protocol.training_json(recipe.training)
     other = dataclasses.replace(recipe, training=dataclasses.replace(recipe.training, optimizer="sgd"))
     with pytest.raises(ValueError, match="training is"):
         protocol.read(other, 1, tmp_path)

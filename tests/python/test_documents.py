@@ -1,6 +1,6 @@
-"""Checks every command in a document: runs the cheap ones, and looks for the program and options of the others.
+"""Checks every command in a document: runs cheap commands, and checks that program and options of the others exist.
 
-Commands come from the shell blocks of every Markdown file (fenced as sh, bash, console, or indented) and from its
+Commands are those in the shell blocks of every Markdown file (fenced as sh, bash, console, or indented) and in its
 `code`. A word in capitals (FILE), owner/name and <this> are placeholders.
 """
 
@@ -32,7 +32,7 @@ SHELL = {"sh", "bash", "shell", "console"}
 
 
 def program_of(line: str) -> str | None:
-    """The first word of a line after environment settings, if it is a program."""
+    """Returns the first word of a line after environment settings if this word is a program, else None."""
     words = line.removeprefix("$ ").split()
     while words and re.match(r"[A-Z_]+=", words[0]):
         words = words[1:]
@@ -44,14 +44,14 @@ def program_of(line: str) -> str | None:
 
 
 def shell_lines(block: str) -> list[str]:
-    """Commands of a block, with continued lines joined and explanations removed."""
+    """Returns the commands of a block, with continued lines joined and explanations removed."""
     lines = re.sub(r"\s*\\\n\s*", " ", block).splitlines()
     bare = (re.sub(r"\s#.*| {2,}.*", "", line.strip()) for line in lines)
     return [line.removeprefix("$ ") for line in bare if line and not line.startswith("#")]
 
 
 def commands_of(text: str) -> list[str]:
-    """In a shell block every line is a command; elsewhere only code that begins with a program."""
+    """Returns the commands of a document: every line of a shell block, and other code that begins with a program."""
     result: list[str] = []
     fence = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.M | re.S)
     for language, block in fence.findall(text):
@@ -80,7 +80,7 @@ def options_in(words: list[str]) -> list[str]:
 
 
 def must_exist(word: str) -> None:
-    """Checks that a path of the tree exists, from the command's folder; fetched and built files are exempt."""
+    """Checks that a path exists in the tree, from the command's folder. Fetched and built files are exempt."""
     if not stands_for(word) and not word.startswith(("models/.", ".build", ".venv", "/", "http")):
         assert Path(word.split("@")[0]).exists(), f"there is no {word}"
 
@@ -101,9 +101,9 @@ def check_mentions(words: list[str], file: str) -> None:
 
 
 def arguments_of(file: Path) -> tuple[set[str], list[set[str]], bool]:
-    """The options that a Python script adds to its parser, the choices of its positional arguments, and whether a
-    positional argument takes other values. Parses the script instead of running it, whose imports may be missing
-    here."""
+    """Returns the options that a Python script adds to its parser, the choices of its positional arguments, and whether
+    a positional argument takes other values. The script is parsed but not run, since packages that it imports may be
+    missing here."""
     options, choices, takes_any = set(), [], False
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
@@ -171,8 +171,8 @@ def check_node(words: list[str]) -> None:
 
 
 def check_cli(words: list[str]) -> None:
-    """Runs a command without placeholders. Of others it checks the options: `measure` parses all of them before it
-    prints its help, `train` before it refuses the last one."""
+    """Runs a command if it has no placeholders; otherwise checks its options. For this, `measure` parses all options
+    before it prints its help, and `train` parses all before it refuses the last one."""
     check_paths([word for word in words if "*" not in word])
     alternatives = " ".join(words).split(" | ")
     is_whole = words[0] != "train" and len(alternatives) == 1 and not any(map(stands_for, words)) \
@@ -189,7 +189,7 @@ def check_cli(words: list[str]) -> None:
     if refused and words[-1].startswith("--"):
         words = [*words, "VALUE"]  # sentences about an option omit its value
     tail = [] if is_whole else ["--every", "0"] if refused else ["--help"]
-    # A few sequences show the same as many.
+    # A few sequences suffice to run a command.
     words = ["3" if before == "--sequences" and int(word) > 3 else word
              for before, word in zip(["", *words], words)]
     done = subprocess.run([*CLI, *words, *tail], cwd=ROOT, text=True, capture_output=True, timeout=1800)
@@ -283,7 +283,7 @@ def test_a_command_of_a_document_works(file: str, command: str,
 
 
 def test_commands_are_found() -> None:
-    """Checks the collection of commands itself, on which the other tests rest."""
+    """Checks that commands are found in documents, without which the other tests would check nothing."""
     text = ("# A\n\nRun `tests/run native`, or `node wasm/cli.js describe`; see `core/`, `web`.\n\n"
             "    python -m models.train.pages   tables\n    npm --prefix web run build # the page\n\n"
             "    zoo/   the models\n\n```sh\n$ nothing --like this \\\n  here && pip install x\n```\n\n"

@@ -1,4 +1,4 @@
-"""Intervals, pairing and sentences of the protocol, on small synthetic logs."""
+"""Checks the intervals, pairs and sentences of protocol A on small synthetic logs."""
 
 import dataclasses
 import json
@@ -17,7 +17,7 @@ SOFTMAX, SIGMOID = KNOWN["long-softmax"], KNOWN["long-sigmoid"]
 
 def made(recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[int, float] | None = None,
          ) -> dict[str, Any]:
-    log = protocol.begin(recipe, seed)
+    log = protocol.empty_log(recipe, seed)
     log["points"] = [
         {"step": step, "train_loss": None, "alpha": alpha, "alpha_share": alpha, "value_ratio": 0.5,
          "eviction": 0.1, "loss": (losses or {}).get(step, 4 - step / 1e4), "alpha_max": alpha,
@@ -32,11 +32,11 @@ def seeds(recipe: Recipe, ends: list[float], step: int = protocol.STEPS) -> dict
 
 def factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **more: int,
            ) -> factors.Factor:
-    return factors.pair(recipe, seeds(recipe, ends, **more), seeds(SOFTMAX, bases, **more))
+    return factors.pair_logs(recipe, seeds(recipe, ends, **more), seeds(SOFTMAX, bases, **more))
 
 
 def test_an_interval_by_hand() -> None:
-    # Mean 2, deviation 1: the interval extends 4.3027 / sqrt(3) to each side.
+    # The mean is 2 and the deviation 1, so the interval extends by 4.3027 / sqrt(3) to each side.
     result = factors.level([1.0, 2.0, 3.0])
     assert (result.mean, result.p) == (2.0, pytest.approx(0.0741799, abs=1e-6))  # t = 2 sqrt(3)
     assert (result.low, result.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
@@ -59,7 +59,7 @@ def test_three_values_or_more_have_an_interval_in_words() -> None:
 
 
 def test_seeds_are_paired() -> None:
-    """Pairing shows a difference that all seeds share, even if seeds differ more among themselves."""
+    """Pairs show a difference that all seeds have in common, even if the seeds differ more among themselves."""
     result = factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 16000)
     assert result.mean == pytest.approx(-0.1)
     assert result.low > -0.12 and result.high < -0.08
@@ -70,24 +70,24 @@ def test_seeds_are_paired() -> None:
 def test_a_seed_without_a_partner_is_left_out() -> None:
     logs, bases = seeds(SIGMOID, [0.1, 0.2, 0.3, 0.4]), seeds(SOFTMAX, [0.5, 0.5, 0.5, 0.5])
     del logs[2], bases[4]
-    assert [log["seed"] for log, _ in factors.pair(SIGMOID, logs, bases).pairs] == [1, 3]
+    assert [log["seed"] for log, _ in factors.pair_logs(SIGMOID, logs, bases).pairs] == [1, 3]
     bases[1]["points"] = []
-    assert [log["seed"] for log, _ in factors.pair(SIGMOID, logs, bases).pairs] == [3]
+    assert [log["seed"] for log, _ in factors.pair_logs(SIGMOID, logs, bases).pairs] == [3]
 
 
 def test_a_wrong_baseline_is_rejected() -> None:
     logs = seeds(SIGMOID, [0.1] * 3)
     with pytest.raises(ValueError, match="from long-softmax, not from long-gated"):
-        factors.pair(SIGMOID, logs, seeds(KNOWN["long-gated"], [0.1] * 3))
+        factors.pair_logs(SIGMOID, logs, seeds(KNOWN["long-gated"], [0.1] * 3))
     with pytest.raises(ValueError, match="expected logs of long-sigmoid, found long-softmax"):
-        factors.pair(SIGMOID, seeds(SOFTMAX, [0.1] * 3), seeds(SOFTMAX, [0.1] * 3))
+        factors.pair_logs(SIGMOID, seeds(SOFTMAX, [0.1] * 3), seeds(SOFTMAX, [0.1] * 3))
 
 
 def test_another_schedule_is_rejected() -> None:
     bases = seeds(SOFTMAX, [0.1] * 3)
     bases[2]["training"]["steps"] = 4000
     with pytest.raises(ValueError, match="long-softmax: 4000 steps, expected 16000"):
-        factors.pair(SIGMOID, seeds(SIGMOID, [0.1] * 3), bases)
+        factors.pair_logs(SIGMOID, seeds(SIGMOID, [0.1] * 3), bases)
 
 
 def test_runs_are_compared_at_the_last_step_that_all_have() -> None:
@@ -152,9 +152,9 @@ def test_the_index_has_no_sentence_from_too_few_pairs() -> None:
 def test_a_factor_without_a_pair_has_no_sentence() -> None:
     runs = {recipe.id: recipe for recipe in (SOFTMAX, SIGMOID)}
     logs = {SOFTMAX.id: seeds(SOFTMAX, [0.4, 0.5]), SIGMOID.id: {}}
-    assert factors.paired(runs, logs) == {}
+    assert factors.pair_all(runs, logs) == {}
     logs[SIGMOID.id] = seeds(SIGMOID, [0.0])
-    assert [(id, len(one.pairs)) for id, one in factors.paired(runs, logs).items()] \
+    assert [(id, len(one.pairs)) for id, one in factors.pair_all(runs, logs).items()] \
         == [(SIGMOID.id, 1)]
 
 
@@ -187,17 +187,18 @@ def test_the_pilot_names_missing_runs() -> None:
     assert text.endswith("Of 4 seeds 3 have come to step 12,800; the sink of 1 of them rises there by "
                          "less than 0.02 over 2,400 steps. The pilot is not done.")
     assert "not done" not in factors.pilot_table({1: flat}, (1,))
-    still = made(SOFTMAX, 1, {10400: 0.0, 12800: factors.STILL})  # a rise of exactly STILL is not less than STILL
+    # A rise of exactly LARGEST_FLAT_RISE counts as rising.
+    still = made(SOFTMAX, 1, {10400: 0.0, 12800: factors.LARGEST_FLAT_RISE})
     assert "the sink of 0 of them rises" in factors.pilot_table({1: still}, (1,))
 
 
 def test_a_gap_leaves_the_onset_unknown() -> None:
     log = made(SOFTMAX, 1, {0: 0.0, 200: 0.0, 600: 0.2})
-    assert protocol.gap(log) == 400
+    assert protocol.missing_step(log) == 400
     assert factors.onsets([log]) == "not measured"
-    assert protocol.gap(made(SOFTMAX, 1, {0: 0.0, 200: 0.0, 400: 0.2})) is None
-    assert protocol.gap(made(SOFTMAX, 1, {200: 0.0, 400: 0.1})) is None
-    assert protocol.gap(protocol.begin(SOFTMAX, 1)) is None
+    assert protocol.missing_step(made(SOFTMAX, 1, {0: 0.0, 200: 0.0, 400: 0.2})) is None
+    assert protocol.missing_step(made(SOFTMAX, 1, {200: 0.0, 400: 0.1})) is None
+    assert protocol.missing_step(protocol.empty_log(SOFTMAX, 1)) is None
 
 
 def test_committed_logs_have_no_gaps() -> None:
@@ -206,7 +207,7 @@ def test_committed_logs_have_no_gaps() -> None:
         for seed in recipe.seeds:
             log = protocol.read(recipe, seed)
             if (recipe.id, seed) != ("long-key-bias", 1):
-                assert protocol.gap(log) is None, (recipe.id, seed)
+                assert protocol.missing_step(log) is None, (recipe.id, seed)
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -233,6 +234,6 @@ def test_the_protocol_knows_every_recipe_once() -> None:
 
 
 def test_a_rise_needs_the_points_at_both_ends() -> None:
-    ends = [{"step": protocol.FALL - factors.LAST, "alpha": 0.25}, {"step": protocol.FALL, "alpha": 0.75}]
-    assert factors.rise({"points": ends}) == 0.5
-    assert factors.rise({"points": ends[:1]}) is None and factors.rise({"points": ends[1:]}) is None
+    ends = [{"step": protocol.FALL - factors.LAST_STEPS, "alpha": 0.25}, {"step": protocol.FALL, "alpha": 0.75}]
+    assert factors.late_rise({"points": ends}) == 0.5
+    assert factors.late_rise({"points": ends[:1]}) is None and factors.late_rise({"points": ends[1:]}) is None

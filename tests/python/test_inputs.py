@@ -1,4 +1,4 @@
-"""inputs.json: its choice of models, and the inputs of each column."""
+"""Checks which models inputs.json has, and on which inputs each column is measured."""
 
 import dataclasses
 import json
@@ -26,11 +26,11 @@ TEXTS = [json.loads((protocol.ZOO / f"{name}.json").read_text()) for name in ("h
 ])
 def test_which_models_are_measured(id: str, sink: float, mass: float, is_chosen: bool) -> None:
     row = {"id": id, "measured": {"sink_1": sink, "row_mass_min": mass}}
-    assert inputs.chosen([row]) == [id] * is_chosen
+    assert inputs.sink_models([row]) == [id] * is_chosen
 
 
 def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fake model has a fixed alpha_1 for each kind of input."""
+    """The model is a fake with a fixed alpha_1 for each kind of input."""
     met: list[Tensor] = []
 
     def alphas(arch: Any, weights: Any, ids: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_geometry_is_that_of_sink_heads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two heads share one key head, and two another; one of the latter has a sink."""
+    """Two query heads share one key head, and two others another key head; one of the latter two has a sink."""
     arch = dataclasses.replace(inputs.read_model(protocol.ZOO / "softmax")[0], L=1, H=4, G=2)
     to_first = torch.tensor([0.2, 0.2, 0.2, 0.9]).reshape(4, 1, 1)
     att = torch.zeros(2, 1, 4, 3, 3)
@@ -95,7 +95,7 @@ def test_the_geometry_is_that_of_sink_heads(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "FILE", tmp_path / "inputs.json")
-    monkeypatch.setattr(inputs, "chosen", lambda rows: [row["id"] for row in rows[:2]])
+    monkeypatch.setattr(inputs, "sink_models", lambda rows: [row["id"] for row in rows[:2]])
     monkeypatch.setattr(inputs, "measure", lambda id: {"model": id, "alpha": 0.5})
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)

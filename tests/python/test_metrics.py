@@ -1,4 +1,4 @@
-"""Metrics on numbers worked out by hand; goldens cover random models."""
+"""Checks metrics on numbers worked out by hand; goldens check them on random models."""
 
 import math
 
@@ -52,9 +52,11 @@ def test_cosines_with_the_first_key_and_with_others_are_separate() -> None:
         return torch.stack([angle.cos(), angle.sin()], -1) * (1 + torch.arange(3)[:, None])
 
     q, k = at(0, 0, 1), at(0, 1, 3)
-    # Cosines with the first key: 1, 1, 1/2; with the other visible keys: none, 1/2, and 1 and -1/2.
+    # The three queries have the cosines 1, 1 and 1/2 with the first key, and none, 1/2, and 1 and -1/2 with the other
+    # visible keys.
     equal(metrics.cos_gap(q, k, torch.arange(3)), 2.5 / 3 - 1 / 3)
-    # Cosines with the second key, visible or not: 1/2, 1/2, 1; with the others: 1, 1, and 1/2 and -1/2.
+    # If the second key counts as the first, the cosines with it are 1/2, 1/2 and 1, also for the query that does not
+    # see it, and with the other visible keys 1, 1, and 1/2 and -1/2.
     equal(metrics.cos_gap(q, k, torch.arange(3), 1), 2 / 3 - 2 / 4)
     result = metrics.geometry(q[None, None], k[None, None], torch.ones(3, 3, dtype=torch.bool).tril())
     equal(result["qk_norm"][0, 0], [[1, math.nan, math.nan], [2, 4, math.nan], [3, 6, 9]])
@@ -107,7 +109,7 @@ def test_a_gate_is_what_is_left_for_other_tokens() -> None:
     equal(metrics.head_load(metrics.head_gate(to_first)), [0.5])
     # The weight of the bias key goes to no token.
     equal(metrics.head_gate(to_first, to_bias=rows([0.5, 0.25, 0.125])), [[math.nan, 0.0, 0.625]])
-    # Gini: the mean difference of 1, 3, 8 over all nine pairs, 28 / 9, over twice their mean.
+    # The Gini coefficient is the mean difference of 1, 3, 8 over all nine pairs, 28 / 9, divided by twice their mean.
     equal(metrics.head_gini(rows([8.0, 1, 3], [2, 2, 2], [0, 0, 0])), [28 / 9 / 8, 0.0, math.nan])
 
 
@@ -122,7 +124,7 @@ def test_a_spike_has_its_row_column_weight_and_token() -> None:
 def test_distances_of_tokens_and_kurtosis() -> None:
     hidden = rows([1.0, 0], [1, 4])
     equal(metrics.mixing(hidden), 2.0)  # sqrt(8) / sqrt(2)
-    # 1, 0, 1, 4: mean 1.5, deviations 1/2, 3/2, 1/2, 5/2; m2 = 9/4, m4 = 177/16.
+    # The numbers 1, 0, 1, 4 have the mean 1.5 and the deviations 1/2, 3/2, 1/2, 5/2, so m2 = 9/4 and m4 = 177/16.
     equal(metrics.kurtosis(hidden), (1 + 81 + 1 + 625) / 16 / 4 / (9 / 4) ** 2)
 
 

@@ -1,4 +1,4 @@
-"""The recipe of models/README.md for a nanoGPT checkpoint writes the model that was saved."""
+"""Checks that the recipe of models/README.md converts a nanoGPT checkpoint to a file of the same model."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ ARGS = {"n_layer": 2, "n_head": 2, "n_embd": 16, "block_size": 12, "vocab_size":
 
 
 def random_state(bias: bool) -> dict:
-    """Random weights with nanoGPT's names and shapes, as a compiled model saves them."""
+    """Returns random weights with the names and shapes of a compiled nanoGPT model."""
     D, V = ARGS["n_embd"], ARGS["vocab_size"]
     shapes = {"transformer.wte.weight": (V, D), "transformer.wpe.weight": (ARGS["block_size"], D)}
     for layer in range(ARGS["n_layer"]):
@@ -33,7 +33,7 @@ def random_state(bias: bool) -> dict:
 
 
 def logits_of(state: dict, ids: "torch.Tensor") -> "torch.Tensor":
-    """nanoGPT's forward pass: matrices as [out, in], exact GELU, biases if the state has them."""
+    """Computes nanoGPT's forward pass, with matrices as [out, in], exact GELU, and biases if the state has them."""
     def part(name: str, x: "torch.Tensor") -> "torch.Tensor":
         return F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
 

@@ -1,4 +1,4 @@
-"""Every operation of the reference in F32, against its formula in F64."""
+"""Compares every attention operation of the reference in F32 with its formula in F64."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.reference.model import _features
+from models.reference.model import _map_features
 from models.reference.operations import OPERATIONS, Parameters
 
 Row = Callable[[np.ndarray, dict[str, float]], np.ndarray]
@@ -27,7 +27,7 @@ def clipped(x: np.ndarray, p: dict[str, float]) -> np.ndarray:
     return np.clip((p["zeta"] - p["gamma"]) * np.exp(x) / np.exp(x).sum() + p["gamma"], 0, 1)
 
 
-# Weights of a row of visible scores, by the formulas in the README's table; kernels map q and k before.
+# The weights of a row of visible scores by the formulas in the README's table. Kernels have mapped q and k before.
 FORMULAS: dict[str, Row] = {
     "softmax": lambda x, p: np.exp(x) / np.exp(x).sum(),
     "sigmoid": lambda x, p: sigmoid(x + p["bias"]),
@@ -60,7 +60,7 @@ def test_every_operation_has_a_formula_and_a_value_of_each_parameter_in_this_fil
 @pytest.mark.parametrize("scale", [1, 10, 60])
 @pytest.mark.parametrize("id", OPERATIONS)
 def test_weights_in_f32(id: str, scale: float) -> None:
-    """Scores up to a few hundred. Masked scores are large, and must get weight 0 and change nothing."""
+    """Scores are up to a few hundred. Masked scores are large; they must have weight 0 and not change other weights."""
     operation, T = OPERATIONS[id], 24
     x = np.random.default_rng(7).normal(size=(T, T)).astype(np.float32) * scale
     if operation.features == "elu1":
@@ -73,7 +73,7 @@ def test_weights_in_f32(id: str, scale: float) -> None:
     expected = np.zeros((T, T))
     for i in range(T):
         expected[i, :i + 1] = FORMULAS[id](x[i, :i + 1].astype(np.float64), given | GIVEN)
-    # F32 knows a difference of two scores of 200 to 2e-5, and so its exponential.
+    # In F32 the difference of two scores of 200 has an error of 2e-5, so its exponential has this relative error.
     within = {"rtol": 2e-7 * max(scale * 10, 20), "atol": 1e-37}
     if id == "softmax_clipped":  # a difference of two numbers below 1
         within["atol"] = 1e-7
@@ -91,7 +91,7 @@ def test_shares_sum_to_1(id: str) -> None:
 
 def test_elu1_is_accurate_far_below_zero() -> None:
     x = torch.tensor([-80.0, -20.0, -1e-4, 0.0, 2.0, 1e4], requires_grad=True)
-    y = _features(None, 0, "elu1", x)
+    y = _map_features(None, 0, "elu1", x)
     np.testing.assert_allclose(y.detach().numpy(), elu1(x.detach().double().numpy()), rtol=1e-6)
     y.sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), np.exp(np.minimum(x.detach().double().numpy(), 0)),
@@ -102,4 +102,4 @@ def test_elu1_is_accurate_far_below_zero() -> None:
 def test_an_mlp_kernel_needs_both_of_its_matrices(kept: str) -> None:
     model: Any = SimpleNamespace(own=lambda layer, name: torch.eye(2) if name == kept else None)
     with pytest.raises(ValueError, match="an mlp kernel needs kernel_in and kernel_out"):
-        _features(model, 0, "mlp", torch.ones(1, 2))
+        _map_features(model, 0, "mlp", torch.ones(1, 2))

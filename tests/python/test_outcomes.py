@@ -1,4 +1,4 @@
-"""The outcomes in logs, each worked out by hand on a trace of six tokens."""
+"""Checks the outcomes in logs, worked out by hand on a trace of six tokens."""
 
 import dataclasses
 import math
@@ -24,17 +24,17 @@ def arch_of(**more: Any) -> Architecture:
 
 
 def surprises(*words: int) -> Tensor:
-    """Logits [T, 2] under which token 0 has loss ln n, for each n in `words`."""
+    """Returns logits [T, 2] under which token 0 has the loss ln n, for each n in `words`."""
     return torch.tensor([[-math.log(n - 1), 0.0] for n in words])
 
 
 def norms(*rows: list[float]) -> Tensor:
-    """Vectors with these norms, [len(rows), T, 2]."""
+    """Returns vectors with these norms, [len(rows), T, 2]."""
     return torch.tensor(rows)[..., None] * torch.tensor([0.6, -0.8])
 
 
 def to_first(first: float, itself: float) -> list[list[float]]:
-    """A map whose queries give `first` to token 1 and `itself` to their own key."""
+    """Returns a map whose queries give the weight `first` to token 1 and `itself` to their own key."""
     return [[first * (k == 0) + itself * (k == q) for k in range(T)] for q in range(T)]
 
 
@@ -48,10 +48,11 @@ def trace_of(**fields: Tensor) -> Trace:
 MAPS = torch.tensor([[to_first(0.6, 0.2), to_first(0.1, 0.3)]] * 2)[:, None]
 TRACE = trace_of(
     att=MAPS,
-    # Norm ratios of the embedding and two blocks: 9, 2 and 4 in the first sequence, 9, 6 and 1 in the second.
+    # The norm ratios of the embedding and the two blocks are 9, 2 and 4 in the first sequence, 9, 6 and 1 in the
+    # second.
     hidden=torch.stack([norms([18.0, 2, 2, 2, 1, 3], [4.0, 2, 2, 2, 1, 3], [8.0, 2, 2, 2, 1, 3]),
                         norms([18.0, 2, 2, 2, 1, 3], [12.0, 2, 2, 2, 1, 3], [2.0, 2, 2, 2, 1, 3])]),
-    # Value norm ratios 0.5 and 2 of two groups.
+    # The two groups have the value norm ratios 0.5 and 2.
     v=torch.stack([norms([1.0, 2, 2, 2, 3, 1], [4.0, 1, 2, 3, 2, 2])] * 2)[:, None],
     logits=torch.stack([surprises(2, 3, 4, 5, 6, 7)] * 2))
 IDS = torch.zeros(2, T, dtype=torch.long)
@@ -60,14 +61,15 @@ IDS = torch.zeros(2, T, dtype=torch.long)
 def measured(monkeypatch: pytest.MonkeyPatch, trace: Trace = TRACE, mask: Mask = Mask(),  # noqa: B008
              sink_tokens: tuple[int, ...] = (1,)) -> tuple[dict[str, Any], list[list[float]]]:
     monkeypatch.setattr(outcomes, "forward", lambda arch, weights, ids: trace)
-    monkeypatch.setattr(outcomes, "eviction", lambda arch, weights, ids: 0.125)
+    monkeypatch.setattr(outcomes, "eviction_cost", lambda arch, weights, ids: 0.125)
     recipe = dataclasses.replace(RECIPE, sink_tokens=sink_tokens)
     return outcomes.outcomes(recipe, arch_of(mask=mask), {}, IDS, IDS)
 
 
 def test_every_outcome_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     result, alpha_map = measured(monkeypatch)
-    # Raw: (0.8 + 5 x 0.6) / 6, (0.4 + 5 x 0.1) / 6; shares: (1 + 5 x 0.75) / 6, (1 + 5 x 0.25) / 6.
+    # alpha of the two heads is (0.8 + 5 x 0.6) / 6 and (0.4 + 5 x 0.1) / 6 by raw weights, and (1 + 5 x 0.75) / 6 and
+    # (1 + 5 x 0.25) / 6 by shares.
     raw, share = (3.8 / 6, 0.9 / 6), (4.75 / 6, 2.25 / 6)
     assert result == {
         "alpha": round((raw[0] - 0.8 * EVEN + raw[1] - 0.4 * EVEN) / 2, 4),
@@ -113,7 +115,7 @@ def test_each_eps_has_its_own_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
-    """A fake model whose logit of token 0 grows by ln(evidence) for each visible key."""
+    """Returns a fake model whose logit of token 0 grows by ln(evidence) for each visible key."""
     def forward(arch: Architecture, weights: Any, ids: Tensor) -> Trace:
         visible = arch.mask.visible(ids.shape[1], ids.device).double()
         sure = visible @ torch.tensor(evidence, dtype=torch.float64).log()
@@ -124,11 +126,11 @@ def by_evidence(evidence: list[int]) -> Callable[..., Trace]:
 
 
 def test_the_cost_of_eviction_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With three kept keys, query 4 sees keys 2 3 4 without the sink and 1 3 4 with it, query 5 sees 3 4 5 or 1 4 5;
-    earlier queries have lost no key and do not count."""
+    """With three kept keys, query 4 sees keys 2 3 4 without the sink and 1 3 4 with the sink; query 5 sees 3 4 5 or
+    1 4 5. Earlier queries have lost no key and do not count."""
     monkeypatch.setattr(outcomes, "forward", by_evidence([2, 3, 5, 7, 11, 13]))
-    monkeypatch.setattr(outcomes, "KEPT", 3)
-    result = outcomes.eviction(arch_of(), {}, IDS)
+    monkeypatch.setattr(outcomes, "KEPT_KEYS", 3)
+    result = outcomes.eviction_cost(arch_of(), {}, IDS)
 
     def costs(product: int) -> float:
         return math.log1p(1 / product)
@@ -160,13 +162,14 @@ def test_a_prefix_is_not_predicted(mask: Mask, words: tuple[int, ...],
 
 
 def test_the_load_balancing_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two layers, four tokens; expert 1 has 3/4 of the weights, and is one of two experts for every token."""
+    """There are two layers and four tokens. Expert 1 has 3/4 of the weights, and is one of two experts for every
+    token."""
     router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
     trace = dataclasses.replace(TRACE, router=router)
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: trace)
     result = loss.next_token_loss(arch_of(E=3, top_k=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
                                   torch.zeros(2, T + 2), Training(balance=0.5))
-    # Weight shares 3/4, 1/8, 1/8; load shares 1/2, 1/4, 1/4.
+    # The experts' shares of the weights are 3/4, 1/8, 1/8, and their shares of the load 1/2, 1/4, 1/4.
     balance = 3 * (0.75 * 0.5 + 0.125 * 0.25 + 0.125 * 0.25)
     assert result.item() == pytest.approx(math.log(5040) / 6 + 0.5 * balance)
 
@@ -177,7 +180,7 @@ def test_the_loss_of_a_masked_diffusion_model(monkeypatch: pytest.MonkeyPatch) -
     noise[0, 0] = 0.4  # p = (0 + 0.4) / 2 and (1 + 0.4) / 2
     noise[0, [1, 3]] = 0.1  # the first token, which is never masked, and the third
     noise[1, [4, 6]] = 0.6
-    p, hidden = loss.hide(IDS, noise)
+    p, hidden = loss.draw_masked(IDS, noise)
     assert p.flatten().tolist() == pytest.approx([0.2, 0.7])
     assert hidden.nonzero().tolist() == [[0, 2], [1, 3], [1, 5]]
     read = []
@@ -187,7 +190,7 @@ def test_the_loss_of_a_masked_diffusion_model(monkeypatch: pytest.MonkeyPatch) -
     expected = (math.log(4) / 0.2 + math.log(5) / 0.7 + math.log(7) / 0.7) / 10
     assert result.item() == pytest.approx(expected)
     noise[0, 0] = 0.0
-    assert loss.hide(IDS, noise)[0].flatten().tolist() == pytest.approx([0.02, 0.5])
+    assert loss.draw_masked(IDS, noise)[0].flatten().tolist() == pytest.approx([0.02, 0.5])
 
 
 def test_the_numbers_of_a_card_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,9 +212,9 @@ def test_the_numbers_of_a_card_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result["row_mass_mean"], result["row_mass_min"], result["row_mass_max"]) == (0.7, 0.5, 1.0)
     assert result["alpha_max"] == pytest.approx((4.75 / 6 + 0.301) / 2, abs=1e-3)
     assert result["loss"] == round(math.log(720) / 5, 3)
-    # (0.9 x 6 + 1) / 7 and (0.1 x 6 + 1) / 7
+    # alpha of the bias key is (0.9 x 6 + 1) / 7 and (0.1 x 6 + 1) / 7.
     assert (result["sink_bias"], result["gate_mean"]) == (50.0, 0.25)
-    # Half of the heads in one sequence and none in the other: sqrt(2 x 25^2) percent.
+    # Half of the heads have a sink in one sequence and none in the other, so the deviation is sqrt(2 x 25^2) percent.
     weak = torch.tensor([[[diagonal, diagonal]]])
     apart = dataclasses.replace(trace, att=torch.cat([trace.att[:1], weak]))
     monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: apart)
@@ -240,7 +243,7 @@ def test_a_diffusion_model_is_measured_at_drawn_noise(monkeypatch: pytest.Monkey
 
 
 def test_held_out_texts_have_the_form_of_training_texts() -> None:
-    """Front tokens have their ids; a token that the tokenizer lacks has the id after its vocabulary."""
+    """Front tokens are encoded by their ids; a token that the tokenizer lacks has the id after the vocabulary."""
     texts = ["Once upon a time there was a king", "A dog and a cat ran off"]
 
     def shown(front: tuple[str, ...], fixed_at: int = 0) -> list[list[int]]:
@@ -292,8 +295,8 @@ def test_tokens_are_replaced_by_noise() -> None:
     """Noise below the share selects a token for replacement and determines which of the 1,024 replaces it."""
     text = torch.full((2, 4), 7)
     noise = torch.tensor([[0.0, 0.05, 0.0999, 0.1], [0.5, 0.025, 0.11, 0.0]])
-    assert loss.replace(text, noise, 0.1).tolist() == [[7, 512, 1022, 7], [7, 256, 7, 0]]
-    assert loss.replace(text, noise, 0.0) is text
+    assert loss.replace_tokens(text, noise, 0.1).tolist() == [[7, 512, 1022, 7], [7, 256, 7, 0]]
+    assert loss.replace_tokens(text, noise, 0.0) is text
 
 
 def test_the_model_reads_replaced_tokens_and_predicts_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,27 +309,27 @@ def test_the_model_reads_replaced_tokens_and_predicts_the_text(monkeypatch: pyte
 
 
 def test_the_watched_numbers_of_a_run_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shares of the two heads: 0.75 and 0.25 for token 1, 0.25 and 0.75 for the query itself; token 6, which one query
-    sees, has a sink in the second head. Rows sum to 0.8 and to 0.4."""
+    """In the two heads, the share of token 1 is 0.75 and 0.25, and that of the query itself 0.25 and 0.75. Token 6,
+    which one query sees, is a sink in the second head. Rows sum to 0.8 and to 0.4."""
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: TRACE)
-    assert train.probe(arch_of(), {}, IDS) == {
+    assert train.measure_probe(arch_of(), {}, IDS) == {
         "held_out_loss": round(math.log(720) / 5, 4), "sink_1": 100.0,
         "alpha_max": round((1 + 5 * 0.75) / 6, 4), "hidden_ratio": 4.0, "value_ratio": 1.25,
         "row_mass": 0.6, "sink_k": 50.0}
     biased = dataclasses.replace(TRACE, att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2))
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: biased)
-    assert train.probe(arch_of(), {}, IDS)["sink_bias"] == 50.0
+    assert train.measure_probe(arch_of(), {}, IDS)["sink_bias"] == 50.0
     # These numbers have more digits than a log keeps.
     uneven = dataclasses.replace(biased, att=TRACE.att * 0.3217, v=TRACE.v.exp(),
                                  hidden=TRACE.hidden.exp(), logits=TRACE.logits.sin())
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: uneven)
     digits = {"sink_1": 2, "sink_k": 2, "sink_bias": 2, "hidden_ratio": 3, "value_ratio": 3}
-    for name, value in train.probe(arch_of(), {}, IDS).items():
+    for name, value in train.measure_probe(arch_of(), {}, IDS).items():
         assert value == round(value, digits.get(name, 4)), name
     noises = []
     monkeypatch.setattr(train, "unmask_loss",
                         lambda arch, weights, ids, noise, _: noises.append(noise) or noise.mean())
     masked = arch_of(mask=Mask("bidirectional"))
-    losses = [train.probe(masked, {}, IDS)["held_out_loss"] for _ in range(2)]
+    losses = [train.measure_probe(masked, {}, IDS)["held_out_loss"] for _ in range(2)]
     assert torch.equal(*noises) and noises[0].shape == (2, T + 1)
     assert losses == [round(noises[0].mean().item(), 4)] * 2

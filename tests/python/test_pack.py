@@ -1,4 +1,4 @@
-"""The files of a timeline, decoded independently of the page."""
+"""Decodes the files of a timeline, independently of the page's decoder."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def decode(raw: bytes, before: pack.Arrays | None, shapes: Shapes, scales: list[
 
 @pytest.fixture
 def run() -> list[pack.Arrays]:
-    """Five checkpoints: one matrix drifts, one is redrawn each time, one has an outlier."""
+    """Returns five checkpoints in which one matrix drifts, one is redrawn each time, and one has an outlier."""
     random = np.random.default_rng(0)
     drifting = random.normal(size=(8, 16)).astype(np.float32)
     result = []

@@ -1,4 +1,4 @@
-"""The generated pages of models: their tables, and that each matches its script."""
+"""Checks the tables of the generated pages of models, and that the committed pages are those that pages.py writes."""
 
 import json
 from pathlib import Path
@@ -37,14 +37,14 @@ def test_the_seeds_are_averaged_by_recipe() -> None:
 def test_the_index_has_the_results_of_the_other_runs_of_a_recipe() -> None:
     rows = [row("softmax", [10.0]) | {"seed": 1}, row("softmax", [20.0]) | {"seed": 2},
             row("sigmoid", [7.0]) | {"seed": 2}]
-    assert pages.further(recipes()["softmax"], rows) == [
+    assert pages.further_seeds(recipes()["softmax"], rows) == [
         {"seed": 2, "sink_1": 20.0, "sink": [20.0], "value_ratio": 0.3, "loss": 3.5}]
 
 
 def test_a_table_is_replaced_between_its_markers() -> None:
     text = ("before\n<!-- x table: written by p.py -->\nold\nold\n<!-- end of x table -->\n"
                     "between\n<!-- y table: written by p.py -->\nkept\n<!-- end of y table -->\nend\n")
-    assert claims.with_table(text, "x", "new") == (
+    assert claims.replace_table(text, "x", "new") == (
         "before\n<!-- x table: written by p.py -->\nnew\n<!-- end of x table -->\n"
         "between\n<!-- y table: written by p.py -->\nkept\n<!-- end of y table -->\nend\n")
 
@@ -53,14 +53,14 @@ def test_files_written_from_measurements_were_not_edited_by_hand() -> None:
     zoo = ROOT / "models/zoo"
     rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
     result = pages.pages(rows, more, ROOT / "models/README.md", zoo)
-    # One card per model; the index, the README, and the data of figures on protocol B.
+    # The files are one card per model, index.json, the README, and decisive.json.
     assert len(result) == len(rows) + 3
     for file, text in result.items():
         assert file.read_text() == text, f"{file}: run python -m models.train.pages"
 
 
 def test_every_recipe_is_paired_with_one_that_differs_by_its_factor_alone() -> None:
-    """A recipe has the same steps as its baseline, unless the steps are the factor."""
+    """A recipe has as many steps as its baseline, unless the number of steps is the factor."""
     recipes_by_id = recipes()
     for one in recipes_by_id.values():
         base = recipes_by_id[one.baseline]
@@ -69,7 +69,8 @@ def test_every_recipe_is_paired_with_one_that_differs_by_its_factor_alone() -> N
 
 
 def test_values_of_open_models_in_the_paper() -> None:
-    """Each row of table 1 has every kind of input, and its natural texts equal those of the table's second half."""
+    """Each row of table 1 has every kind of input, and its values for natural texts equal those in the second half of
+    the table."""
     reported = json.loads((ROOT / "models/zoo/reported.json").read_text())
     natural = {row["model"].removesuffix(" Base"): row["natural"] for row in reported["models"]}
     for row in reported["models"]:

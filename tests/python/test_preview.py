@@ -1,4 +1,4 @@
-"""A preview and its refinement, decoded independently of the page."""
+"""Decodes a preview and its refinement, independently of the page's decoder."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ ZOO = Path(__file__).resolve().parents[2] / "models/zoo"
 
 
 def decode(first: bytes, rest: bytes) -> bytes:
-    """Rebuild model.safetensors number by number, as models/train/preview.py describes."""
+    """Rebuilds model.safetensors number by number, by the description in models/train/preview.py."""
     steps = load(first)
     begin = 8 + int.from_bytes(rest[:8], "little")
     entries = json.loads(rest[8:begin])
@@ -31,7 +31,7 @@ def decode(first: bytes, rest: bytes) -> bytes:
     at = begin + bounds.nbytes
     high, low = np.frombuffer(rest, np.uint8, 2 * len(sizes), at).reshape(2, -1).astype(int)
     at += 2 * len(sizes)
-    # Index in the file's list of number i.
+    # The index of number i in the file's list.
     place = np.argsort(np.argsort(sizes, kind="stable"))
     apart, bound = (256 * high + low)[place], bounds[matrix, sizes].astype(int)
     m = np.where(sizes, bound + apart, bound - apart // 2)
@@ -51,7 +51,7 @@ def decode(first: bytes, rest: bytes) -> bytes:
 
 def packed(weights: dict[str, torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     model = save(weights, metadata={"format": "pt"})
-    first, rest = preview.to_files({name: w.float() for name, w in weights.items()}, "{}", model)
+    first, rest = preview.encode_files({name: w.float() for name, w in weights.items()}, "{}", model)
     return model, gzip.decompress(first), gzip.decompress(rest)
 
 

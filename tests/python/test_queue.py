@@ -1,4 +1,4 @@
-"""The queue of protocol B: due seeds by the state of the logs, their order, and the remaining work."""
+"""Checks the queue of protocol B: which seeds are due by the logs, their order, and the remaining work."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from models.reference.model import architecture
 from models.reference.shapes import shapes
 from models.train import decide, protocol, queue, train
-from models.train.recipe import Recipe, laid_over, recipes
+from models.train.recipe import Recipe, combine, recipes
 
 RUNS = protocol.decisive_runs()
 BASE = RUNS[protocol.B_BASELINE]
@@ -19,7 +19,7 @@ Logs = dict[tuple[str, int], dict[str, Any]]
 
 def logged(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
            until: int = protocol.B_STEPS) -> dict[str, Any]:
-    log = protocol.begin(recipe, seed)
+    log = protocol.empty_log(recipe, seed)
     log["points"] = [{"step": step, "alpha": alpha, "alpha_share": alpha if share is None else share}
                      for step in protocol.POINTS if step <= until]
     return log
@@ -27,17 +27,17 @@ def logged(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
 
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
-    """The logs that the queue reads; those of the baseline are complete."""
+    """Returns the logs that the queue reads, with complete logs of the baseline."""
     result = {(BASE.id, seed): logged(BASE, seed, alpha) for seed, alpha in enumerate(SPREAD, 1)}
     monkeypatch.setattr(protocol, "read", lambda recipe, seed: result.get(
-        (recipe.id, seed), protocol.begin(recipe, seed)))
+        (recipe.id, seed), protocol.empty_log(recipe, seed)))
     return result
 
 
 def due(id: str, logs: Logs, *alphas: float, share: float | None = None) -> tuple[int, ...]:
     for seed, alpha in enumerate(alphas, 1):
         logs[id, seed] = logged(RUNS[id], seed, alpha, share)
-    return queue.due(RUNS[id], RUNS)
+    return queue.due_seeds(RUNS[id], RUNS)
 
 
 def test_two_seeds_come_first_and_the_logs_request_more(logs: Logs) -> None:
@@ -45,13 +45,13 @@ def test_two_seeds_come_first_and_the_logs_request_more(logs: Logs) -> None:
     assert due("b-relu", logs, 0.0) == (2,)
     assert due("b-relu", logs, 0.0, 0.005) == ()
     assert due("b-relu", logs, 0.015, 0.02) == (3,)
-    assert due("b-relu", logs, 0.0, 0.015) == (3,)  # two distant values
-    # Rows with small sums have a small alpha whatever they attend to.
+    assert due("b-relu", logs, 0.0, 0.015) == (3,)  # the two values are far apart
+    # Rows with small sums have a small alpha by raw weights, whatever they attend to.
     assert due("b-relu", logs, 0.0, 0.005, share=0.03) == (3,)
     assert due("b-relu", logs, 0.0, 0.01, 0.02) == ()  # an effect that is not zero
     assert due("b-relu", logs, 0.0, 0.3, 0.15) == (4, 5)
     assert due("b-small", logs, 0.0, 0.3, 0.15) == ()  # no second look: no claim rests on it
-    # The fourth seed makes the interval narrow, but the second look continues.
+    # The fourth seed makes the interval narrow enough to decide, but the second look continues.
     assert due("b-relu", logs, 0.0, 0.3, 0.15, 0.15) == (5,)
     assert due("b-relu", logs, 0.0, 0.3, 0.15, 0.1, 0.2) == ()
     for seed in (4, 5):
@@ -63,9 +63,9 @@ def test_a_sink_that_appears_late_or_disappears_early_decides(logs: Logs) -> Non
     due("b-relu", logs, 0.0, 0.0)
     points = {point["step"]: point for point in logs["b-relu", 2]["points"]}
     points[1800]["alpha"] = 0.3
-    assert queue.due(RUNS["b-relu"], RUNS) == ()
+    assert queue.due_seeds(RUNS["b-relu"], RUNS) == ()
     points[2000]["alpha"] = 0.3
-    assert queue.due(RUNS["b-relu"], RUNS) == (3,)
+    assert queue.due_seeds(RUNS["b-relu"], RUNS) == (3,)
 
 
 def test_a_second_look_waits_for_the_baseline(logs: Logs) -> None:
@@ -75,19 +75,19 @@ def test_a_second_look_waits_for_the_baseline(logs: Logs) -> None:
 
 
 def test_the_baseline_has_all_its_seeds(logs: Logs) -> None:
-    assert queue.due(BASE, RUNS) == ()
+    assert queue.due_seeds(BASE, RUNS) == ()
     del logs[BASE.id, 7]
-    assert queue.due(BASE, RUNS) == (7,)
+    assert queue.due_seeds(BASE, RUNS) == (7,)
 
 
 def test_a_log_that_ends_early_is_due_and_a_longer_one_counts(logs: Logs) -> None:
     logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0, until=2800)
     logs["b-relu", 2] = logged(RUNS["b-relu"], 2, 0.0, until=4000)
-    assert queue.due(RUNS["b-relu"], RUNS) == (1,)
+    assert queue.due_seeds(RUNS["b-relu"], RUNS) == (1,)
     assert queue.steps_left(RUNS["b-relu"], 1) == 200
     del logs["b-relu", 2]["points"][3]
     with pytest.raises(ValueError, match="b-relu, seed 2: step 600 is missing"):
-        queue.due(RUNS["b-relu"], RUNS)
+        queue.due_seeds(RUNS["b-relu"], RUNS)
 
 
 def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:
@@ -102,8 +102,8 @@ def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:
 def test_the_queue_trains_the_runs_that_each_log_requests(
         logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         recwarn: pytest.WarningsRecorder) -> None:
-    """A recipe whose sink vanishes gets two runs, others three or five. The queue skips failed runs and those that
-    another process trains, and then ends."""
+    """A recipe whose sink vanishes gets two runs, other recipes three or five. The queue skips failed runs and runs
+    that another process trains, and then ends."""
     ids = ["b-relu", "b-softpick", "b-elu1", "b-gated"]
     alphas = {"b-relu": (0.0,) * 5, "b-softpick": (0.0, 0.3, 0.15, 0.1, 0.2), "b-elu1": (0.17,) * 5}
     begun = []
@@ -146,20 +146,20 @@ def test_the_time_of_a_run_is_kept_if_it_ended_after_steps_of_its_own(
 
 
 def test_remaining_runs_have_their_hours(logs: Logs, tmp_path: Path) -> None:
-    """Without measurements a step takes 0.13 to 0.4 s; with them, the measured time, or a time by the number of
-    parameters."""
+    """Without measurements, a step is assumed to take 0.13 to 0.4 s; with measurements, the measured time of the
+    recipe, or a time in proportion to the number of parameters."""
     logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0, until=2400)
-    text = queue.left(tmp_path, ["b-relu"])
+    text = queue.left_words(tmp_path, ["b-relu"])
     assert text.splitlines()[0].endswith("2 runs, 0.1 to 0.4 core hours: relu 1, relu 2")
     assert text.endswith("In all 2 runs, 0.1 to 0.4 core hours. Their logs may ask for 1 third seeds "
                          "(0.1 to 0.3) and for second looks.")
     (tmp_path / "seconds.jsonl").write_text("".join(
         json.dumps({"recipe": "b-relu", "seed": 1, "steps": 100, "seconds": seconds}) + "\n"
         for seconds in (90, 100, 900)))
-    assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.left(tmp_path, ["b-relu"])
+    assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.left_words(tmp_path, ["b-relu"])
     ratio = queue.parameters(RUNS["b-large"]) / queue.parameters(RUNS["b-relu"])
     hours = 2 * 3000 * ratio / 3600
-    assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.left(tmp_path, ["b-large"])
+    assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.left_words(tmp_path, ["b-large"])
 
 
 def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
@@ -171,8 +171,8 @@ def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
     logs["b-relu", 1] = logged(RUNS["b-relu"], 1, 0.0)
     logs["b-relu", 2] = logged(RUNS["b-relu"], 2, 0.0) | {"device": "a device"}
     logs["long-relu", 1] = logged(RUNS["b-relu"], 1, 0.0)
-    # 9,000 steps of the zoo, 8 times 3,000 of the baseline and 3,000, and 3,000: 39,000 of 0.13 to 0.4 s
-    assert decide.spent() == (
+    # The zoo has 9,000 steps, the baseline 8 times 3,000, and two other runs 3,000 each: 39,000 steps of 0.13 to 0.4 s.
+    assert decide.hours_words() == (
         "All runs so far took some 1 to 4 core hours, a step being taken to last 0.13 to 0.4 s (shipped models "
         "0 to 1 in 1 runs; protocol A 1 to 3 in 9 runs; protocol B 0 to 0 in 1 runs). 1 more ran on a CUDA device.")
 
@@ -184,19 +184,19 @@ def test_the_sizes_have_the_parameters_of_their_recipes() -> None:
     for id in protocol.SIZES:
         assert f"{queue.parameters(recipes_by_id[id]) / 1e6:.2f} million parameters" == recipes_by_id[id].title
         with_token, without = (shapes(architecture(one.config)) for one in (
-            recipes_by_id[id], laid_over("no-bos", id)))
+            recipes_by_id[id], combine("no-bos", id)))
         assert with_token == without
 
 
 def test_a_recipe_laid_over_another_has_the_changes_of_both() -> None:
-    one, known = laid_over("key-bias", "decay-small"), recipes()
+    one, known = combine("key-bias", "decay-small"), recipes()
     assert (one.id, one.baseline, one.paper) == ("key-bias+decay-small", "decay-small", {})
     assert one.config == known["key-bias"].config
     assert one.training == known["decay-small"].training
-    both = laid_over("no-bos", "small")
+    both = combine("no-bos", "small")
     assert both.training.front == () and both.config["bos_token_id"] is None
     assert both.config["hidden_size"] == 72
-    own = laid_over("gated", "sigmoid").config["sinkscope"]
+    own = combine("gated", "sigmoid").config["sinkscope"]
     assert own["gate"] == "output_element" and own["attention"]["operation"] == "sigmoid"
     run = RUNS["b-key-bias+decay-small"]
     assert (run.baseline, run.training.weight_decay, run.training.learning_rate) == (

@@ -1,4 +1,4 @@
-"""Every recipe trains: a few steps of a model with two layers, and the outcomes of the protocol."""
+"""Trains every recipe for a few steps with two layers, and measures the outcomes of the protocol."""
 
 import dataclasses
 import importlib
@@ -15,7 +15,7 @@ from models.train.corpus import Corpus
 from models.train.loss import LOSSES
 from models.train.recipe import ARCHITECTURE, CHOICES, Training, read, recipes
 from models.train.text import END_ID, VOCABULARY
-from models.train.train import Run, fixed, initial_weights, learning_rate, optimizers
+from models.train.train import Run, fixed_tensors, initial_weights, learning_rate, optimizers
 
 T, STEPS = 40, 8
 
@@ -35,7 +35,7 @@ def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
               for step in range(STEPS)]
     assert losses[0] == pytest.approx(math.log(VOCABULARY), rel=0.3)
     assert losses[-1] < losses[0] - 0.1, losses
-    kept = fixed(run.weights, recipe.training)
+    kept = fixed_tensors(run.weights, recipe.training)
     for name, w in run.weights.items():
         assert w.isfinite().all(), name
         assert torch.equal(w, before[name]) == (name in kept), name
@@ -56,10 +56,10 @@ def test_the_learning_rate_rises_over_100_steps_and_falls_to_a_tenth() -> None:
 
 
 def test_a_log_is_measured_on_the_number_of_texts_of_the_protocol(tmp_path: Path) -> None:
-    """100 texts of 64 tokens, and 40 of 120 for the cost of eviction: models/README.md."""
+    """models/README.md states these numbers: 100 texts of 64 tokens, and 40 of 120 for the cost of eviction."""
     log = outcomes.Log(protocol.runs()["long-softmax"], 1, tmp_path)
     assert [tuple(log.ids.shape), tuple(log.longer.shape)] == [(100, 64), (40, 120)]
-    assert outcomes.KEPT == 24
+    assert outcomes.KEPT_KEYS == 24
 
 
 def test_a_run_is_measured_every_200_steps_and_then_every_800() -> None:
@@ -84,7 +84,7 @@ def test_seeds_are_paired_by_their_initial_weights() -> None:
 
 
 def test_seeds_are_paired_by_their_text() -> None:
-    """A batch depends on seed and step alone, whatever tokens the recipe adds or fixes."""
+    """The text of a batch depends only on seed and step, not on the tokens that the recipe adds or fixes."""
     corpus, known = object.__new__(Corpus), recipes()
     corpus.stream = torch.randint(2, VOCABULARY, (5000,), generator=torch.Generator().manual_seed(2))
 
@@ -137,16 +137,16 @@ def test_the_cost_of_eviction_is_that_of_the_lost_keys() -> None:
     weights["model.embed_tokens.weight"][5:8] *= 400
     for name in ("q_proj", "k_proj"):
         weights[f"model.layers.0.self_attn.{name}.weight"] *= 40
-    assert abs(outcomes.eviction(arch, weights, ids)) > 1e-5
+    assert abs(outcomes.eviction_cost(arch, weights, ids)) > 1e-5
     weights["model.layers.0.self_attn.v_proj.weight"] *= 0
-    assert outcomes.eviction(arch, weights, ids) == 0.0
+    assert outcomes.eviction_cost(arch, weights, ids) == 0.0
 
 
 def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step of the protocol is measured once, and again if a run repeats it."""
     recipe = protocol.runs()["long-sigmoid"]
     monkeypatch.setattr(outcomes, "SEQUENCES", 2)
-    monkeypatch.setattr(outcomes, "EVICTED", 2)
+    monkeypatch.setattr(outcomes, "EVICTION_SEQUENCES", 2)
     weights = initial_weights(architecture(recipe.config), 1, recipe.training)
     log = outcomes.Log(recipe, 1, tmp_path)
     for step in (0, 100, 200, 200, 400):
@@ -177,7 +177,7 @@ def test_even_attention_is_no_sink() -> None:
 
 @pytest.mark.parametrize("count", [1, 8])
 def test_part_of_a_key_bias_is_trained(count: int, tmp_path: Path) -> None:
-    """The untrained numbers stay 0 from the beginning to the end."""
+    """The numbers that are not trained stay 0."""
     recipe = recipes()[f"key-bias-dimensions-{count}"]
     config = recipe.config | {"num_hidden_layers": 1}
     run = Run(dataclasses.replace(recipe, config=config), 1, tmp_path, "cpu")
@@ -216,7 +216,7 @@ def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", CHOICES["optimizer"])
 def test_a_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path) -> None:
-    """The resumed run has the same bits, including the optimizers' state."""
+    """The resumed run has the same bits as the uninterrupted one, including the optimizers' state."""
     recipe = recipes()["softmax"]
     recipe = dataclasses.replace(recipe, config=recipe.config | {"num_hidden_layers": 1},
                                  training=dataclasses.replace(recipe.training, optimizer=kind))

@@ -1,4 +1,4 @@
-"""The reference reproduces transformers on small random checkpoints (tests/golden/hf-*)."""
+"""Checks that the reference reproduces the results of transformers on small random models (tests/golden/hf-*)."""
 
 import json
 from pathlib import Path

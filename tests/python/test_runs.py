@@ -1,4 +1,4 @@
-"""Tests the selection of runs, their commands, and the output of a run at each step."""
+"""Checks which runs are selected, their commands, and the output of a run at each step."""
 
 import dataclasses
 import json
@@ -32,9 +32,9 @@ def test_a_run_without_its_last_checkpoint_is_unfinished(
     for run, step in (("softmax-1", 400), ("softmax-2", 200), ("relu-1", 400)):
         (tmp_path / run).mkdir()
         (tmp_path / run / f"step-{step:04d}.safetensors").touch()
-    assert everything.unfinished(tmp_path, []) == [("softmax", 2), ("relu", 1)]
-    assert everything.unfinished(tmp_path, ["relu", "softmax"]) == [("relu", 1), ("softmax", 2)]
-    assert everything.unfinished(tmp_path, ["softmax"]) == [("softmax", 2)]
+    assert everything.unfinished_jobs(tmp_path, []) == [("softmax", 2), ("relu", 1)]
+    assert everything.unfinished_jobs(tmp_path, ["relu", "softmax"]) == [("relu", 1), ("softmax", 2)]
+    assert everything.unfinished_jobs(tmp_path, ["softmax"]) == [("softmax", 2)]
 
 
 def test_a_run_whose_log_is_too_short_is_unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,11 +50,11 @@ def test_a_run_whose_log_is_too_short_is_unlogged(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(protocol, "read", read)
     of_base = [(base, 2), (base, 3), (base, 4)]
-    assert everything.unlogged(known, [], 4000, 2) == [*of_base, ("b-relu", 1), ("b-relu", 2)]
-    assert everything.unlogged(known, ["b-relu", base], 3200, 3) == [
+    assert everything.unlogged_jobs(known, [], 4000, 2) == [*of_base, ("b-relu", 1), ("b-relu", 2)]
+    assert everything.unlogged_jobs(known, ["b-relu", base], 3200, 3) == [
         ("b-relu", 2), ("b-relu", 3), (base, 3), (base, 4)]
     # A run ends at its last step, even if a later one is requested.
-    assert everything.unlogged(known, [base], 9000, 1) == of_base
+    assert everything.unlogged_jobs(known, [base], 9000, 1) == of_base
 
 
 def test_a_run_is_a_process_whose_exit_status_counts(
@@ -79,7 +79,7 @@ def test_a_run_is_a_process_whose_exit_status_counts(
 
 def test_statuses_are_in_the_order_of_their_jobs() -> None:
     jobs = [("a", seed) for seed in range(5)]
-    assert everything.in_threads(lambda job: job[1], jobs, 2) == [0, 1, 2, 3, 4]
+    assert everything.run_in_threads(lambda job: job[1], jobs, 2) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(("arguments", "jobs", "options"), [
@@ -96,8 +96,8 @@ def test_the_command_trains_the_missing_runs_of_its_protocol(
     monkeypatch.setattr(everything, "Corpus", lambda *given: begun.append(given))
     monkeypatch.setattr(protocol, "runs", lambda: {"a": None})
     monkeypatch.setattr(protocol, "decisive_runs", lambda: {"b": None})
-    monkeypatch.setattr(everything, "unfinished", lambda runs, only: [("softmax", 1)])
-    monkeypatch.setattr(everything, "unlogged", lambda known, only, until, seeds: [
+    monkeypatch.setattr(everything, "unfinished_jobs", lambda runs, only: [("softmax", 1)])
+    monkeypatch.setattr(everything, "unlogged_jobs", lambda known, only, until, seeds: [
         (next(iter(known)), until), (next(iter(known)), seeds)])
 
     def fake(id: str, seed: int, corpora: Path, runs: Path, *given: str) -> int:
@@ -171,7 +171,7 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
     saves = [one[1] for one in done if one[0] == "save"]
     saved = [0, 1, 3, 10, 30, 100, 200, 400, 600, 800]
     assert saves == [step for step in saved if start <= step <= last]
-    # A loss was measured before its step's update, and belongs to exactly one note.
+    # The loss of a step is that before the step's update, and belongs to exactly one note.
     losses = [loss for one in done if one[0] == "note" for loss in one[2]]
     assert losses == [float(step) for step in range(start, last)]
     at_250 = next(one for one in done if one[:2] == ("note", 250))
@@ -188,7 +188,8 @@ def test_a_run_is_noted_saved_and_logged_at_its_steps(
 
 
 def test_the_number_of_fixed_sequences_does_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mean loss over 64 sequences of seed 0; steps of 24 sequences, which do not divide 64, read no more."""
+    """The fixed loss is a mean over 64 sequences of seed 0, or over 48 if a step has 24 sequences, which do not divide
+    64."""
     read = []
 
     def batch(seed: int, i: int, sequences: int, *_: Any) -> tuple[Any, Any]:
@@ -228,7 +229,7 @@ def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = object.__new__(train.Run)
     run.log, run.arch, run.weights, run.losses = tmp_path / "training.jsonl", None, None, {}
-    monkeypatch.setattr(train, "probe", lambda arch, weights, ids: {"sink_1": 1.5})
+    monkeypatch.setattr(train, "measure_probe", lambda arch, weights, ids: {"sink_1": 1.5})
     run.note(0, [], None)
     run.note(1, [1.0, 2.00009, 2.0], None)
     assert run.losses == {0: None, 1: 1.6667}
@@ -270,7 +271,7 @@ def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
     made, again = (corpus.Corpus(tmp_path / "texts", cache) for _ in range(2))
     assert asked == [tmp_path / "texts"]
     assert made.tokenizer_file == cache / "tokenizer.json" and torch.equal(made.stream, again.stream)
-    # The stream has every document of the training text, each followed by a mark.
+    # The stream has every document of the training text, each followed by <|endoftext|>.
     assert made.stream.tolist().count(1) == len(texts) and made.stream[-1] == 1
     first = made.stream[:made.stream.tolist().index(1)].tolist()
     assert made.tokenizer.decode(first) == texts[0] and 0 not in made.stream
@@ -291,7 +292,7 @@ def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
     same = again.batch(3, 5, 4, 16, Training())
     assert torch.equal(same[0], text) and torch.equal(same[1], noise)
     assert not torch.equal(text, made.batch(3, 6, 4, 16, Training())[0])
-    # A random first token comes from the last number of the noise, which has no other use.
+    # A random first token is drawn by the last number of the noise, which has no other use.
     drawn, noise = made.batch(3, 5, 4, 16, Training(random_first=True))
     assert drawn[:, 1].tolist() == [int(row[17] * 1024) for row in noise]
     assert torch.equal(drawn[:, 2:], text[:, 2:])

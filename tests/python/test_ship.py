@@ -1,4 +1,4 @@
-"""A shipped model: the stored weights of a run's end, and its other files."""
+"""Checks the stored weights of a shipped model and its other files."""
 
 import dataclasses
 import gzip
@@ -38,7 +38,7 @@ def recipe_of(id: str, **training: Any) -> Recipe:
 
 
 def fake_measure(_: object, weights: dict[str, Any], ids: Any) -> dict[str, Any]:
-    """Return numbers that identify the measured weights and ids."""
+    """Returns numbers that identify the measured weights and ids."""
     return {"sink_1": sum(float(w.double().abs().sum()) for w in weights.values()),
             "sink_1_raw": float(ids[:, 0].sum()), "loss": list(ids.shape), "eps": 0.3}
 
@@ -55,7 +55,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_run(recipe: Recipe, seed: int, runs: Path) -> dict[int, dict[str, Any]]:
-    """Write checkpoints whose weights drift, and a log whose last line comes first."""
+    """Writes checkpoints whose weights drift, and a log whose last line comes first."""
     folder = runs / f"{recipe.id}-{seed}"
     folder.mkdir()
     weights, written = initial_weights(architecture(recipe.config), seed, recipe.training), {}
@@ -71,7 +71,7 @@ def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> N
     for id in ("softmax", "relu"):
         recipe = recipe_of(id)
         last = write_run(recipe, 3, runs)[LAST]
-        ship.take(dataclasses.replace(recipe, timeline=False), runs, TEXTS)
+        ship.take_run(dataclasses.replace(recipe, timeline=False), runs, TEXTS)
         folder = ship.ZOO / id
         stored = read_weights(folder / "model.safetensors")
         assert stored.keys() == last.keys()
@@ -114,7 +114,7 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
     written = write_run(recipe, 3, runs)
     (ship.ZOO / "softmax/timeline").mkdir(parents=True)
     (ship.ZOO / "softmax/timeline/0999.gz").touch()  # left over from an earlier packing
-    ship.take(dataclasses.replace(recipe, timeline=True), runs, TEXTS)
+    ship.take_run(dataclasses.replace(recipe, timeline=True), runs, TEXTS)
     folder = ship.ZOO / "softmax/timeline"
     index = json.loads((folder / "index.json").read_text())
     assert sorted(file.name for file in folder.iterdir()) == [
@@ -143,7 +143,7 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
 
 def test_every_trained_seed_is_measured_on_its_last_weights(
         runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These recipes have no shipped weights, so the zoo has no tokenizer of theirs."""
+    """The recipes of this test have no shipped weights, so that the zoo lacks their tokenizers."""
     several, alone = recipe_of("sink-token"), dataclasses.replace(recipe_of("relu"), seeds=(3,))
     monkeypatch.setattr(ship, "recipes", lambda: {"sink-token": several, "relu": alone})
     last = {seed: write_run(several, seed, runs)[LAST] for seed in (3, 4)}
@@ -152,22 +152,22 @@ def test_every_trained_seed_is_measured_on_its_last_weights(
     assert ids[:, :2].tolist() == [[1024, 0]] * 2
     rows = [{"id": "sink-token", "seed": seed, "measured": fake_measure(None, last[seed], ids)}
             for seed in (3, 4)]
-    assert ship.seeds(runs, TEXTS, []) == rows
+    assert ship.measure_seeds(runs, TEXTS, []) == rows
     (runs / "sink-token-4/step-0030.safetensors").unlink()
-    assert ship.seeds(runs, TEXTS, []) == rows[:1]
-    # A run outside this folder keeps its row; rows of removed recipes, and of runs that are measured again, are
-    # replaced.
+    assert ship.measure_seeds(runs, TEXTS, []) == rows[:1]
+    # The row of a run that is not in this folder is kept. Rows of removed recipes are dropped, and rows of runs that
+    # are measured again are replaced.
     old = [{"id": id, "seed": seed, "measured": {}} for id, seed in (
         ("sink-token", 3), ("sink-token", 4), ("sink-token", 5), ("relu", 3), ("gone", 3))]
-    assert ship.seeds(runs, TEXTS, old) == [rows[0], old[1]]
+    assert ship.measure_seeds(runs, TEXTS, old) == [rows[0], old[1]]
 
 
 @pytest.mark.parametrize("id", ["softmax", "relu"])
 def test_a_row_of_the_index_is_of_the_stored_weights(id: str, runs: Path) -> None:
     recipe = dataclasses.replace(recipe_of(id), timeline=False)
     last = write_run(recipe, 3, runs)[LAST]
-    ship.take(recipe, runs, TEXTS)
-    row, folder, ids = ship.facts(recipe, TEXTS), ship.ZOO / id, ship.ids_of(recipe, TEXTS, TOKENIZER)
+    ship.take_run(recipe, runs, TEXTS)
+    row, folder, ids = ship.measure_facts(recipe, TEXTS), ship.ZOO / id, ship.ids_of(recipe, TEXTS, TOKENIZER)
     file = (folder / "model.safetensors").read_bytes()
     assert (row["id"], row["seed"], row["context"], row["operation"]) == (id, 3, 128, id)
     assert row["parameters"] == sum(w.numel() for w in last.values())

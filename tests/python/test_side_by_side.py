@@ -1,4 +1,4 @@
-"""Runs side by side on one device have the arithmetic, texts, losses and outcomes of `train`."""
+"""Checks that runs of side_by_side.py have the arithmetic, texts, losses and outcomes of `train`."""
 
 import json
 import math
@@ -54,7 +54,7 @@ def test_a_run_beside_others_equals_a_run_of_train(id: str, corpus: Corpus, tmp_
 @pytest.mark.parametrize("recipe", RUNS.values(), ids=RUNS)
 def test_a_run_reads_the_text_of_its_recipe(recipe: Recipe, corpus: Corpus) -> None:
     size = recipe.sequences, recipe.context
-    text, noise = side_by_side.batches(corpus, 3, *size, side_by_side.reads(recipe.training), "cpu")
+    text, noise = side_by_side.batches(corpus, 3, *size, side_by_side.batch_options(recipe.training), "cpu")
     for step in range(STEPS):
         expected_text, expected_noise = corpus.batch(3, step, *size, recipe.training)
         assert torch.equal(text[step], expected_text)
@@ -178,7 +178,7 @@ def test_the_command_waits_for_measurements_before_it_drops_a_log(
 
     monkeypatch.setattr(side_by_side, "Measurer", lambda *given: SimpleNamespace(end=end))
     monkeypatch.setattr(side_by_side, "work", lambda *given: {("b-gated", 2)})
-    monkeypatch.setattr(side_by_side, "folders", lambda *given: (tmp_path, tmp_path))
+    monkeypatch.setattr(side_by_side, "resolve_folders", lambda *given: (tmp_path, tmp_path))
     monkeypatch.setattr(sys, "argv", ["side_by_side", "b-gated", "--again", str(tmp_path)])
     side_by_side.main()
     assert calls == ["end"] and not log.exists()

@@ -1,4 +1,4 @@
-"""Numbers in sentences, recomputed from the data."""
+"""Computes numbers in sentences again from the data."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def stated(file: str, sentence: str) -> None:
 
 
 def alphas(recipe: str, step: int) -> list[float]:
-    """alpha of the seeds of protocol A."""
+    """Returns alpha of each seed of a recipe in protocol A."""
     folder = protocol.ZOO / recipe / "seeds"
     logs = [json.loads((folder / f"{seed}.json").read_text()) for seed in (1, 2, 3, 4, 5)]
     return [at(log, step)["alpha"] for log in logs]
@@ -55,7 +55,7 @@ def test_the_sink_of_the_key_bias_model_is_on_its_bias_key() -> None:
 def test_the_cost_of_zeroing_one_channel() -> None:
     units = json.loads(beyond.FILE.read_text())["channels"]
     cost = {one["unit"]: f"{one['worst']:.2f}" for one in units}
-    assert [one["unit"] for one in sorted(units, key=lambda one: -one["worst"])] == list(beyond.FRAGILE)
+    assert [one["unit"] for one in sorted(units, key=lambda one: -one["worst"])] == list(beyond.CHANNEL_MODELS)
     assert all(one["median"] < 0.01 for one in units)
     assert beyond.read_model(beyond.ZOO / "key-bias")[0].D == 128
     stated("web/src/experiments/fragility.ts",
@@ -75,7 +75,7 @@ def test_softmax1_and_normalized_sigmoid_are_undecided() -> None:
 
 
 def test_the_cost_of_a_small_cache_for_the_softmax_model() -> None:
-    """The reference measures the 40 longer passages at T = 120, over all of their tokens."""
+    """The reference measures the loss of all tokens of the 40 longer passages, at T = 120."""
     from dataclasses import replace
 
     import torch

@@ -1,4 +1,4 @@
-"""Held-out documents and measured passages."""
+"""Checks which documents are held out, and the passages that are measured."""
 
 import json
 import os

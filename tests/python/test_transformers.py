@@ -1,4 +1,4 @@
-"""transformers reads a stored model without our config keys as the same model."""
+"""Checks that transformers computes the same logits from a stored model whose config has no key `sinkscope`."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ ZOO = Path(__file__).resolve().parents[2] / "models/zoo"
 
 @pytest.mark.parametrize("id", ["softmax", "lr-1e-3", "window"])
 def test_logits_are_those_of_the_reference(id: str) -> None:
-    """Checks F16, I8 with a scale per row, and I8 of another family; the test sets only the type."""
+    """The models are stored as F16, as I8 with a scale per row, and as I8 of another family."""
     assert "sinkscope" not in json.loads((ZOO / id / "config.json").read_text())
     model = transformers.AutoModelForCausalLM.from_pretrained(
         ZOO / id, dtype=torch.float32, attn_implementation="eager").eval()

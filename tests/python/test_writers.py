@@ -1,4 +1,4 @@
-"""The scripts that write goldens reproduce the committed files, in every case that needs no large file."""
+"""Checks that the scripts that write goldens reproduce the committed files, in every case that needs no large file."""
 
 import json
 import os
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
 WRITERS = ROOT / "models/reference/goldens"
 
-# Arguments of each script.
+# The arguments with which each script is run.
 RUNS: dict[str, list[str]] = {
     "write_goldens": [], "write_families": [], "write_torch": [],
     "write_gguf": [], "write_variants": [], "write_edits": [],
@@ -26,7 +26,7 @@ RUNS: dict[str, list[str]] = {
     "write_suffix": [], "write_tasks": [], "write_unmask": [],
     "write_defaults": [], "write_battery": [],
     "write_peers": ["zoo.i8"],
-    # The other tokenizers are cut from published files, which are not in the tree.
+    # The other reduced tokenizers are made from published files, which are not in the tree.
     "write_tokenizers": ["reduced", "--only", "zoo"],
 }
 # write_smollm2 runs for minutes and needs a model of 98 MB: models/fetch/smollm2.
@@ -48,7 +48,7 @@ print("\\n" + json.dumps(failed))
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A copy of tests/ that every script has written into, and the traceback of each script that failed."""
+    """Runs every script on a copy of tests/; returns the copy, and the traceback of each script that failed."""
     folder = tmp_path_factory.mktemp("tests")
     shutil.copytree(TESTS / "golden", folder / "golden")
     shutil.copytree(TESTS / "fuzz/seeds", folder / "fuzz/seeds")
@@ -72,14 +72,14 @@ def test_a_script_runs(name: str, written: tuple[Path, dict[str, str]]) -> None:
 
 
 def origin(file: Path) -> Any:
-    """The versions and machine that computed a folder's numbers; None if its golden.json lacks them."""
+    """Returns the versions and machine that computed a folder's numbers; None if its golden.json lacks them."""
     about = file.parent / "golden.json"
     said = json.loads(about.read_text()).get("written_by") if about.exists() else None
     return said if isinstance(said, dict) else None
 
 
 def near(found: Any, expected: Any, where: str) -> None:
-    """Compares JSON values: the same names, texts and integers; fractions to F32 precision."""
+    """Compares JSON values: names, texts and integers must be equal, and fractions equal in F32 precision."""
     assert type(found) is type(expected), where
     if isinstance(expected, dict):
         assert found.keys() == expected.keys(), where
@@ -96,7 +96,7 @@ def near(found: Any, expected: Any, where: str) -> None:
 
 
 def test_written_files_equal_the_committed_ones(written: tuple[Path, dict[str, str]]) -> None:
-    """The files and names are the same; numbers differ by a part of their tolerance, on any processor."""
+    """Files and names are equal; on any processor, numbers differ by less than a golden's tolerance."""
     folder = written[0]
     names = {str(file.relative_to(TESTS)) for part in ("golden", "fuzz/seeds")
              for file in (TESTS / part).rglob("*") if file.is_file()}
@@ -115,7 +115,7 @@ def test_written_files_equal_the_committed_ones(written: tuple[Path, dict[str, s
 
 
 def test_goldens_that_claim_it_are_written_bit_by_bit(written: tuple[Path, dict[str, str]]) -> None:
-    """Bits are the same with the versions, the kind of processor and the C library that golden.json names."""
+    """All bits are equal if the versions, the kind of processor and the C library are those that golden.json names."""
     compared, differ = 0, []
     for file in sorted(path for path in (TESTS / "golden").rglob("*") if path.is_file()):
         again = written[0] / file.relative_to(TESTS)

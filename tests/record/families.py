@@ -1,4 +1,4 @@
-"""Small random models of each family, and their attention as the model itself reports it."""
+"""Makes small random models of each family, and computes their attention with transformers alone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from torch import Tensor
 
 T, V, L, H, D = 48, 97, 3, 4, 64
 COMMON = {"vocab_size": V, "initializer_range": 0.2}
-# No token ends or pads a text: random ids may be any.
+# Ids of special tokens that are no pad tokens, since random ids may be any.
 ENDS = {"bos_token_id": 1, "eos_token_id": 2}
 ROTARY = COMMON | ENDS | {"hidden_size": D, "intermediate_size": 80, "num_hidden_layers": L,
                    "num_attention_heads": H, "pad_token_id": None}
@@ -26,7 +26,7 @@ class Family:
     kind: str = "causal"
     windows: list[int | None] = field(default_factory=lambda: [None] * L)
     G: int = H
-    # These families are observed from outside, without queries, keys and values.
+    # implementations whose returned weights are observed, without queries, keys and values
     by_weights: tuple[str, ...] = ()
 
 
@@ -35,7 +35,7 @@ def _made(model: type[tf.PreTrainedModel], config: type[tf.PreTrainedConfig],
     def make(implementation: str) -> tf.PreTrainedModel:
         torch.manual_seed(5)
         made = model._from_config(config(**sizes), attn_implementation=implementation).eval()
-        with torch.no_grad():  # biases and sink logits are zero at first, and would test nothing
+        with torch.no_grad():  # biases and sink logits start at 0, and would not affect the results
             for name, x in made.named_parameters():
                 if x.dim() == 1 and ("bias" in name or "sinks" in name):
                     x.normal_(0, 0.5)
@@ -65,7 +65,7 @@ FAMILIES = {
     "falcon": Family(_made(tf.FalconForCausalLM, tf.FalconConfig, hidden_size=D, num_hidden_layers=L,
                            num_attention_heads=H, multi_query=True, **ENDS, **COMMON),
                      G=1, by_weights=("eager",)),
-    # Its eager path adds the ALiBi bias twice, so its maps are not the truth.
+    # Only sdpa is tested: falcon's eager code adds the ALiBi bias twice, so that its maps are wrong.
     "falcon-alibi": Family(_made(tf.FalconForCausalLM, tf.FalconConfig, hidden_size=D,
                                  num_hidden_layers=L, num_attention_heads=H, multi_query=False,
                                  alibi=True, parallel_attn=False, bias=True, **ENDS, **COMMON),
@@ -93,7 +93,7 @@ CASES = [(name, implementation) for name, family in FAMILIES.items()
 
 
 def inputs(family: Family, n: int, length: int = T) -> list[Any]:
-    """n prompts as `record` takes them."""
+    """Returns n random prompts in a form that `record` takes."""
     generator = torch.Generator().manual_seed(11)
     if family.reads == "pixels":
         return [{"pixel_values": torch.randn(1, 3, 24, 24, generator=generator)} for _ in range(n)]
@@ -106,6 +106,6 @@ def as_batch(prompt: Any) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def eager_run(name: str, prompt: Any) -> Any:
-    """Attentions and logits of the same weights with the eager implementation, by transformers alone."""
+    """Runs the family's model with the eager implementation of transformers, and returns its output."""
     model = FAMILIES[name].make("eager")
     return model(**as_batch(prompt), output_attentions=True, output_hidden_states=True)

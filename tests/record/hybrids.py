@@ -1,4 +1,4 @@
-"""Small random models with attention in some of their layers alone."""
+"""Makes small random models that have attention in only some of their layers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +42,7 @@ def _made(name: str, **sizes: Any) -> Callable[[], tf.PreTrainedModel]:
     return make
 
 
-# A function that makes each model, and its layers with attention.
+# For each model, a function that makes it, and the numbers of its layers with attention.
 HYBRIDS = {
     "qwen3_next": (
         _made(
@@ -69,7 +69,7 @@ HYBRIDS = {
         ),
         [1, 3],
     ),
-    # Its two layers with attention share their weights.
+    # The two layers with attention of zamba2 share their weights.
     "zamba2": (
         _made(
             "Zamba2",

@@ -1,14 +1,14 @@
-// The example notebook in a real JupyterLab, driven as a person would: run all, see the figure, select a head,
-// read it in Python, reload, see the figure again.
+// Uses the example notebook in JupyterLab like a person: runs all cells, selects a head in the figure, reads the
+// selection in Python, reloads the page, and looks at the figure again.
 //
 //     node tests/record/jupyterlab.mjs ADDRESS FOLDER
 //
-// prints its observations as JSON; pictures go to FOLDER. It may contact no server but the one at ADDRESS.
+// The script prints its observations as JSON and writes pictures to FOLDER. It may contact only the server at ADDRESS.
 import { CHROMIUM, chromium } from '../browser/chromium.mjs';
 
 const [address, folder] = process.argv.slice(2);
 const browser = await chromium.launch(CHROMIUM);
-const SLOW = 1_800_000; // the time that a busy machine may take
+const SLOW = 1_800_000; // milliseconds that a step may take on a busy machine
 const found = { asked: [] };
 try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
@@ -48,7 +48,7 @@ try {
   };
   await page.goto(`${address}&file-browser-path=/`);
   await isThere();
-  // Cells run once the notebook has a kernel that waits for them.
+  // Cells run only once the notebook's kernel is ready.
   await page.waitForFunction(() => {
     const { sessionContext } = globalThis.jupyterapp.shell.currentWidget ?? {};
     return sessionContext?.session?.kernel?.status === 'idle';
@@ -57,7 +57,7 @@ try {
   await command('notebook:run-all-cells');
   let frame = await figure();
   await page.screenshot({ path: `${folder}/run.png` });
-  // The output of the last cell. Its prompt has another number after it ran, and a star before.
+  // Reads the output of the last cell. While the cell runs, its prompt has a star; then it has another number.
   const read = async () => {
     const cell = page.locator('.jp-CodeCell').last();
     const prompt = async () => (await cell.locator('.jp-InputPrompt').first().innerText()).trim();

@@ -1,5 +1,7 @@
-"""The driver of a study on Ray whose workers and driver are killed at places that a seed draws. python
-tests/record/killed.py OUT MODELS PROMPTS BLOCK KILLS SEED"""
+"""Runs a study on Ray whose workers and driver are killed at moments that a seed draws.
+
+    python tests/record/killed.py OUT MODELS PROMPTS BLOCK KILLS SEED
+"""
 
 import os
 import random
@@ -18,7 +20,7 @@ T, H, L, V = 8, 2, 2, 32
 
 
 class Fake(nn.Module):
-    """A model whose forward pass takes `seconds` for each prompt, and about as long to record."""
+    """A tiny model whose forward pass sleeps `seconds` for each prompt."""
 
     def __init__(self, seed: int, seconds: float = 0) -> None:
         super().__init__()
@@ -57,16 +59,16 @@ def models(n: int, seconds: float = 0) -> dict[str, Any]:
 
 
 def places(n: int, blocks: int) -> list[str]:
-    """Returns the places where a process may die: in a model's first forward pass, before and after each file is
-    written."""
+    """Returns the moments at which a process may be killed: in a model's first forward pass, and before and after it
+    writes each file."""
     files = [*(f"{b:05d}" for b in range(blocks)), "recording"]
     return [f"{i} {where}" for i in range(n)
             for where in ("in a pass", *(f"{when} {file}" for file in files for when in ("before", "after")))]
 
 
 def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) -> Any:
-    """Returns a function that makes model i, in a process that dies, or kills the driver, once at each place of
-    `kills`."""
+    """Returns a function that makes model i. The process that calls it kills itself, or the driver, once at each moment
+    of `kills`."""
 
     def die(where: str) -> None:
         if where in kills and not (graves / where).exists():
@@ -100,7 +102,8 @@ def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) 
 def start_ray() -> None:
     import ray
 
-    # A busy machine starts a node's agent, or a worker, later than Ray waits for: a node without its agent dies.
+    # On a busy machine a node's agent or a worker may start too late for Ray's default timeouts, and the node would
+    # die.
     os.environ |= {"RAY_agent_register_timeout_ms": "3600000", "RAY_worker_register_timeout_seconds": "3600"}
     paths = [str(ROOT / "models" / "record" / "src"), str(Path(__file__).resolve().parent)]
     for attempt in range(100):

@@ -1,8 +1,8 @@
-"""One small recording of each kind, of random models, which `web/test` opens in every view.
+"""Writes one small recording of each kind, of random models, which `web/test` opens in every view.
 
     python tests/record/kinds.py [FOLDER]
 
-writes tests/golden/recordings, or FOLDER.
+FOLDER is tests/golden/recordings by default.
 """
 
 import sys
@@ -22,7 +22,7 @@ import transformers as tf
 from families import FAMILIES
 from hybrids import HYBRIDS
 
-T, LONG = 12, 132  # of a text beyond 128 tokens the maps are pooled
+T, LONG = 12, 132  # lengths of prompts; maps of more than 128 tokens are pooled
 WORDS = ["<s>", " the", " old", " man", " sat", " at", " the", " door", ",", " and", " looked", "."]
 EVERYTHING = ("hidden_norm", "key_norm", "value_norm", "loss", "q", "k", "v", "hidden")
 
@@ -33,7 +33,7 @@ def _prompts(count: int, tokens: int = T, most: int = 60) -> list[list[int]]:
 
 
 def _named(recording: sinkscope.Recording, strings: list[str]) -> sinkscope.Recording:
-    """The random ids as words, so that a reader sees a text."""
+    """Replaces the token strings of random ids by words, so that a reader sees a text."""
     conditions = dict(recording.conditions)
     conditions["tokens"] = [strings[: len(one)] for one in conditions["tokens"]]
     at = conditions["first"]["position"]
@@ -53,7 +53,7 @@ def _family(name: str) -> Callable[[], Any]:
 
 
 def _hidden(model: Any) -> Any:
-    """Returns the same model; a hook removes half of its second layer's output."""
+    """Adds a hook that removes half of what the second layer adds to the stream, and returns the model."""
     model.model.layers[1].register_forward_hook(
         lambda _, inputs, output: inputs[0] + 0.5 * (output - inputs[0])
     )
@@ -80,7 +80,7 @@ def _clip_inputs() -> dict[str, torch.Tensor]:
 
 
 def _padded() -> dict[str, torch.Tensor]:
-    """Three prompts of unequal lengths in one batch, filled up at the left."""
+    """Returns three prompts of different lengths in one batch, padded on the left."""
     lengths = (T, T + 3, T + 1)
     width = max(lengths)
     ids, mask = torch.zeros(3, width, dtype=torch.long), torch.zeros(3, width, dtype=torch.long)

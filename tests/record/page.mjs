@@ -1,9 +1,9 @@
-// Recordings in the page, opened as a person opens a file in Explore.
+// Opens recordings in the page like a person who opens a file in Explore.
 //
 //     node tests/record/page.mjs FOLDER FILE ...
 //
-// prints as JSON, for each file: the sentence about its strongest head, the views that Explore offers, what the
-// map says of itself and of some of its cells, every text of the page, and what went wrong; pictures go to FOLDER.
+// For each file, the script prints as JSON: the sentence about the strongest head, the views that Explore offers, the
+// description of the map and of some of its cells, every text of the page, and the errors. Pictures go to FOLDER.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { everyTab, openFiles, openStage, settled, text } from '../browser/stage.mjs';
@@ -37,7 +37,7 @@ try {
     const side = await map.locator('canvas').evaluate(({ width }) => width);
     const cells = [];
     for (const at of CELLS) cells.push(await cell(page, at, side));
-    // The map's readout is read before other questions replace it.
+    // The map's readout is read here because later steps replace it.
     const shown = {
       finding: await text(page, '[data-finding]'),
       map: await map.getAttribute('aria-label'),
@@ -45,7 +45,7 @@ try {
     };
     const texts = [await text(page, 'main')];
     const [titles, lacks] = [new Set(), {}];
-    // Figures outside the screen are not drawn.
+    // Figures are drawn only when they are on the screen.
     await page.setViewportSize({ width: 1280, height: 5000 });
     await everyTab(page, async () => {
       for (const figure of await page.locator('.stage > .figure').all()) {

@@ -1,9 +1,9 @@
-"""Writes the table of families of models/record/README.md: random models of every family of transformers
-that a small config makes, recorded, and compared with its eager attention in float64.
+"""Writes the table of families of models/record/README.md: records a small random model of every family of transformers
+that a small config can make, and compares the recording with the family's eager attention in float64.
 
     python tests/record/readme.py            # records all families and writes the table
-    python tests/record/readme.py --check    # records all, and fails where the table says something else of one
-    python tests/record/readme.py llama t5   # prints the rows of these
+    python tests/record/readme.py --check    # records all families, and fails if a row of the table differs
+    python tests/record/readme.py llama t5   # prints the rows of these families
 """
 
 import gc
@@ -23,7 +23,8 @@ from truth import run64  # noqa: E402
 
 README = ROOT / "models" / "record" / "README.md"
 BEGIN, END = "<!-- families -->", "<!-- end of families -->"
-T, MOST, MOST_OFF = 32, 4_000_000, 1e-5
+# The number of tokens, the largest number of parameters of a model, and the largest accepted difference of alpha.
+T, MOST_PARAMETERS, TOLERANCE = 32, 4_000_000, 1e-5
 # Settings that make a config small, by their names in configs.
 SMALL = {
     "vocab_size": 97,
@@ -88,7 +89,8 @@ SMALL = {
 
 
 def families() -> dict[str, str]:
-    """The class of each model type: a model of language, else one that fills masks, else a plain one."""
+    """Returns the name of a class for each model type: the first that exists of a causal language model, a masked
+    language model, a sequence-to-sequence model and an image classifier."""
     found: dict[str, str] = {}
     for mapping in (
         "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
@@ -118,7 +120,7 @@ def small(name: str, made: str) -> Any:
     model_class = getattr(tf, made)
     with torch.device("meta"):
         n = sum(p.numel() for p in model_class(config).parameters())
-    if n > MOST:
+    if n > MOST_PARAMETERS:
         raise ValueError(
             f"not tried: the config makes no small model ({n / 1e6:.0f} million parameters)"
         )
@@ -127,8 +129,8 @@ def small(name: str, made: str) -> Any:
 
 
 def apart(found: Any, attentions: Any, both: bool) -> float:
-    """Returns the largest difference of alpha from that of these maps; shares of nearly empty rows are guarded as
-    the metric says."""
+    """Returns the largest difference of alpha from alpha of these maps, whose shares are computed as
+    `sinkscope.metrics.part_of_row` does."""
     n = found["mean.alpha"].shape[-1]
     att = torch.stack([x[0] for x in attentions if x is not None and x.shape[-2:] == (n, n)]).double()
     sums = att.sum(-1, keepdim=True)
@@ -140,7 +142,7 @@ def apart(found: Any, attentions: Any, both: bool) -> float:
 
 
 def row(name: str, made: str) -> tuple[str, str] | None:
-    """Returns the family and its result; None if a small config makes no model."""
+    """Returns the row of a family, its name and its result; None if a small config makes no model."""
     import sinkscope
 
     try:
@@ -152,7 +154,7 @@ def row(name: str, made: str) -> tuple[str, str] | None:
     if "Image" in made:
         inputs = {"pixel_values": torch.randn(1, 3, 24, 24, generator=torch.Generator().manual_seed(1))}
     try:
-        with torch.no_grad():  # sizes that do not fit each other make no model
+        with torch.no_grad():  # the pass fails if the sizes of the small config do not fit each other
             model(**inputs, **({"decoder_input_ids": prompt} if model.config.is_encoder_decoder else {}))
     except Exception:
         return None
@@ -166,7 +168,7 @@ def row(name: str, made: str) -> tuple[str, str] | None:
     try:
         off = apart(found, run64(model, **inputs).attentions, both)
         said = f"alpha within {off:.0e}"
-        if off >= MOST_OFF:  # float32 itself may be as far from float64
+        if off >= TOLERANCE:  # transformers' own results in float32 may differ as much from float64
             model.set_attn_implementation("eager")
             with torch.no_grad():
                 same = apart(found, model(**inputs, output_attentions=True).attentions, both)
@@ -181,11 +183,11 @@ def row(name: str, made: str) -> tuple[str, str] | None:
         if found.blocks > found.model["L"]
         else ""
     )
-    return name, f"{'ok' if off < MOST_OFF else 'OFF'}: {said}{which}"
+    return name, f"{'ok' if off < TOLERANCE else 'OFF'}: {said}{which}"
 
 
 def written(rows: list[tuple[str, str]]) -> str:
-    """The README with these rows."""
+    """Returns the text of the README with these rows in the table."""
     lines = [f"| {name} | {said.replace('|', chr(92) + '|')} |" for name, said in rows]
     recorded = sum(not said.startswith(("refused", "fails")) for _, said in rows)
     head = (
@@ -198,7 +200,7 @@ def written(rows: list[tuple[str, str]]) -> str:
 
 
 def without_digits(text: str) -> dict[str, str]:
-    """The rows of the table by family, without how far alpha is off, which differs by processor."""
+    """Returns the rows of the table by family, without the differences of alpha, which depend on the processor."""
     rows = re.findall(r"^\| (\S+) \| (.*) \|$", text.split(BEGIN)[1].split(END)[0], re.M)
     return {name: re.sub(r"(within|is) \S+?(?=[,\s]|$)", r"\1", said) for name, said in rows if name != "family"}
 

@@ -1,4 +1,4 @@
-"""The command line on a saved checkpoint with a tokenizer, and files of texts."""
+"""Runs the command line on a saved checkpoint with a tokenizer, and reads files of texts."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ TEXTS = [" ".join(WORDS[1 + (i * j + j) % 10] for j in range(20)) for i in range
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A llama with a word tokenizer that prepends <s> to a text."""
+    """Saves a llama with a word tokenizer that prepends <s> to a text, and returns the folder."""
     out = tmp_path_factory.mktemp("model")
     FAMILIES["llama"].make("sdpa").save_pretrained(out)
     words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="."))
@@ -117,7 +117,7 @@ def test_a_special_file_is_rejected_before_the_model_is_requested(
         with pytest.raises(OSError, match=said):
             recording.save(out)
     assert kept.read_text() == "kept" and null.is_char_device()
-    # A link in the place of the unfinished file is not followed.
+    # A link at the path of the unfinished file is not followed.
     (tmp_path / "r.safetensors.part").symlink_to(kept)
     recording.save(tmp_path / "r.safetensors")
     recording.save(tmp_path / "r.safetensors")

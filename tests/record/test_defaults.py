@@ -1,4 +1,4 @@
-"""Pins the default parameters, on which the README, the notebook and the commands rely."""
+"""Checks the default parameters, on which the README, the notebook and the commands rely."""
 
 import inspect
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from sinkscope.settings import Settings
 RECORDED = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
             "tolerance": 1e-3}
 FIRST_PROMPT = {"prompt": 0}
-# A study has many models, so it keeps one map of each and reads several texts at once.
+# A study has many models, so it keeps the maps of one prompt for each model, and reads several texts at a time.
 STUDIED = {"batch": 8, "block": None, "tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 1}
 
 DEFAULTS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
@@ -39,6 +39,6 @@ def test_an_omitted_parameter_has_the_documented_default(
     parameters = inspect.signature(function).parameters
     found = {name: parameters[name].default for name in expected}
     assert found == expected
-    # False is equal to 0.
+    # Types are compared as well, since False == 0.
     assert {name: type(value) for name, value in found.items()} == {
         name: type(value) for name, value in expected.items()}

@@ -1,5 +1,5 @@
-"""Inputs that cannot be recorded are refused before the model runs, in one sentence that suggests a fix; parts of
-models, and models on other devices, are recorded."""
+"""Checks that inputs that cannot be recorded are refused before the model runs, in one sentence that suggests a fix,
+and that parts of models and offloaded models are recorded."""
 
 import warnings
 from typing import Any
@@ -230,7 +230,7 @@ def test_prompt_tuning_is_rejected_with_advice() -> None:
     ).eval()
     with pytest.raises(UnsupportedModel, match="3 virtual tokens.*get_base_model.*inputs_embeds"):
         sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-    # The sentence's suggestion works.
+    # What the message suggests works.
     ids = torch.tensor(PROMPTS[:1])
     with torch.no_grad():
         embeds = torch.cat([model.get_prompt(1), base.get_input_embeddings()(ids)], 1)
@@ -243,7 +243,7 @@ def test_prompt_tuning_is_rejected_with_advice() -> None:
 
 
 class Wide(nn.Module):
-    """Layers whose heads differ in width, and in how many share a key."""
+    """A model whose layers differ in the width of heads, and in how many heads share a key."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -291,7 +291,7 @@ def test_layers_may_differ_in_the_width_of_their_heads() -> None:
 
 
 def test_sink_logits_in_some_layers_alone() -> None:
-    """Layers without a sink logit have rows that sum to 1, and the same raw alpha as alpha."""
+    """Layers without a sink logit have rows that sum to 1, so that their raw alpha equals alpha."""
     model = FAMILIES["gpt_oss"].make("eager")
     with torch.no_grad():
         model.model.layers[1].self_attn.sinks.fill_(-torch.inf)

@@ -1,4 +1,4 @@
-"""The recording of each family equals the maps that transformers' eager attention reports."""
+"""Compares the recording of each family with the maps of transformers' eager attention."""
 
 import numpy as np
 import pytest
@@ -7,16 +7,16 @@ import torch
 from families import CASES, FAMILIES, L, T, as_batch, eager_run, inputs
 from sinkscope import metrics
 
-TOLERANCE = 1e-5  # of weights, float32
+TOLERANCE = 1e-5  # largest difference of weights in float32
 
 
 def maps(out: object) -> torch.Tensor:
-    """[L, H, T, T]"""
+    """Returns the maps of an output of transformers, [L, H, T, T]."""
     return torch.stack(out.attentions)[:, 0].double()
 
 
 def share(name: str, att: torch.Tensor) -> torch.Tensor:
-    """Rows that sum to 1: those of a sink logit are divided by their sum, with a guard against 0."""
+    """Returns maps whose rows sum to 1: rows of gpt_oss, which has sink logits, are divided by their sums."""
     return att / (att.sum(-1, keepdim=True) + 1e-8) if name == "gpt_oss" else att
 
 
@@ -56,7 +56,7 @@ def test_alpha_equals_that_of_eager_maps(name: str, implementation: str) -> None
 
 
 def alibi_maps(model: torch.nn.Module, prompt: list[int]) -> torch.Tensor:
-    """Falcon's maps from its own queries and keys, with the bias once, as its sdpa path has it."""
+    """Computes falcon's maps from its queries and keys, with the ALiBi bias added once, as in its code for sdpa."""
     from transformers.models.falcon.modeling_falcon import build_alibi_tensor
 
     fused, hooks = [], []
@@ -86,7 +86,7 @@ def test_the_stream_and_the_loss_are_those_of_the_model(name: str, implementatio
     recording = sinkscope.record(model, None, [prompt], tokens=T, keep=1, progress=False)
     with torch.no_grad():
         out = model(**as_batch(prompt), output_hidden_states=True)
-    hidden = torch.stack(out.hidden_states)[:-1, 0]  # the last one is taken after the final norm
+    hidden = torch.stack(out.hidden_states)[:-1, 0]  # without the last state, which follows the final norm
     norms = hidden.norm(dim=-1).numpy()
     assert np.allclose(recording["0.hidden_norm"][:-1], norms, rtol=1e-5)
     assert np.allclose(recording["mean.hidden_ratio"][:-1], metrics.first_to_others(hidden).numpy(),

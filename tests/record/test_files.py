@@ -1,4 +1,5 @@
-"""Files are complete or absent, regular, and checked before the work; texts are read as their writers meant them."""
+"""Checks that files are written completely or not at all, only to regular files, and are checked before the work; and
+how files of texts are read."""
 
 import copy
 import csv
@@ -16,7 +17,7 @@ import pytest
 import sinkscope
 from families import FAMILIES, T, inputs
 from sinkscope.__main__ import main
-from sinkscope.files import check_target, replacing
+from sinkscope.files import check_target, replaced_at_end
 from sinkscope.recording import RecordingError, interval, t_quantile
 from sinkscope.settings import Settings
 from sinkscope.texts import read_texts
@@ -34,13 +35,13 @@ def names(folder: Path) -> list[str]:
 
 
 def test_no_file_is_left_open_or_behind(tmp_path: Path) -> None:
-    """Neither the trial before the work, nor a write or a failure leaves a file."""
+    """Neither the check before the work, nor a write, nor a failed write leaves a temporary file."""
     before = len(os.listdir("/dev/fd"))
     check_target(tmp_path / "a")
     assert names(tmp_path) == []
-    with replacing(tmp_path / "a") as part:
+    with replaced_at_end(tmp_path / "a") as part:
         part.write_bytes(b"all")
-    with pytest.raises(KeyError), replacing(tmp_path / "b"):
+    with pytest.raises(KeyError), replaced_at_end(tmp_path / "b"):
         raise KeyError
     assert names(tmp_path) == ["a"]
     assert len(os.listdir("/dev/fd")) == before
@@ -50,7 +51,7 @@ def test_two_writers_of_one_path_have_files_of_their_own(
     recording: sinkscope.Recording, tmp_path: Path
 ) -> None:
     path = tmp_path / "r.safetensors"
-    with replacing(path) as one, replacing(path) as other:
+    with replaced_at_end(path) as one, replaced_at_end(path) as other:
         assert one != other and one.parent == other.parent == tmp_path
         one.write_bytes(b"one")
         other.write_bytes(b"other")
@@ -228,8 +229,8 @@ def test_json_and_csv_have_no_nan(
 
 
 def test_intervals_are_students(recording: sinkscope.Recording) -> None:
-    # Quantiles of Student's t, as printed in tables: 95% two-sided at 1, 2, 4, 10, 30 and 1,000 degrees
-    # of freedom.
+    # The quantiles of Student's t are those of printed tables: 95% two-sided at 1, 2, 4, 10, 30 and 1,000 degrees of
+    # freedom.
     for freedom, expected in (
         (1, 12.7062),
         (2, 4.3027),
@@ -303,7 +304,7 @@ def test_a_picture_shows_the_named_head(recording: sinkscope.Recording) -> None:
         assert shown(layer=of) == f"L{of}H{alpha[of].argmax()}"
         assert [shown(layer=of, head=h) for h in range(4)] == [f"L{of}H{h}" for h in range(4)]
     assert shown(head=2) == f"L{alpha[:, 2].argmax()}H2"
-    # Layers have the model's own numbers.
+    # The picture names layers by the model's own numbers.
     recording = sinkscope.Recording(copy.deepcopy(recording.conditions), recording.tensors)
     recording.model["layers"], recording.model["blocks"] = [3, 7, 11], 12
     assert shown(layer=7, head=1) == "L7H1" and sinkscope.show(recording, layer=7, head=1).layer == 1

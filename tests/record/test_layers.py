@@ -1,4 +1,4 @@
-"""Layers have the model's own numbers, and hidden states are those of all layers."""
+"""Checks that recordings number layers like the model, and have the hidden states of all layers."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_a_hybrid_is_recorded_by_its_own_layer_numbers(name: str, tmp_path: Path
     assert found.layers == layers and found.blocks == BLOCKS
     for i, prompt in enumerate(PROMPTS):
         out = run64(model, input_ids=torch.tensor([prompt]))
-        # The eager maps of layers with attention; others return nothing, or no map.
+        # Only layers with attention return eager maps; other layers return nothing, or another tensor.
         maps = torch.stack(
             [att[0] for att in out.attentions if att is not None and att.shape[-2:] == (T, T)]
         )
@@ -63,7 +63,7 @@ def test_a_call_has_the_number_of_its_layer() -> None:
 
 
 class Attention(nn.Module):
-    """The attention of a user's model; it may be interrupted in the middle, as by a key in a notebook."""
+    """The attention of a user's model. A flag interrupts its forward pass, as a user of a notebook may do."""
 
     stops = False
 
@@ -74,7 +74,7 @@ class Attention(nn.Module):
 
 
 class Pooled(nn.Module):
-    """Two layers, and after them a pooling that uses the same function and is no layer's attention."""
+    """A model of two layers, followed by a pooling that uses the same function but is no attention of a layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ def test_attention_computed_outside_the_model_is_ignored() -> None:
             return nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
 
     class LinearAttention(nn.Module):
-        """A module named attention that returns no weights."""
+        """A module that is named attention, but returns no weights."""
 
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, None]:
             return x.cumsum(-2), None

@@ -1,5 +1,4 @@
-"""Runs the README's lines for other programs' maps verbatim; `tests/record/lenses` installs these
-programs."""
+"""Runs the README's lines for maps of other programs verbatim. `tests/record/lenses` installs these programs."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +28,8 @@ def lines_of(heading: str) -> str:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., sinkscope.Recording]:
-    """Runs the lines under a heading from a file, since nnsight reads their source."""
+    """Returns a function that runs the lines under a heading of the README. They are run from a file, since nnsight
+    reads their source."""
 
     def ran(heading: str, **names: Any) -> sinkscope.Recording:
         path = tmp_path / "lines.py"
@@ -88,7 +88,7 @@ class Block(nn.Module):
 
 
 class NanoGPT(nn.Module):
-    """The shape of nanoGPT's model.py, with weights of transformers' GPT-2: no config, logits and a loss."""
+    """A model like that of nanoGPT's model.py, without a config of transformers, but with weights of its GPT-2."""
 
     def __init__(self, weights: Any) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""A text of 1,024 tokens: Sink_1 and alpha_1 of the engine, which stores no map, against transformers in float32."""
+"""Compares Sink_1 and alpha_1 of a text of 1,024 tokens by the engine, which stores no maps, with those of transformers
+in float32."""
 
 import json
 import shutil
@@ -19,7 +20,7 @@ EPS = [0.005, 0.01, 0.02, 0.05, 0.1]
 
 
 def write_model(folder: Path) -> None:
-    """Writes a random model with a twin's tokenizer; large weights make its heads differ."""
+    """Writes a random model with the tokenizer of the softmax model. Its weights are so large that the heads differ."""
     torch.manual_seed(1)
     config = LlamaConfig(
         vocab_size=1024, hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4,
@@ -47,7 +48,7 @@ def test_sinks_of_a_long_text_equal_those_of_transformers(tmp_path: Path) -> Non
     assert engine["metrics"]["alpha"]["shape"] == [3, 4, T]
     alpha = np.array(engine["metrics"]["alpha"]["mean"]).reshape(12, T)[:, 0]
     assert np.abs(alpha - found["mean.alpha"].reshape(12, T)[:, 0]).max() <= 1e-6
-    # The thresholds separate the heads, and none of them is so close that rounding decides.
+    # The thresholds separate the heads, and no head is so close to a threshold that rounding decides.
     assert np.abs(alpha[:, None] - EPS).min() > 1e-6
     sinks = [at["metrics"]["sink_ratio"]["mean"][0] for at in engine["byEps"]]
     assert len(set(sinks)) >= 3

@@ -1,4 +1,4 @@
-"""Maps of other programs, and models that are watched in a user's loop, give the numbers of `record`."""
+"""Checks that maps of other programs, and models that are watched in a user's loop, give the numbers of `record`."""
 
 import json
 import math
@@ -14,12 +14,12 @@ import torch
 from families import FAMILIES, H, L, T, inputs
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
-from sinkscope.attention import MASKED, Call, UnsupportedModel, _as_autocast, _cached
+from sinkscope.attention import MASKED, Call, UnsupportedModel, _cast_as_autocast, _cached_keys
 from sinkscope.gather import Heads
-from sinkscope.probe import check_rows, reach_of_weights
-from sinkscope.recording import bytes_of
+from sinkscope.probe import check_rows, mask_ranges_of_weights
+from sinkscope.recording import recording_bytes
 from sinkscope.settings import Settings
-from sinkscope.watch import Seen, _Layer
+from sinkscope.watch import WatchedSequences, _Layer
 from torch import nn
 from transformers import DynamicCache
 from truth import alpha64, eager64
@@ -137,13 +137,13 @@ def test_most_queries_show_a_window_of_weights() -> None:
         first = (t - 1).clamp_min(0)
         first[3 : 3 + without] += 1  # the key at the edge has no weight
         expected = ((t - 1).clamp_min(0), whole) if is_window else (torch.zeros_like(t), whole)
-        found = reach_of_weights(first, whole, "causal", whole)
+        found = mask_ranges_of_weights(first, whole, "causal", whole)
         assert all(map(torch.equal, found, expected)), without
     # As many as 4 queries may show it, and no fewer.
     for width, is_window in ((4, True), (5, False)):
         first = (t - width + 1).clamp_min(0)
         first[-1] += 1
-        assert torch.equal(reach_of_weights(first, t, "causal", t)[0] > 0, t >= width) is is_window
+        assert torch.equal(mask_ranges_of_weights(first, t, "causal", t)[0] > 0, t >= width) is is_window
 
 
 def test_a_cache_goes_on_if_its_keys_do() -> None:
@@ -164,7 +164,7 @@ def test_each_pass_of_a_sequence_has_its_layers_and_keys_of_its_own_length() -> 
         return Call(order, module, weights=weights / weights.sum(-1, keepdim=True), run=run, order=order,
                     cached=torch.zeros(1, 1, 9, 2))
 
-    module, seen = nn.Identity(), Seen(nn.Identity())
+    module, seen = nn.Identity(), WatchedSequences(nn.Identity())
     seen.visit(call(3, 3, 1, 0))
     seen.visit(call(1, 4, 2, 0))  # a cache of 9 places does not say which of them are keys
     [[layer]] = seen._sequences
@@ -178,14 +178,14 @@ def test_the_cache_of_a_layer_is_found_by_its_number() -> None:
     cache.update(keys, keys, 0)
     for number, expected in ((0, keys), (1, None), (-1, None), (None, None)):
         module.layer_idx = number
-        found = _cached(module, (None, cache))
+        found = _cached_keys(module, (None, cache))
         assert (found is None) if expected is None else torch.equal(found, expected)
 
 
 def test_autocast_rounds_single_precision_alone() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         for dtype, expected in ((torch.float32, torch.bfloat16), (torch.float64, torch.float64)):
-            assert _as_autocast(torch.ones(1, dtype=dtype)).dtype == expected
+            assert _cast_as_autocast(torch.ones(1, dtype=dtype)).dtype == expected
 
 
 def test_maps_of_more_than_128_tokens_are_pooled() -> None:
@@ -217,7 +217,7 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
     assert found.model["mask"] == {"kind": "causal"} and found.first == 1
     assert found.conditions["first"] == {"token": "b", "id": None, "position": 1}
     assert np.allclose(found["mean.first_share"], (1 / 2 + 1 / 3 + 1 / 4) / 4)
-    # Prompts share a first token if they have it at its position.
+    # The recording names a first token if all prompts have it at the position that counts as the first.
     for others, token in (("xbyz", "b"), ("axyz", None)):
         found = sinkscope.record_maps([causal, causal], [list("abcd"), list(others)], first=1)
         assert found.conditions["first"]["token"] == token
@@ -284,12 +284,12 @@ def test_vectors_beside_maps_have_a_row_for_each_token() -> None:
     for shape in ((2, 4), (2, 4, 3, 1), (3, 4, 3), (2, 5, 3)):
         with pytest.raises(ValueError, match="hidden: expected 2 states of 4 tokens"):
             sinkscope.record_maps([att], tokens, hidden=[np.ones(shape, np.float32)])
-    # One head: a layer of [1, T, T] is no batch of one map.
+    # A layer of [1, T, T] has one head, and is no batch of one map.
     assert sinkscope.record_maps([att[:, :1]], tokens).model["H"] == 1
 
 
 class Own(nn.Module):
-    """A model of one's own: no config, no name, one call of scaled_dot_product_attention a layer."""
+    """A user's model without a config, which calls scaled_dot_product_attention once in each layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -361,7 +361,7 @@ WINDOWED = ["mistral", "gpt_oss", "gpt_neo", "gemma2", "modernbert"]
     ("name", "implementation"), [(n, i) for n in (*WINDOWED, "llama", "bloom") for i in FAMILIES[n].implementations]
 )
 def test_watching_gives_the_numbers_of_recording(name: str, implementation: str) -> None:
-    """The entropy of a windowed layer was that of all keys before: 0.4 too small."""
+    """Without the window, the entropy of a windowed layer would be computed over all earlier keys, 0.4 too small."""
     model = FAMILIES[name].make(implementation)
     with torch.no_grad(), sinkscope.watching(model) as seen:
         for row in PROMPTS:
@@ -375,7 +375,7 @@ def test_watching_gives_the_numbers_of_recording(name: str, implementation: str)
 
 @pytest.mark.parametrize("name", WINDOWED)
 def test_a_window_is_found_in_maps(name: str) -> None:
-    """Every layer has a window: the other layers of most of these models have none."""
+    """In the models of this test every layer has a window, unlike in most of their families."""
     family = FAMILIES[name]
     recorded = sinkscope.record(
         family.make(family.implementations[0]), None, PROMPTS[:1], tokens=T, progress=False
@@ -393,7 +393,7 @@ def test_a_window_is_found_in_maps(name: str) -> None:
 
 
 def test_keys_without_weight_are_no_window() -> None:
-    """Sparse maps, and maps with rounded halves: single keys have no weight."""
+    """In sparse maps, and in maps rounded to half precision, single keys have no weight."""
     att = torch.full((1, 2, 6, 6), 1.0).tril()
     att[..., 4:, 0] = 0
     att[..., 5, 2] = 0
@@ -439,8 +439,8 @@ def test_changes_by_custom_hooks_count_as_edits() -> None:
 
 
 def test_only_undefined_numbers_are_nan() -> None:
-    """A number of maps is NaN only if it is undefined: no query after the first, no second prompt."""
-    found = from_bytes(bytes_of(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
+    """A number is NaN only if it is undefined, because there is no query after the first token, or no second prompt."""
+    found = from_bytes(recording_bytes(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
     undefined = {name for name, x in found.items() if x.dtype.kind == "f" and np.isnan(x).any()}
     assert undefined == {"mean.head_gate", "deviation.head_gate", "prompt.loss"}
     assert found["mean.alpha"].shape == (L, H, T)

@@ -1,5 +1,5 @@
-"""Compares the metrics of a recording with NumPy, from its fields and the maps of transformers; and the chunks of a
-map with the whole."""
+"""Compares the metrics of a recording with metrics that NumPy computes from the recording's fields and the maps of
+transformers; and metrics of a map in chunks with those of the whole map."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
         p = squares / squares.sum(-1, keepdims=True)
         entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(-1) / np.log(min(rows.shape[1:]))
         close(name, entropy, 1e-5)
-    alpha = r["mean.alpha"]  # of one prompt: its own
+    alpha = r["mean.alpha"]  # the mean over a single prompt
     close("sink_ratio", np.stack([(alpha > e).mean((0, 1)) for e in (0.05, 0.2)]), 1e-6)
     close("near_eps", np.stack([(np.abs(alpha - e) < 0.002).sum((0, 1)) for e in (0.05, 0.2)]), 0)
     close("first_share", alpha[..., 0], 1e-6)

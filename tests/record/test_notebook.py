@@ -1,4 +1,4 @@
-"""`show`: the widget's two sides, its saved picture, the wheel, and JupyterLab."""
+"""Checks `show`: the Python and the JavaScript side of the widget, its saved picture, the wheel, and JupyterLab."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ from families import FAMILIES, ROTARY, L, T, inputs
 pytest.importorskip("anywidget", reason="anywidget is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
-from sinkscope.widget import Widget, _alpha, picture, show  # noqa: E402
+from sinkscope.widget import Widget, _first_token_alpha, picture, show  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "models" / "record"
@@ -48,7 +48,7 @@ def test_the_strongest_head_is_selected_and_a_picture_left(recording: sinkscope.
     assert base64.b64decode(data["image/png"]).startswith(PNG)
     assert "alpha_1" in data["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in data
-    # A missing layer or head is that of the largest alpha.
+    # Without a layer or a head, those of the largest alpha are selected.
     for named, selected in (({"layer": 2, "head": 1}, (2, 1)), ({"layer": 2}, (2, alpha[2].argmax())),
                             ({"head": 1}, (alpha[:, 1].argmax(), 1))):
         assert ((one := show(recording, **named)).layer, one.head) == selected
@@ -56,7 +56,7 @@ def test_the_strongest_head_is_selected_and_a_picture_left(recording: sinkscope.
 
 def test_a_recording_without_alpha_is_shown_at_its_first_head(recording: sinkscope.Recording,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sinkscope.widget._alpha", lambda *_: None)
+    monkeypatch.setattr("sinkscope.widget._first_token_alpha", lambda *_: None)
     assert ((one := show(recording)).layer, one.head) == (0, 0)
     svg = picture(recording, format="svg").decode()
     assert "alpha: not recorded" in svg and f"attention of L{recording.layers[0]}H0" in svg
@@ -75,7 +75,7 @@ def test_alpha_of_maps_alone_is_that_of_the_position_that_counts_as_the_first(fi
     whole = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 1), tokens=T, keep=1,
                              first=first, progress=False)
     maps = sinkscope.Recording(whole.conditions, {name: x for name, x in whole.tensors.items() if name == "0.att"})
-    alpha = _alpha(maps, 0)
+    alpha = _first_token_alpha(maps, 0)
     assert alpha is not None and np.allclose(alpha, whole["mean.alpha"][..., first], atol=1e-3)
 
 
@@ -128,7 +128,7 @@ def test_maps_whose_rows_need_not_sum_to_1_are_shown_by_their_operation(recordin
     for found in (show(maps, list("abcd"), **{named[1]: named[2]}).recording,
                   show(maps, list("abcd"), operation="sigmoid").recording):
         assert found.model["operation"] in (named[2], "sigmoid")
-        # A row of four keys carries a half.
+        # The map is one whose row of four keys sums to a half.
         assert found["0.row_mass"][0, 0].tolist() == [0.125, 0.25, 0.375, 0.5]
         assert found["mean.alpha_raw"][0, 0, 0] == 0.125
     with pytest.raises(ValueError, match="operation: expected none beside a recording or a model"):
@@ -137,7 +137,7 @@ def test_maps_whose_rows_need_not_sum_to_1_are_shown_by_their_operation(recordin
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random llama with a tokenizer of bytes and one merge."""
+    """Saves a random llama with a tokenizer of bytes and one merge, and returns the folder."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     out = tmp_path_factory.mktemp("shown")
@@ -178,7 +178,7 @@ def test_a_gguf_file_is_shown_with_the_hash_of_its_bytes(folder: Path, tmp_path:
 
 
 def _gguf(folder: Path, path: Path) -> Path:
-    """The weights and the tokenizer of `folder` in one file, written by the gguf package."""
+    """Writes the weights and the tokenizer of `folder` into one file with the gguf package."""
     import gguf
 
     model = tf.LlamaForCausalLM.from_pretrained(folder)
@@ -203,7 +203,7 @@ def _gguf(folder: Path, path: Path) -> Path:
         stem, suffix = name.rsplit(".", 1)
         kind = {"q_proj": 4, "k_proj": 2}.get(stem.rsplit(".", 1)[-1])
         data = x.numpy()
-        if kind:  # llama.cpp turns pairs of neighbors, transformers halves of a head
+        if kind:  # a rotary pair are neighbors in llama.cpp, and half a head apart in transformers
             data = data.reshape(kind, 2, -1, data.shape[-1]).swapaxes(1, 2).reshape(data.shape)
         writer.add_tensor(f"{names.get_name(stem)}.{suffix}", data)
     writer.write_header_to_file()
@@ -227,7 +227,7 @@ def test_the_wheel_carries_the_element(tmp_path: Path) -> None:
     assert any(name.endswith("sinkscope.lab.simd.wasm") for name in element["files"])
     for text in modules.values():  # every import is a module of the file, by an absolute address
         assert "import.meta" not in text
-        # A sentence that ends in "from" is no import: the next word is an address.
+        # A text may contain "from" as a word: only an address after it makes it an import.
         for name in re.findall(IMPORTED, text):
             assert name in modules
 
@@ -270,7 +270,7 @@ def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
     finally:
         server.terminate()
         server.wait()
-    assert found["asked"] == []  # offline: no other server is contacted
+    assert found["asked"] == []  # no other server is contacted
     strongest, selected = found["before"].split()[:2], found["selected"].split()[:2]
     assert strongest != selected == ["0", "0"]
     # After a reload of the page the same head is selected, in the figure and in Python.
@@ -298,7 +298,7 @@ def test_the_example_runs_under_nbconvert(tmp_path: Path) -> None:
 
 
 def _address(runtime: Path, server: subprocess.Popen) -> str:
-    """The address that the server writes down once it listens."""
+    """Waits until the server listens, and returns the address that it writes into its runtime folder."""
     while True:
         assert server.poll() is None, "the server ended"
         for path in runtime.glob("jpserver-*.json"):

@@ -1,5 +1,4 @@
-"""Recordings of random models of several families, opened as a reader does: by the command line, and
-by the page in Chromium."""
+"""Opens recordings of random models of several families with the command line, and with the page in Chromium."""
 
 import json
 import re
@@ -16,7 +15,7 @@ from hybrids import HYBRIDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / ".build" / "page" / "index.html"
-LONG = 150  # pooled to 75 cells of 2 tokens
+LONG = 150  # number of tokens that are pooled to 75 cells of 2 tokens
 TOLERANCE = 1e-6  # the command line prints the float32 numbers of the file
 
 CASES = {"llama": T, "gpt_oss": T, "gemma2": T, "bert": T, "long-llama": LONG, "long-bert": LONG}
@@ -72,7 +71,7 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
                     value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
                 ), (metric, of)
             compared.add(metric)
-    # It has all summary metrics of `table`, except two that the command line shows differently.
+    # The output has all summary metrics of `table`, except two that the command line shows differently.
     summarized = {metric for metric, _, _ in recording.summarized()} - {"distance"}
     assert summarized - {"row_mass", "alpha_raw"} | {"row_mass_summary"} <= compared
     assert "loss_mean" not in compared if "bert" in name else "loss_mean" in compared
@@ -94,7 +93,7 @@ def printed(path: Path, *options: str) -> str:
 def test_the_core_measures_the_first_token_where_the_recording_has_it(
     name: str, first: int, tmp_path: Path
 ) -> None:
-    """The core computes from maps and vectors of the kept prompt the numbers that the package computed during the
+    """From the maps and vectors of the kept prompt, the core computes the numbers that the package computed during the
     run."""
     model = (
         HYBRIDS[name][0]() if name in HYBRIDS else FAMILIES[name].make(FAMILIES[name].implementations[0])
@@ -110,8 +109,7 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
         fields=["q", "k", "v", "hidden", "loss"],
         progress=False,
     )
-    # Maps are stored in half precision next to exact alpha; other metrics computed from them are off by
-    # that.
+    # Alpha is stored exactly. Other metrics are computed from maps in half precision, and differ by their rounding.
     known = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
     sinkscope.Recording(recording.conditions, known).save(tmp_path / "r.safetensors")
     found = json.loads(printed(tmp_path / "r.safetensors", "--json"))["metrics"]
@@ -171,7 +169,7 @@ def test_the_page_shows_the_numbers_of_the_package(
     assert found["troubles"] == []
     alpha = recording["mean.alpha"][..., 0]
     layer, head = np.unravel_index(np.argmax(alpha), alpha.shape)
-    # Means over prompts with different first tokens belong to none of these.
+    # If prompts have different first tokens, the means belong to no first token.
     token = recording.conditions["first"]["token"]
     named = "" if token is None else f" “{token}”"
     assert found["finding"].startswith(f"Head L{layer}H{head} gives the first token{named} ")
@@ -210,12 +208,12 @@ def test_the_page_offers_only_views_that_the_model_supports(
     found = page[files[name].name]
     views, texts = found["views"], " ".join(found["texts"])
     if "bert" in name:
-        # No token is the next one, and no query lacks a later key.
+        # These views need a next token, or queries that do not see later keys.
         assert not {"Loss by position", "Output", "Sink₁ by length"} & set(views)
         assert not re.search(r"later token|next token|t ≥ k|causal", texts)
     else:
         assert "Loss by position" in views
-        # It reads whole maps, and a long recording keeps only blocks.
+        # This view reads full maps, and a long recording has only pooled maps.
         assert ("Sink₁ by length" in views) == (not name.startswith("long-"))
         assert "Loss by position" not in found["lacks"]
     if name.startswith("long-"):
@@ -223,6 +221,6 @@ def test_the_page_offers_only_views_that_the_model_supports(
         assert "75 by 75 means over blocks of 2 by 2 tokens" in found["map"]
     else:
         assert found["axes"] == {"row": "attending token (query)", "col": "attended to (key)"}
-    # The weight of a sink logit goes to no key.
+    # No key receives the weight of a sink logit.
     assert "Bias key" not in views
     assert "All heads" not in found["lacks"]

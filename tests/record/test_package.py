@@ -1,4 +1,4 @@
-"""The wheel and the source archive as an index and its users read them."""
+"""Checks the wheel and the source archive as a package index and its users read them."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ PACKAGE = ROOT / "models" / "record"
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The wheel and the source archive, of a release: the runner names the repository."""
+    """Builds the wheel and the source archive as for a release, when the runner names the repository."""
     out = tmp_path_factory.mktemp("dist")
     env = {"PATH": "", "GITHUB_SERVER_URL": "https://example.org", "GITHUB_REPOSITORY": "a/b"}
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", out],

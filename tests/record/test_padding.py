@@ -1,4 +1,4 @@
-"""A padded batch gives the numbers of its prompts alone, with any side and kernel."""
+"""Checks that a padded batch gives the numbers of its prompts alone, with padding on either side and every kernel."""
 
 from types import SimpleNamespace
 
@@ -82,7 +82,7 @@ def test_a_mask_that_cannot_be_cut_is_rejected(change: object, expected: str) ->
 
 
 class Tokenizer:
-    """Fills every text up with pads."""
+    """A tokenizer that pads every text."""
 
     pad_token_id, eos_token_id, bos_token_id = 0, 2, 1
 
@@ -148,7 +148,7 @@ WATCHED = [
 
 
 class Named(torch.nn.Module):
-    """Calls its inputs otherwise."""
+    """A wrapper whose inputs have other names than those of the model."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class Named(torch.nn.Module):
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize(("name", "kernel"), WATCHED)
 def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> None:
-    """Watched maps have the pads among their tokens: alpha of the shorter prompt was off by 0.3."""
+    """Pads would count as tokens of the maps, which changes alpha of the shorter prompt by 0.3."""
     model = FAMILIES[name].make(kernel)
     prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
     batch = padded(prompts, side)
@@ -190,7 +190,8 @@ class Padding(torch.nn.Module):
 
 
 class ReturnsAttention(torch.nn.Module):
-    """A row without visible keys is uniform over all keys, since all its scores are the dtype's minimum."""
+    """Attention that returns its weights. A row without visible keys is uniform over all keys, since all its scores are
+    the dtype's minimum."""
 
     def forward(self, x: torch.Tensor, visible: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         att = (x @ x.mT).masked_fill(~visible, torch.finfo(x.dtype).min).softmax(-1)
@@ -220,7 +221,8 @@ def test_models_that_find_pads_themselves_are_not_watched(ids: list[int], attent
     ],
 )
 def test_models_that_find_pads_themselves_are_not_recorded(ids: list[int], expected: str) -> None:
-    """Nor after a prompt without padding: the queries of a key were T minus its position."""
+    """Such models are refused even if the first prompt has no pads, since with pads the number of queries that see a
+    key is not T minus its position."""
     model, plain = Padding(CallsAttention()), [1, 2, 3, 4, 5]
     with pytest.raises(UnsupportedModel, match=expected):
         sinkscope.record(model, None, [plain, ids], tokens=5, progress=False)

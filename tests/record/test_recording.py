@@ -1,4 +1,4 @@
-"""The file: a saved recording is read back, by safetensors too, and follows its schema."""
+"""Checks that a saved recording is read back, also by safetensors alone, and follows its schema."""
 
 import json
 from pathlib import Path
@@ -94,7 +94,7 @@ def test_means_do_not_depend_on_the_order_of_metrics() -> None:
 
 
 def test_a_stored_prompt_keeps_no_batch_in_memory() -> None:
-    """A view of a batch's numbers would keep those of all its prompts and positions in memory."""
+    """If a kept prompt were a view of a batch's numbers, those of all prompts would stay in memory."""
     recorder = Recorder(FAMILIES["gpt_oss"].make("eager"), None, Settings.checked(T, [0.1], 3, FIELDS))
     prompts = recorder.prompts(inputs(FAMILIES["gpt_oss"], 3))
     for one in recorder.measure_all(prompts, 3, progress=False):
@@ -165,7 +165,7 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
     recording.conditions["model"]["id"] = "<script>"
     assert "<script>" not in recording._repr_html_() and "<td>alpha_1</td>" in html
     assert "attention in" not in recording.title
-    # Each element of a metric of heads has its layer, by the model's own number, and its head.
+    # Each element of a metric of heads is named by its layer, in the model's own numbers, and its head.
     recording.model["layers"] = [3, 7, 11]
     L, H, _ = recording["mean.alpha"].shape
     assert [recording.place("entropy_mean", at) for at in range(L * H)] == [
@@ -191,7 +191,7 @@ def test_operations_of_maps_are_those_of_the_core() -> None:
 def test_units_of_the_summary_are_those_of_the_core() -> None:
     units = {metric["name"]: metric["unit"] for metric in DESCRIBED["metrics"]}
     assert units["entropy_mean"] == "of ln n"
-    # The distance is a metric of recordings alone.
+    # The distance is a metric that only recordings have.
     assert UNITS.keys() - units.keys() == {"distance"}
     assert {name: units.get(name, "tokens") for name in UNITS} == UNITS
 

@@ -1,4 +1,4 @@
-"""The packages of tests/requirements install in every Python that tests/setup takes."""
+"""Checks that the packages of tests/requirements install in every Python that tests/setup accepts."""
 
 from importlib.metadata import distributions
 from pathlib import Path
@@ -8,7 +8,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 FOLDER = Path(__file__).resolve().parents[1] / "requirements"
-OLDEST = "3.11.2"  # Debian 12's
+OLDEST = "3.11.2"  # the Python of Debian 12
 
 
 def pins(file: str) -> dict[str, Requirement]:
@@ -18,7 +18,8 @@ def pins(file: str) -> dict[str, Requirement]:
 
 
 def test_every_package_installs_in_the_oldest_python() -> None:
-    """pip calls a pin that needs a newer Python a conflict between two other packages."""
+    """This is checked here because pip reports a pin that needs a newer Python as a conflict between two other
+    packages."""
     pinned = pins("constraints.txt")
     needs = {canonicalize_name(one.name): one.metadata.get("Requires-Python") or "" for one in distributions()}
     refused = [f"{name} needs Python {needs[name]}" for name in pinned.keys() & needs.keys()

@@ -1,4 +1,5 @@
-"""Models that run in unusual ways: their numbers are right, or refused with a sentence, and never silently others'."""
+"""Checks models that run in unusual ways: they are recorded correctly, or refused with a message, never recorded
+wrongly."""
 
 import copy
 from collections.abc import Callable
@@ -53,7 +54,7 @@ class Net(nn.Module):
 
 
 def maps64(net: Net, row: list[int]) -> Tensor:
-    """[layers that ran, H, T, T], computed apart from any observer."""
+    """Computes the maps of a prompt without an observer, [layers that ran, H, T, T]."""
     exact, found = copy.deepcopy(net).double(), []
     ids = torch.tensor([row])
     with torch.no_grad():
@@ -84,7 +85,7 @@ def record(model: nn.Module, prompts: Any, **options: Any) -> sinkscope.Recordin
 
 
 class Twice(nn.Module):
-    """Contrasts a text with the same text backwards, as a reward model or a guided one does."""
+    """A model that runs another model twice, on a text and on the text backwards, as reward models do."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
@@ -99,7 +100,7 @@ class Twice(nn.Module):
 
 
 class Listed(Twice):
-    """The same model, in a list."""
+    """A model that runs another model twice, and has it in a list."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__(inner)
@@ -110,7 +111,7 @@ class Listed(Twice):
 
 
 class Lone(nn.Module):
-    """One layer, in no container."""
+    """A model with one layer, which is in no container."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -247,7 +248,8 @@ def test_models_of_one_config_are_distinguished(name: str) -> None:
         one(torch.tensor(own))
         other(torch.tensor(others))
         record(other, others)
-    assert (len(first.maps), len(second.maps)) == (1, 4)  # record runs a model untouched, to check it, and to measure
+    # `record` runs the second model three times: without observation, to check it, and to measure.
+    assert (len(first.maps), len(second.maps)) == (1, 4)
     plain = {id(model): record(model, rows) for model, rows in ((one, own), (other, others))}
     for found, model, rows in ((seen, one, own), (first, one, own)):
         assert np.allclose(found.recording(rows)["0.alpha"], plain[id(model)]["0.alpha"], atol=1e-6)
@@ -306,7 +308,7 @@ class Attention(CrossAttention):
 
 
 class Reader(nn.Module):
-    """Each of its layers attends to another part's output for the same number of tokens."""
+    """A model whose layers attend to as many tokens of another part's output."""
 
     def __init__(self, attention: type[nn.Module]) -> None:
         super().__init__()
@@ -405,7 +407,7 @@ def test_experts_are_no_layers_of_a_hybrid_that_is_watched() -> None:
 
 
 class Guided(nn.Module):
-    """Runs each sequence together with a copy without its first tokens."""
+    """A model that runs each sequence together with a copy without its first tokens."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
@@ -446,7 +448,7 @@ def test_heads_in_the_batch_dimension_are_rejected() -> None:
 
 
 def test_a_batch_that_grows_later_is_rejected() -> None:
-    """The first prompt runs alone, and a batch of prompts otherwise."""
+    """The batch grows inside the model only if it has several prompts; the first prompt runs alone."""
     net = Net()
 
     class Grows(nn.Module):
@@ -500,7 +502,7 @@ def test_an_unknown_kind_of_mask_is_rejected_or_named() -> None:
 
 
 class SharpAttention(nn.Module):
-    """Returns its weights; most of them underflow."""
+    """Attention that returns its weights, most of which underflow."""
 
     def __init__(self, scale: float) -> None:
         super().__init__()
@@ -536,7 +538,7 @@ class Sharp(nn.Module):
 
 @pytest.mark.parametrize("scale", [0.5, 1.5, 8])
 def test_weights_that_underflow_are_no_window(scale: float) -> None:
-    """Keys without weight counted as hidden: the recording had a window of 47 keys, and twice the entropy."""
+    """If keys without weight counted as hidden, the recording would have a window of 47 keys, and twice the entropy."""
     model = Sharp(scale)
     with torch.no_grad():
         maps = torch.stack([torch.stack(copy.deepcopy(model).double().run(torch.tensor([row]))[1]) for row in PROMPTS])
@@ -558,7 +560,7 @@ def test_weights_of_halves_keep_their_windows() -> None:
 
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 def test_packed_texts_are_rejected_in_any_prompt(name: str) -> None:
-    """transformers separates packed texts where positions restart, which was taken for "a window of 28 keys"."""
+    """transformers separates packed texts where positions restart, which looks like a window of 28 keys."""
     model = FAMILIES[name].make(FAMILIES[name].implementations[0])
     whole, packed = torch.arange(T)[None], torch.tensor([[*range(20), *range(T - 20)]])
 
@@ -573,7 +575,7 @@ def test_packed_texts_are_rejected_in_any_prompt(name: str) -> None:
 
 
 class Prefixed(Masked):
-    """The first token gives the number of tokens that all others see."""
+    """A model in which all tokens see a prefix, whose length is the first token's id."""
 
     def forward(self, ids: Tensor) -> Tensor:
         t = torch.arange(ids.shape[1])
@@ -584,7 +586,7 @@ class Prefixed(Masked):
 
 @pytest.mark.parametrize("lengths", [(8, 20), (20, 8), (1, 8), (8, 1)])
 def test_prompts_of_several_masks_are_rejected(lengths: tuple[int, int]) -> None:
-    """The first prompt's mask was recorded for all, and weights on later keys were lost."""
+    """With the first prompt's mask for all prompts, weights on later keys would be lost."""
     prompts = [[n, *row[1:]] for n, row in zip(lengths, PROMPTS)]
     model = Prefixed(torch.empty(0))
     with pytest.raises(UnsupportedModel, match="mask of the first prompt, found that query 0 sees keys up to"):
@@ -603,7 +605,7 @@ def test_labels_of_tokens_are_no_vocabulary(labels: int) -> None:
 
 
 class Columns(nn.Module):
-    """Its hidden states are [T, B, D]."""
+    """A model whose hidden states are [T, B, D]."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -622,7 +624,7 @@ class Column(Block):
 
 
 def test_a_batch_of_as_many_prompts_as_tokens_has_no_other_states() -> None:
-    """Prompts were taken for tokens."""
+    """If there are as many prompts as tokens, the axes of hidden states must not be confused."""
     model = Columns()
     model.net.layers = nn.ModuleList(Column() for _ in range(L))
     prompts = [row[:6] for row in PROMPTS * 2]
@@ -632,7 +634,7 @@ def test_a_batch_of_as_many_prompts_as_tokens_has_no_other_states() -> None:
 
 
 def test_models_of_several_threads_are_distinguished() -> None:
-    """Calls of one model were lost while another ran."""
+    """No call of a model is lost while another model runs in another thread."""
     names = ("llama", "falcon", "gpt2", "gpt_neo")
     models = [FAMILIES[name].make(FAMILIES[name].implementations[0]) for name in names]
     expected = [record(model, PROMPTS)["mean.alpha"] for model in models]

@@ -1,5 +1,5 @@
-"""A real model: SmolLM2-135M-Instruct through transformers, on dequantized weights, compared with Sinkscope's engine
-on the same file. Skipped if `models/fetch/smollm2` has not fetched it."""
+"""Compares SmolLM2-135M-Instruct in transformers, with dequantized weights, with Sinkscope's engine on the same file.
+The tests are skipped if `models/fetch/smollm2` has not fetched the file."""
 
 import json
 import shutil
@@ -14,8 +14,8 @@ from sinkscope.__main__ import main
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "models" / ".fetched" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHIPPED = ROOT / "models" / "recordings" / "smollm2-135m-instruct.safetensors"
-# Largest difference of a mean as a part of its largest number: both compute in float32, and add in
-# different orders.
+# Largest difference of a mean, relative to the metric's largest number. transformers and the engine compute in float32,
+# but add in different orders.
 TOLERANCE = 2e-5
 
 
@@ -45,7 +45,7 @@ def test_every_metric_equals_that_of_the_engine(tmp_path: Path) -> None:
         cwd=ROOT, capture_output=True, text=True, check=True)
     found, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
     compared = []
-    # The engine lists what depends on eps once more for each eps.
+    # The engine lists metrics that depend on eps separately for each eps.
     for e, metrics in [(0, engine["metrics"]), *enumerate(at["metrics"] for at in engine["byEps"])]:
         for name, expected in metrics.items():
             if f"mean.{name}" not in found or name == "near_eps":

@@ -1,4 +1,4 @@
-"""Studies: rows, parts, recordings, resuming after a kill, and where they are written."""
+"""Checks studies: their rows, parts and recordings, how they resume after a kill, and where they are written."""
 
 import json
 import os
@@ -32,7 +32,8 @@ PACKED = ("sums", "kept")
 
 
 def make(name: str, grave: str | None = None) -> Any:
-    """Returns a function that makes the model; at prompt HEAVY its first process dies and leaves `grave`."""
+    """Returns a function that makes a model. With `grave`, the first process that runs prompt HEAVY writes this file
+    and dies."""
 
     def factory() -> tuple[torch.nn.Module, None]:
         torch.set_num_threads(1)
@@ -56,7 +57,7 @@ def same_rows(found: Path, expected: Path) -> None:
     for one, other in zip(*rows, strict=True):
         assert one.keys() == other.keys()
         for key in one.keys() - {*PACKED}:
-            assert repr(one[key]) == repr(other[key]), key  # NaN is like itself
+            assert repr(one[key]) == repr(other[key]), key  # repr makes NaN equal to NaN
         for key in PACKED:
             assert (one[key] is None) == (other[key] is None)
             if one[key]:
@@ -173,7 +174,7 @@ def test_a_study_continues_from_existing_parts(plain: tuple[Path, dict[str, str]
     calls.clear()
     whole = {"llama": counted("llama"), "bloom": counted("bloom")}
     found = studies.study(whole, TEXTS, out, **SETTINGS)
-    # The first prompt of each opened model runs untouched, then checked; then two kept, two others, and eight.
+    # The first prompt of each opened model runs twice for the check; then two kept, two other, and eight prompts run.
     assert Counter(calls) == {"llama": 2 + 1, "bloom": 2 + 2 + 1 + 1}
     same_rows(out, plain[0])
     same_recordings(found, plain[1])
@@ -253,7 +254,7 @@ def test_changed_weights_under_the_same_name_are_another_checkpoint(tmp_path: Pa
     assert list(rows.values()) == [12, 12] and len({tokenizer for _, tokenizer in rows}) == 1
     recording = sinkscope.Recording.open(second[name])
     assert recording.model["weights_sha256"] == loading.digests_of_name(name).weights
-    # Two checkpoints are compared by their texts, whatever their tokenizers make of them.
+    # Checkpoints with different tokenizers can be compared, since their texts are the same.
     assert len(sinkscope.compare(sinkscope.Recording.open(first[name]), recording)) > 5
 
 
@@ -312,9 +313,9 @@ def test_similar_names_have_separate_files(tmp_path: Path) -> None:
 
 def test_a_revision_is_named_beside_the_model(tmp_path: Path) -> None:
     (tmp_path / "a@b").mkdir()
-    job = studies._job(["a/b@step1000", str(tmp_path / "a@b"), "c"], TEXTS, tmp_path, 1, None, 8, [0.1], 1, "", None,
-                       {"revision": "main"}, {})
-    assert [studies.address_of(job, name) for name in job.models] == [
+    job = studies._check_arguments(["a/b@step1000", str(tmp_path / "a@b"), "c"], TEXTS, tmp_path, 1, None, 8, [0.1],
+                                   1, "", None, {"revision": "main"}, {})
+    assert [studies.split_revision(job, name) for name in job.models] == [
         ("a/b", "step1000"), (str(tmp_path / "a@b"), "main"), ("c", "main")]
 
 
@@ -344,9 +345,9 @@ def test_it_writes_to_an_address_of_fsspec(plain: tuple[Path, dict[str, str]]) -
 
 
 def test_a_store_without_whole_writes_gets_a_part_that_is_moved(tmp_path: Path) -> None:
-    """Most filesystems of fsspec show a file while it is written."""
+    """Most filesystems of fsspec show a file while it is written, so it is written under another name."""
     folder = Folder(f"file://{tmp_path}/study")
-    assert folder._is_local  # pyarrow's own: files are replaced at once
+    assert folder._is_local  # a filesystem of pyarrow, on which files are replaced at once
     from fsspec.implementations.local import LocalFileSystem
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
@@ -459,7 +460,7 @@ def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_pa
 @pytest.mark.parametrize(("models", "workers", "tasks"), [(1, 1, 1), (3, 1, 3), (2, 2, 6), (7, 2, 21), (8, 2, 8)])
 def test_blocks_stay_together_for_one_worker_or_with_four_models_each(models: int, workers: int, tasks: int) -> None:
     job = SimpleNamespace(models={str(i): None for i in range(models)}, blocks=3)
-    split = studies.tasks_of(job, workers)  # type: ignore[arg-type]
+    split = studies.split_tasks(job, workers)  # type: ignore[arg-type]
     assert len(split) == tasks
     assert sorted((task.name, b) for task in split for b in task.blocks) == sorted(
         (name, b) for name in job.models for b in range(3))

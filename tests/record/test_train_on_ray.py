@@ -1,4 +1,4 @@
-"""The runs of the zoo on a local Ray: one worker is lost, and a finished run is not repeated."""
+"""Trains runs of the zoo on a local Ray: one worker is lost, and a finished run is not repeated."""
 
 import os
 import sys
@@ -46,7 +46,7 @@ def test_runs_go_to_ray_and_a_lost_one_continues(tmp_path: Path, monkeypatch: py
     def unfinished(runs: Path, only: list[str]) -> list[tuple[str, int]]:
         return [(id, 7) for id in only if not (tmp_path / f"{id}-7").exists()]
 
-    monkeypatch.setattr(everything, "unfinished", unfinished)
+    monkeypatch.setattr(everything, "unfinished_jobs", unfinished)
     for only, code in ((["first", "second"], 0), (["first", "second", "third"], 3)):
         monkeypatch.setattr(sys, "argv", ["all", "--ray", "--jobs", "2", "--corpora", folder,
                                           "--runs", folder, *only])

@@ -1,4 +1,4 @@
-"""Silent errors of careless recordings of attention."""
+"""Checks against silent errors that careless recordings of attention have."""
 
 import warnings
 
@@ -313,7 +313,8 @@ def test_short_texts_are_omitted_and_reported() -> None:
 
 
 def test_the_first_token_and_the_mask_are_parameters() -> None:
-    """A position other than 0 counts as the first: ratios, shares and the rows of prompts follow it."""
+    """If a position other than 0 counts as the first, ratios, shares and the rows of prompts are those of this
+    position."""
     model = FAMILIES["vit"].make("sdpa")
     prompt = inputs(FAMILIES["vit"], 1)
     found = sinkscope.record(model, None, prompt, tokens=None, first=3, fields=["v", "hidden"],
@@ -335,7 +336,7 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
 
 
 def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> None:
-    """Under a causal mask the queries before it do not see it."""
+    """Under a causal mask, earlier queries do not see the token that counts as the first."""
     first = 2
     model, prompt = FAMILIES["llama"].make("sdpa"), inputs(FAMILIES["llama"], 1)
     found = sinkscope.record(model, None, prompt, tokens=T, first=first, eps=[0.02, 0.05],
@@ -367,14 +368,14 @@ def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> N
 
 
 def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None:
-    """A model whose rows do not sum to 1."""
+    """Raw numbers differ from others only in a model whose rows do not sum to 1."""
     first, family = 2, FAMILIES["gpt_oss"]
     found = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 1), tokens=T,
                              first=first, eps=[0.05, 0.1], progress=False)
     alpha, sink = found["mean.alpha_raw"], found["mean.sink_ratio_raw"]
     assert np.array_equal(found["prompt.sink_ratio_raw"][0], sink[:, first])
     assert np.isclose(found["prompt.alpha_raw"][0], alpha[..., first].mean(), rtol=1e-5)
-    # The numbers at the first place are others.
+    # The numbers at position 0 differ.
     assert not np.array_equal(sink[:, first], sink[:, 0])
     assert not np.isclose(alpha[..., first].mean(), alpha[..., 0].mean(), rtol=1e-2)
 
@@ -408,7 +409,7 @@ def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest
 
 
 class Masked(torch.nn.Module):
-    """A user's model that hides later keys by a number of its own, which it adds to their scores."""
+    """A user's model that hides later keys by adding the number `added` to their scores."""
 
     def __init__(self, added: float) -> None:
         super().__init__()
@@ -438,13 +439,13 @@ def test_a_number_that_hides_a_key_need_not_be_infinite(added: float) -> None:
     expected = metrics.alpha(torch.stack(model.maps).double())
     assert found.model["mask"] == {"kind": "causal"} and "mean.loss_mean" in found
     assert np.abs(found["0.alpha"] - expected.detach().numpy()).max() < 1e-5
-    # Normalized by the keys that a query sees.
+    # Entropy is normalized by the number of keys that a query sees.
     entropy = metrics.entropy(torch.stack(model.maps), torch.arange(1, T + 1))
     assert np.allclose(found["mean.entropy"], entropy.detach().numpy(), atol=1e-5, equal_nan=True)
 
 
 def test_an_ambiguous_mask_is_rejected() -> None:
-    """A score of -100 hides a key completely, but a bias that is no mask may be as large."""
+    """Adding -100 to a score hides the key, but a bias that is no mask may be as large."""
     with pytest.raises(UnsupportedModel, match="no query gives a later key more than .*; add -inf"):
         sinkscope.record(Masked(-100.0), None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
 

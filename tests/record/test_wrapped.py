@@ -1,4 +1,4 @@
-"""A model inside other modules is observed as if it were alone."""
+"""Checks that a model inside other modules is observed as if it were alone."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ class Mine(nn.Module):
 
 
 class Bare(nn.Module):
-    """The same without a config, and with another name for the ids."""
+    """A user's module that wraps a model, has no config, and names the ids differently."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ def lora(model: nn.Module) -> nn.Module:
 
 
 class Trained(Mine):
-    """A user's model whose `config` is that of its training."""
+    """A user's module whose attribute `config` has the settings of a training."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__(model)
@@ -150,7 +150,7 @@ def test_unwrap_finds_the_model() -> None:
 
 
 class Itself(nn.Module):
-    """Its base model is itself, so a loop over base models would never end."""
+    """A module whose base model is itself, so that a loop over base models would never end."""
 
     asked = 0
 
@@ -161,7 +161,7 @@ class Itself(nn.Module):
 
 
 class Attention(nn.Module):
-    """Returns weights whose rows sum to 1 - kept."""
+    """Attention that returns weights whose rows sum to 1 - kept."""
 
     def forward(self, x: torch.Tensor, kept: float) -> tuple[torch.Tensor, torch.Tensor]:
         T = x.shape[1]

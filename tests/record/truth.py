@@ -1,4 +1,4 @@
-"""The attention of a model by transformers' own eager implementation in float64."""
+"""Computes the attention of a model with transformers' eager implementation in float64."""
 
 import copy
 from typing import Any
@@ -9,7 +9,7 @@ from torch import Tensor
 
 @torch.no_grad()
 def eager64(model: torch.nn.Module, **inputs: Tensor) -> Tensor:
-    """The maps [L, H, T, T] of one prompt."""
+    """Returns the maps of one prompt, [L, H, T, T]."""
     return torch.stack([att[0] for att in run64(model, **inputs).attentions if att is not None])
 
 
@@ -24,7 +24,7 @@ def run64(model: torch.nn.Module, **inputs: Tensor) -> Any:
 
 
 def alpha64(att: Tensor, first: int | None = None) -> Any:
-    """alpha_k of causal maps, Gu et al. 2025, equation 6.  [..., T, T] -> [..., T]"""
+    """Returns alpha_k of causal maps (Gu et al. 2025, equation 6).  [..., T, T] -> [..., T]"""
     T = att.shape[-1]
     alpha = att.sum(-2) / torch.arange(T, 0, -1, dtype=att.dtype)
     return (alpha if first is None else alpha[..., first]).numpy()

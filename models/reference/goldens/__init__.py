@@ -1,7 +1,7 @@
-"""The scripts that write tests/golden, one per source of the numbers.
+"""The scripts that write the goldens of tests/golden, from which the tests read the expected numbers.
 
 $SINKSCOPE_GOLDENS redirects the output to a copy of tests/golden; it must be a copy, since some scripts read what
-others wrote. Torch runs on one thread here, because two threads would add in another order.
+others wrote. Torch runs on one thread here, because the order of additions depends on the number of threads.
 """
 
 import os

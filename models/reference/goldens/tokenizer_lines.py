@@ -1,8 +1,8 @@
 # ruff: noqa: E501
-"""The thousand lines on which tokenizers are compared: many scripts, and edge cases that break tokenizers.
+"""The thousand lines on which tokenizers are compared: text in many scripts, and edge cases that break tokenizers.
 
-All characters are in Unicode 14: libraries with older tables do not know whether later ones are letters, and would
-rightly differ.
+All characters are in Unicode 14. Libraries with older tables do not know whether later characters are letters, so
+that they would differ without an error.
 """
 
 import random
@@ -124,16 +124,16 @@ TONES = [chr(c) for c in range(0x1F3FB, 0x1F400)]
 MARKS = [chr(c) for c in range(0x0300, 0x0363)]
 
 
-def assigned(low: int, high: int) -> list[str]:
+def assigned_characters(low: int, high: int) -> list[str]:
     characters = map(chr, range(low, high + 1))
     return [c for c in characters if unicodedata.category(c) not in ("Cn", "Cs")]
 
 
 def lines(corpus: Path) -> list[str]:
-    """The lines; English prose comes from `corpus`, a plain text file in the public domain."""
+    """Makes the lines. English prose is drawn from `corpus`, a plain text file in the public domain."""
     rng = random.Random(7)
     natural = NATURAL.splitlines()
-    scripts = [assigned(*bounds) for bounds in RANGES.values()]
+    scripts = [assigned_characters(*bounds) for bounds in RANGES.values()]
     words = [word for line in natural for word in line.split()]
     prose = [line for line in corpus.read_text().splitlines()[100:6000] if len(line) > 40]
 

@@ -1,5 +1,5 @@
-"""Write tests/golden/tokenizers/battery.json: tokenizer.json files of every kind that the tokenizers library can write,
-and its ids and offsets on texts that break tokenizers.
+"""Writes tests/golden/tokenizers/battery.json: tokenizer.json files of every kind that the tokenizers library can
+write, and the library's ids and offsets on texts that break tokenizers.
 
     python -m models.reference.goldens.write_battery
 """
@@ -23,15 +23,15 @@ from tokenizers import (
 )
 
 from . import GOLDEN
-from .write_tokenizers import NOTHING, hash_of, units
+from .write_tokenizers import NO_HASH, hash_of, utf16_offsets
 
 PATH = GOLDEN / "tokenizers" / "battery.json"
 
-# Placeholder for a text on which the library itself fails.
-REFUSED = "refused!"
+# Written in place of a hash for a text on which the library itself fails.
+LIBRARY_FAILED = "refused!"
 
-# Number of texts per case whose ids are stored in full besides the hashes.
-WHOLE = 3
+# Number of texts per case whose ids and spans are stored in full besides the hashes.
+STORED_TEXTS = 3
 
 TEXTS: list[str] = [
     "", " ", "  \t\n", "a", "The old man sat at the door.", "  two  spaces , and a tab\tin it  ",
@@ -65,7 +65,7 @@ TEXTS: list[str] = [
 LONG: list[tuple[str, int]] = [
     ("The old man sat at the door. ", 345), ("añ😀漢 <mask> cat\u0301\n", 600), ("ab", 5000), (" ", 10000), ("日本語", 3400),
     ("e\u0301", 5000),
-    # Unicode's order puts the lower mark before the one that the letter brings.
+    # In Unicode's canonical order the lower mark precedes the mark that is composed into the letter.
     ("a\u00e9\u0323 \u01d6\u0331 \u00c5\u0323", 2),
 ]
 
@@ -83,7 +83,8 @@ SAMPLE = " ".join(text for text in TEXTS if text.isascii() and text.isprintable(
 
 
 def learn_merges(words: list[list[str]], count: int) -> list[tuple[str, str]]:
-    """The most frequent pairs, ties in alphabetical order: a trainer's order would change with each run."""
+    """Learns merges of the most frequent pairs, ties in alphabetical order. The library's trainer would give another
+    order in each run."""
     merges: list[tuple[str, str]] = []
     while len(merges) < count:
         pairs = Counter(pair for word in words for pair in itertools.pairwise(word))
@@ -98,7 +99,7 @@ def learn_merges(words: list[list[str]], count: int) -> list[tuple[str, str]]:
     return merges
 
 
-def numbered(tokens: list[str]) -> dict[str, int]:
+def number_tokens(tokens: list[str]) -> dict[str, int]:
     return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
 
 
@@ -106,7 +107,7 @@ def bpe(more: list[str] | None = None, letters: list[str] | None = None, text: s
         **options: Any) -> models.BPE:
     merges = learn_merges([list(word) for word in text.split()], 120)
     alphabet = LETTERS if letters is None else letters
-    vocab = numbered(["<unk>", *(more or []), *alphabet, *"".join(map("".join, merges)),
+    vocab = number_tokens(["<unk>", *(more or []), *alphabet, *"".join(map("".join, merges)),
                       *map("".join, merges)])
     return models.BPE(vocab, merges, **options)
 
@@ -120,7 +121,7 @@ def byte_bpe(without: str = "", **options: Any) -> models.BPE:
     merges = learn_merges([list(word) for word, _ in spelled], 150)
     alphabet = [letter for letter in ALPHABET if letter not in without]
     merges = [merge for merge in merges if not set("".join(merge)) & set(without)]
-    return models.BPE(numbered(["<unk>", *alphabet, *map("".join, merges)]), merges, **options)
+    return models.BPE(number_tokens(["<unk>", *alphabet, *map("".join, merges)]), merges, **options)
 
 
 def affixed_bpe() -> models.BPE:
@@ -131,12 +132,12 @@ def affixed_bpe() -> models.BPE:
     merges = list(dict.fromkeys(merges))[:100]
     joined = [left + right[2:] for left, right in merges]
     letters = [f"{pre}{c}{post}" for c in LETTERS for pre in ("", "##") for post in ("", "</w>")]
-    vocab = numbered(["<unk>", *letters, *joined])
+    vocab = number_tokens(["<unk>", *letters, *joined])
     return models.BPE(vocab, merges, unk_token="<unk>", continuing_subword_prefix="##",
                       end_of_word_suffix="</w>")
 
 
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def word_piece(prefix: str = "##", **options: Any) -> models.WordPiece:
@@ -147,11 +148,11 @@ def word_piece(prefix: str = "##", **options: Any) -> models.WordPiece:
             counts.update(prefix + form[n:] for n in range(1, len(form)) if len(form) - n < 6)
     pieces = sorted(counts, key=lambda piece: (-counts[piece], piece))[:700]
     options = {"unk_token": "[UNK]", "continuing_subword_prefix": prefix} | options
-    return models.WordPiece(numbered([*SPECIAL, *pieces]), **options)
+    return models.WordPiece(number_tokens([*SPECIAL_TOKENS, *pieces]), **options)
 
 
 def word_level(unk_token: str = "<unk>") -> models.WordLevel:
-    vocab = numbered(["<unk>", "<s>", *WORDS[::2], *"abc123,. ", "cat", "the", "old", "日本語"])
+    vocab = number_tokens(["<unk>", "<s>", *WORDS[::2], *"abc123,. ", "cat", "the", "old", "日本語"])
     return models.WordLevel(vocab, unk_token=unk_token)
 
 
@@ -188,7 +189,7 @@ def build(model: Any, normalizer: Any = None, split: Any = None, post: Any = Non
     return tokenizer
 
 
-def flagged(**flags: bool) -> list[AddedToken]:
+def flagged_tokens(**flags: bool) -> list[AddedToken]:
     return [AddedToken("<mask>", special=True, normalized=False, **flags),
             AddedToken("cat", special=False, normalized=False, **flags),
             AddedToken("The", special=False, normalized=True, **flags)]
@@ -205,7 +206,7 @@ O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}
          r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 LLAMA_DECODER = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
                                    decoders.Strip(" ", 1, 0)])
-BLOCKS = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+SPACES_TO_BLOCKS = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
 
 
 def template(tokens: str) -> processors.TemplateProcessing:
@@ -223,12 +224,12 @@ def bpe_cases() -> list[Case]:
         ("bpe prefix and suffix", build(affixed_bpe(), split=space, decoder=decoders.BPEDecoder("</w>"))),
         ("bpe byte_fallback", build(
             bpe(BYTES, list("abcdehimnorst▁"), unk_token="<unk>", fuse_unk=True, byte_fallback=True),
-            BLOCKS, decoder=LLAMA_DECODER, post=template("<s> $A"),
+            SPACES_TO_BLOCKS, decoder=LLAMA_DECODER, post=template("<s> $A"),
             added=[AddedToken("<s>", special=True), AddedToken("<mask>", special=True)])),
         ("bpe byte_fallback, bytes missing", build(
-            bpe(partial, list("abcdehimnorst▁"), unk_token="<unk>", byte_fallback=True), BLOCKS)),
+            bpe(partial, list("abcdehimnorst▁"), unk_token="<unk>", byte_fallback=True), SPACES_TO_BLOCKS)),
         ("bpe metaspace first", build(bpe(unk_token="<unk>"), split=pre_tokenizers.Metaspace(
-            prepend_scheme="first"), decoder=decoders.Metaspace(prepend_scheme="first"), added=flagged())),
+            prepend_scheme="first"), decoder=decoders.Metaspace(prepend_scheme="first"), added=flagged_tokens())),
         ("bpe metaspace never, no split", build(bpe(unk_token="<unk>", fuse_unk=True), split=pre_tokenizers.Metaspace(
             "_", prepend_scheme="never", split=False), decoder=decoders.Metaspace("_", prepend_scheme="never"))),
         ("bpe dropout", build(bpe(unk_token="<unk>", dropout=0.5), split=space)),
@@ -236,7 +237,7 @@ def bpe_cases() -> list[Case]:
                              post=processors.ByteLevel(trim_offsets=True))),
         ("byte-level prefix space", build(
             byte_bpe(), split=byte_level(add_prefix_space=True), decoder=decoders.ByteLevel(),
-            post=processors.RobertaProcessing(("<unk>", 0), ("!", 1)), added=flagged(lstrip=True))),
+            post=processors.RobertaProcessing(("<unk>", 0), ("!", 1)), added=flagged_tokens(lstrip=True))),
         ("byte-level, bytes missing", build(byte_bpe("Ā!ð"), split=byte_level(), decoder=decoders.ByteLevel())),
         ("byte-level ignore_merges, GPT-4", build(
             byte_bpe(ignore_merges=True), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
@@ -245,24 +246,24 @@ def bpe_cases() -> list[Case]:
             [pre_tokenizers.Split(Regex(O200K), "removed", True), byte_level(use_regex=False)]))),
         ("byte-level digits, NFC", build(
             byte_bpe(), normalizers.NFC(), pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
-            decoder=decoders.ByteLevel(), added=flagged(rstrip=True))),
-        # Of codegen and phi, and with NFC of mpt and gpt_neox: runs of spaces and tabs are tokens.
-        ("byte-level, runs of spaces", build(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added=runs())),
+            decoder=decoders.ByteLevel(), added=flagged_tokens(rstrip=True))),
+        # Runs of spaces and tabs are tokens in codegen and phi, and, with NFC, in mpt and gpt_neox.
+        ("byte-level, runs of spaces", build(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added=space_run_tokens())),
         ("byte-level, runs of spaces, NFC", build(
-            byte_bpe(), normalizers.NFC(), byte_level(), decoder=decoders.ByteLevel(), added=runs())),
+            byte_bpe(), normalizers.NFC(), byte_level(), decoder=decoders.ByteLevel(), added=space_run_tokens())),
         ("byte-level normalizer", build(byte_bpe(), normalizers.Sequence(
-            [normalizers.NFKC(), normalizers.ByteLevel()]), decoder=decoders.ByteLevel(), added=flagged())),
-        ("byte-level truncation and padding", truncated(build(
+            [normalizers.NFKC(), normalizers.ByteLevel()]), decoder=decoders.ByteLevel(), added=flagged_tokens())),
+        ("byte-level truncation and padding", with_truncation(build(
             byte_bpe(), split=byte_level(), post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")])))),
     ]
 
 
-def runs() -> list[AddedToken]:
+def space_run_tokens() -> list[AddedToken]:
     return [*(AddedToken(" " * n, normalized=True, special=False) for n in range(31, 1, -1)),
             *(AddedToken("\t" * n, normalized=True, special=False) for n in range(9, 1, -1))]
 
 
-def truncated(tokenizer: Tokenizer) -> Tokenizer:
+def with_truncation(tokenizer: Tokenizer) -> Tokenizer:
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=16)
     return tokenizer
@@ -271,7 +272,7 @@ def truncated(tokenizer: Tokenizer) -> Tokenizer:
 def bert(normalizer: normalizers.Normalizer, **options: Any) -> Tokenizer:
     return build(word_piece(**options), normalizer, pre_tokenizers.BertPreTokenizer(),
                  processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)), decoders.WordPiece(),
-                 [AddedToken(name, special=True) for name in SPECIAL])
+                 [AddedToken(name, special=True) for name in SPECIAL_TOKENS])
 
 
 def word_cases() -> list[Case]:
@@ -332,7 +333,7 @@ def normalizer_cases() -> list[Case]:
     }
     letters = [*LETTERS, ">", "!", *(chr(c) for c in range(0x300, 0x330)), *"\u1112\u1161\u11ab\u1100"]
     cut = pre_tokenizers.WhitespaceSplit()
-    return [(f"normalizer {name}", build(bpe(letters=letters, unk_token="<unk>"), normalizer, cut, added=flagged()))
+    return [(f"normalizer {name}", build(bpe(letters=letters, unk_token="<unk>"), normalizer, cut, added=flagged_tokens()))
             for name, normalizer in listed.items()]
 
 
@@ -344,16 +345,16 @@ def added_cases() -> list[Case]:
             AddedToken("xx"), AddedToken("▁▁"), AddedToken(" ", lstrip=True), AddedToken("é"), AddedToken("😀")]
     return [
         *((f"added {' '.join(chosen) or 'tokens'}", build(
-            word_level(), lower, pre_tokenizers.WhitespaceSplit(), added=flagged(**dict.fromkeys(chosen, True))))
+            word_level(), lower, pre_tokenizers.WhitespaceSplit(), added=flagged_tokens(**dict.fromkeys(chosen, True))))
           for chosen in chosen),
         ("added, one within another", build(bpe(unk_token="<unk>"), normalizers.NFC(), added=more)),
-        ("added, with a prefix", build(bpe(unk_token="<unk>"), BLOCKS, added=[
+        ("added, with a prefix", build(bpe(unk_token="<unk>"), SPACES_TO_BLOCKS, added=[
             AddedToken("the", normalized=True), AddedToken("old", normalized=False), AddedToken("<mask>")])),
     ]
 
 
 def charsmap() -> bytes:
-    """An empty SentencePiece map: a double-array trie that matches nothing, and no replacement texts."""
+    """Returns an empty SentencePiece map: a double-array trie that matches nothing, and no replacement texts."""
     return struct.pack("<I", 1024) + bytes(1024)
 
 
@@ -361,9 +362,9 @@ def charsmap() -> bytes:
 
 
 def moves_offsets(tokenizer: Tokenizer, text: str) -> bool:
-    """True if the library shifts offsets off their characters. Its BPE adds up the lengths of tokens: a character
-    that it drops for lack of an unknown token counts nothing, and an unknown character comes after the bytes that
-    follow it."""
+    """Whether the library shifts offsets off their characters. Its BPE computes offsets by adding up the lengths of
+    tokens. A character that it drops for lack of an unknown token then has no length, and an unknown character is
+    placed after the bytes that follow it."""
     file = json.loads(tokenizer.to_str())
     model = file["model"]
     if model["type"] != "BPE" or not (model["unk_token"] is None or model["byte_fallback"]):
@@ -374,7 +375,7 @@ def moves_offsets(tokenizer: Tokenizer, text: str) -> bool:
 
 
 def measure(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
-    """Hashes of ids, offsets and decoded texts; nothing for a BPE with dropout, since each encoding is random."""
+    """Returns hashes of ids, offsets and decoded texts; nothing for a BPE with dropout, whose encodings are random."""
     if getattr(tokenizer.model, "dropout", None):
         return {}
     tokenizer.no_truncation()
@@ -389,13 +390,13 @@ def measure(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
             ids, bare_encoding = tokenizer.encode(text).ids, bare.encode(text)
         except BaseException:  # noqa: BLE001  The library raises its own errors, and may panic.
             for column in hashes.values():
-                column.append(REFUSED)
+                column.append(LIBRARY_FAILED)
             continue
-        spans = units(text, bare_encoding.offsets)
+        spans = utf16_offsets(text, bare_encoding.offsets)
         hashes["ids"].append(hash_of(ids))
-        hashes["spans"].append(NOTHING if moves_offsets(tokenizer, text) else hash_of(spans))
+        hashes["spans"].append(NO_HASH if moves_offsets(tokenizer, text) else hash_of(spans))
         hashes["decoded"].append(hash_of(map(ord, tokenizer.decode(bare_encoding.ids))))
-        if 4 <= i < 4 + WHOLE or i == TEXTS.index("a<mask>b"):
+        if 4 <= i < 4 + STORED_TEXTS or i == TEXTS.index("a<mask>b"):
             stored_texts[str(i)] = {"ids": ids, "spans": spans}
     return {name: "".join(column) for name, column in hashes.items()} | {"whole": stored_texts}
 

@@ -1,9 +1,9 @@
-"""Write tests/golden/defaults.json: the values that transformers uses for keys that a config omits.
+"""Writes tests/golden/defaults.json: the values that transformers uses for keys that a config omits.
 
     python -m models.reference.goldens.write_defaults
 
-For every family: the given sizes, and every other key with the value that transformers fills in. A config with such a
-key must mean the same as one without it.
+For every family, the file has a config that consists of sizes only, and all other keys with the values that
+transformers fills in. The core must read a config with and without such a key as the same model.
 """
 
 import json
@@ -36,7 +36,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "qwen2_moe": (transformers.Qwen2MoeConfig, SIZES),
     "qwen3": (transformers.Qwen3Config, SIZES),
     "qwen3_moe": (transformers.Qwen3MoeConfig, SIZES),
-    # Every fourth layer has attention.
+    # Only every fourth layer of these two has attention.
     "qwen3_next": (transformers.Qwen3NextConfig, SIZES | {"num_hidden_layers": 4}),
     "qwen3_5_text": (transformers.Qwen3_5TextConfig, SIZES | {"num_hidden_layers": 4}),
     "lfm2": (transformers.Lfm2Config, SIZES),
@@ -45,7 +45,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "olmo3": (transformers.Olmo3Config, SIZES),
     "seed_oss": (transformers.SeedOssConfig, SIZES),
     "ernie4_5": (transformers.Ernie4_5Config, SIZES),
-    # Its default of 20 groups of queries needs as many heads.
+    # By default, helium has 20 groups of queries, which needs 20 heads.
     "helium": (transformers.HeliumConfig, SIZES | {"hidden_size": 2560, "num_attention_heads": 20}),
     "stablelm": (transformers.StableLmConfig, SIZES),
     "starcoder2": (transformers.Starcoder2Config, SIZES),
@@ -66,7 +66,7 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
     "hunyuan_v1_moe": (transformers.HunYuanMoEV1Config, SIZES),
     "gemma2": (transformers.Gemma2Config, SIZES),
     "gemma3_text": (transformers.Gemma3TextConfig, SIZES),
-    # The core refuses per-layer embeddings, which the default has.
+    # The default config has per-layer embeddings, which the core refuses.
     "gemma4_text": (transformers.Gemma4TextConfig, SIZES | {"hidden_size_per_layer_input": 0}),
     "falcon": (transformers.FalconConfig, WITHOUT_F),
     "bloom": (transformers.BloomConfig,
@@ -89,14 +89,14 @@ FAMILIES: dict[str, tuple[type[transformers.PreTrainedConfig], dict[str, Any]]] 
 
 def main() -> None:
     defaults: dict[str, Any] = {}
-    of_all = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
+    common_keys = transformers.PreTrainedConfig().to_dict().keys() - {"tie_word_embeddings"}
     for family, (config, sizes) in FAMILIES.items():
         filled = config(**sizes)
-        # JSON has no infinite numbers; transformers spells them.
+        # JSON has no infinite numbers, so transformers writes them as strings.
         spelled = json.loads(filled.to_json_string(use_diff=False))
         rest = {key: spelled[key] if isinstance(value, (list, tuple)) else value
                 for key, value in filled.to_dict().items()
-                if key not in sizes and key not in of_all}
+                if key not in sizes and key not in common_keys}
         defaults[family] = {"given": {"model_type": family} | sizes, "defaults": rest}
     write_json(GOLDEN / "defaults.json",
                {"written_by": {"script": "models/reference/goldens/write_defaults.py",

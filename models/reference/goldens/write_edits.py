@@ -1,10 +1,10 @@
-"""Write tests/golden/edit-*: each edit on a Llama, a GPT-2, a GPT-Neo and a GPT-NeoX; edits of attention also on a
-Llama with sigmoid weights, which depend on the number of visible keys; edits that round weights also on a Mixtral.
-edits.py computes them in F64.
+"""Writes tests/golden/edit-*: runs with each edit on a Llama, a GPT-2, a GPT-Neo and a GPT-NeoX. Edits of attention
+are also run on a Llama with sigmoid weights, which depend on the number of visible keys, and edits that round weights
+also on a Mixtral. edits.py computes the runs in F64.
 
     python -m models.reference.goldens.write_edits
 
-The models are those of other goldens, named in golden.json. Without edits the reference must reproduce these goldens,
+The models are those of other goldens, which golden.json names. Without edits, edits.py must reproduce these goldens,
 which Hugging Face transformers computed, except the Llama's.
 """
 
@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from sinkscope import metrics
 from torch import Tensor
 
-from ..edits import Edit, Model, edited, layer_of, parse, quantized_weights
+from ..edits import Edit, Model, layer_index, parse, quantized_weights, run_edited
 from ..files import read_weights
 from ..model import Architecture, architecture
 from . import GOLDEN
@@ -24,10 +24,10 @@ from .write_goldens import TOLERANCE, describe, scaled_error, store, write_cases
 
 MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",
           "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n", "mixtral": "hf-mixtral"}
-# Families that the blocks of a Llama compute.
-LLAMAS = ("sigmoid", "mixtral")
+# Models of MODELS that the blocks of a Llama compute.
+LLAMA_MODELS = ("sigmoid", "mixtral")
 
-# One or more cases per edit that differ in kind; the values assume models with T = 11 or more tokens.
+# The edits of each case. Every kind of edit has one or more cases; the values assume at least 11 tokens.
 EDITS: dict[str, tuple[str, ...]] = {
     "hide": ("hide_key:key=0", "hide_key:key=3,layer=1,head=1,query=7"),
     "self": ("self_only:token=4",),
@@ -64,19 +64,19 @@ EDITS: dict[str, tuple[str, ...]] = {
     "weight": ("scale_weight:matrix=down,layer=0,row=3,column=4,factor=-6",
                "scale_weight:matrix=o,layer=1,row=1,column=2,factor=9"),
 }
-# Models with learned positions cannot move keys.
+# Cases for models with rotary positions only: with learned positions, keys in a cache cannot move.
 ROTARY_ONLY = {"evict-cache"}
 ROTARY = ("llama", "gpt_neox", "sigmoid")
-# Cases for the Llama with another operation.
-OF_ATTENTION = {"hide", "self", "heads"} | {name for name in EDITS if name.startswith("evict")}
+# Cases that also run on the Llama with sigmoid weights.
+ATTENTION_EDITS = {"hide", "self", "heads"} | {name for name in EDITS if name.startswith("evict")}
 FIELDS = ("hidden", "att", "seen", "evicted")
 # Cases that round activations.
-ROUNDED = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
-ROUNDED_WEIGHTS = ("bits-weights", "bits-groups")
+ACTIVATION_CASES = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
+WEIGHT_CASES = ("bits-weights", "bits-groups")
 
 
 def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
-    """A GPT-Neo as a GPT-2 architecture; _GptNeo has the differences."""
+    """Returns the architecture of a GPT-Neo as that of a GPT-2, whose differences _GptNeo computes, and the windows."""
     gpt2_config = {"model_type": "gpt2", "n_layer": config["num_layers"], "n_head": config["num_heads"],
                    "n_embd": config["hidden_size"], "n_inner": config["intermediate_size"],
                    "vocab_size": config["vocab_size"], "n_positions": config["max_position_embeddings"],
@@ -86,7 +86,7 @@ def neo_architecture(config: dict) -> tuple[Architecture, list[int]]:
 
 
 def neox_architecture(config: dict) -> Architecture:
-    """A GPT-NeoX as a GPT-2 architecture; _GptNeox has the differences."""
+    """Returns the architecture of a GPT-NeoX as that of a GPT-2; _GptNeox computes the differences."""
     gpt2_config = {"model_type": "gpt2", "n_layer": config["num_hidden_layers"],
                    "n_head": config["num_attention_heads"], "n_embd": config["hidden_size"],
                    "n_inner": config["intermediate_size"], "vocab_size": config["vocab_size"],
@@ -95,15 +95,15 @@ def neox_architecture(config: dict) -> Architecture:
     return replace(architecture(gpt2_config), positions="rotary", rope_theta=config["rotary_emb_base"])
 
 
-def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
-    """The model in F64, the tokens of its golden, and the golden."""
+def read_case_model(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
+    """Reads a model of MODELS in F64, the tokens of its golden, and the golden."""
     folder = GOLDEN / MODELS[family]
     config = json.loads((folder / "config.json").read_text())
     if family == "gpt_neo":
         arch, windows = neo_architecture(config)
     else:
         arch = neox_architecture(config) if family == "gpt_neox" else architecture(config)
-        family = "llama" if family in LLAMAS else family
+        family = "llama" if family in LLAMA_MODELS else family
         windows = [0] * arch.L
     weights = {name: w.double() for name, w in read_weights(folder / "model.safetensors").items()}
     golden = load_file(folder / "golden.safetensors")
@@ -111,15 +111,16 @@ def read(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
 
 
 def check_plain(family: str) -> None:
-    model, tokens, golden = read(family)
-    result = edited(model, tokens, [])
+    """Checks that edits.py reproduces the model's golden without edits."""
+    model, tokens, golden = read_case_model(family)
+    result = run_edited(model, tokens, [])
     for name in ("hidden", "att", "logits"):
         if (error := scaled_error(result[name].float(), golden[name])) > TOLERANCE:
             raise AssertionError(f"{family}: {name} differs from its golden by {error:.2g}")
 
 
 def changes(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
-    """The metrics that compare a run with its baseline."""
+    """Returns the metrics that compare a run with its baseline."""
     kl = metrics.divergence(plain["logits"], result["logits"])
     more = metrics.loss(result["logits"], tokens) - metrics.loss(plain["logits"], tokens)
     none = torch.full((1,), torch.nan, dtype=kl.dtype)
@@ -129,21 +130,22 @@ def changes(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor)
     return {f"metric.{name}": value for name, value in compared.items()}
 
 
-def rounding(family: str, result: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The field `rounded` and its metric, per layer of the stream. GPT-Neo has no field: _GptNeo scales its queries by
-    sqrt(K)."""
+def rounding_metrics(family: str, result: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Returns the field `rounded` and the metric computed from it, for each layer of the stream. The field is left out
+    for GPT-Neo, whose queries _GptNeo multiplies by sqrt(K)."""
     of_layer = result["rounded"].sum(1)
     error = ((of_layer[:, 0] + of_layer[:, 2]) / (of_layer[:, 1] + of_layer[:, 3])).sqrt()
     field = {} if family == "gpt_neo" else {"rounded": result["rounded"]}
     return field | {"metric.quantize_error": error}
 
 
-def weights_rounding(model: Model, edits: list[Edit]) -> dict[str, Tensor]:
-    """The same for the matrices of each layer; NaN if none was rounded."""
+def weight_rounding_metrics(model: Model, edits: list[Edit]) -> dict[str, Tensor]:
+    """Returns the rounding errors of the matrices of each layer, and the metric computed from them, which is NaN if no
+    matrix was rounded."""
     rounded = torch.zeros(model.arch.L, 2, dtype=torch.float64)
     for name, w in quantized_weights(model, model.weights, edits).items():
         if w is not model.weights[name]:
-            layer = layer_of(name)
+            layer = layer_index(name)
             rounded[layer, 0] += (w - model.weights[name]).square().sum()
             rounded[layer, 1] += model.weights[name].square().sum()
     return {"weight_rounded": rounded,
@@ -151,26 +153,26 @@ def weights_rounding(model: Model, edits: list[Edit]) -> dict[str, Tensor]:
 
 
 def write(family: str, name: str) -> None:
-    model, tokens, _ = read(family)
+    model, tokens, _ = read_case_model(family)
     edits = [parse(text) for text in EDITS[name]]
-    result = edited(model, tokens, edits)
+    result = run_edited(model, tokens, edits)
     folder = GOLDEN / f"edit-{family}-{name}"
     store(folder, {"tokens": tokens, "loss": metrics.loss(result["logits"], tokens)}
           | {field: result[field] for field in FIELDS}
-          | changes(edited(model, tokens, []), result, tokens)
-          | (rounding(family, result) if name in ROUNDED else {})
-          | (weights_rounding(model, edits) if name in ROUNDED_WEIGHTS else {}))
+          | changes(run_edited(model, tokens, []), result, tokens)
+          | (rounding_metrics(family, result) if name in ACTIVATION_CASES else {})
+          | (weight_rounding_metrics(model, edits) if name in WEIGHT_CASES else {}))
     describe(folder, model.family, model.arch.operation, "Computed in F64, query by query.",
              script="write_edits.py", model=f"tests/golden/{MODELS[family]}",
              edits=list(EDITS[name]))
 
 
 def write_effect() -> None:
-    """How much the loss rises when each head is ablated.  [L, H]"""
-    model, tokens, _ = read("llama")
-    plain = metrics.loss(edited(model, tokens, [])["logits"], tokens).mean()
+    """Writes the golden of how much the loss rises when each head is ablated, [L, H]."""
+    model, tokens, _ = read_case_model("llama")
+    plain = metrics.loss(run_edited(model, tokens, [])["logits"], tokens).mean()
     effect = torch.stack([
-        torch.stack([metrics.loss(edited(model, tokens, [
+        torch.stack([metrics.loss(run_edited(model, tokens, [
             {"kind": "silence", "layer": float(layer), "head": float(head)}])["logits"], tokens).mean()
             - plain for head in range(model.arch.H)])
         for layer in range(model.arch.L)])
@@ -184,8 +186,8 @@ CASES = {"effect-llama": write_effect} | {
     f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
     for family in MODELS for name in EDITS
     if (family in ROTARY or name not in ROTARY_ONLY)
-    and (family != "sigmoid" or name in OF_ATTENTION)
-    and (family != "mixtral" or name in ROUNDED_WEIGHTS)}
+    and (family != "sigmoid" or name in ATTENTION_EDITS)
+    and (family != "mixtral" or name in WEIGHT_CASES)}
 
 
 def main() -> None:

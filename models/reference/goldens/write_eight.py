@@ -1,11 +1,11 @@
-"""Write tests/golden/eight-*: a Llama and a GPT-2 with matrix products in eight-bit integers (core/math/int8.h), by the
-reference in F64.
+"""Writes tests/golden/eight-*: a Llama and a GPT-2 with matrix products in eight-bit integers (core/math/int8.h),
+computed by the reference in F64.
 
     python -m models.reference.goldens.write_eight
 
 Near a tie, a number may round either way if the sums before it differ in their last bits. So the script draws tokens
-until no number is within MARGIN of a tie, which keeps these goldens as tight as others; `margin` is the smallest
-distance.
+until no number is within MARGIN of a tie, and these goldens need no wider tolerance than others. golden.json has the
+smallest distance to a tie as `margin`.
 """
 
 import json
@@ -22,13 +22,14 @@ from .write_goldens import describe, store, write_cases
 
 MODELS = {"eight-llama": "var-unequal", "eight-gpt2": "hf-gpt2-plain"}
 T = 7
-# In steps of a row; F32 errors are about 1e-5 steps.
+# Smallest accepted distance of a number from a tie, in steps of its row. Errors of F32 are about 1e-5 steps.
 MARGIN = 2e-4
 
 
-class Eight:
-    """A product of integers. A row spans 127 steps from its smallest to its largest number, 0 included, with a zero
-    point that is one of the steps. An output's largest weight is 127 steps, in F32."""
+class Int8Product:
+    """A matrix product of integers. The inputs are quantized by rows: the range from the smallest to the largest
+    number, 0 included, has 127 steps, and the zero point is one of the steps. The weights of each output are quantized
+    so that the largest magnitude is 127 steps, in F32."""
 
     def __init__(self) -> None:
         self.margin = 0.5
@@ -39,7 +40,7 @@ class Eight:
         return x.round()
 
     def __call__(self, x: Tensor, w: Tensor) -> Tensor:
-        """x [..., in], w [in, out]"""
+        """Multiplies x [..., in] by w [in, out]."""
         scale = w.float().abs().amax(0) / 127
         q = (w.float() * (1 / scale)).round().double()
         low = x.amin(-1, keepdim=True).clamp_max(0)
@@ -49,23 +50,23 @@ class Eight:
         return ((u - zero) @ q) * (step * scale.double())
 
 
-def run(name: str, seed: int) -> tuple[Tensor, Trace, float]:
-    """The tokens of that seed, the model's trace, and the smallest distance to a tie."""
+def run_seed(name: str, seed: int) -> tuple[Tensor, Trace, float]:
+    """Returns the tokens drawn with a seed, the model's trace, and the smallest distance to a tie."""
     folder = GOLDEN / MODELS[name]
     arch = architecture(json.loads((folder / "config.json").read_text()))
     weights = {key: w.double() for key, w in read_weights(folder / "model.safetensors").items()}
     tokens = torch.randint(arch.V, (T,), generator=torch.Generator().manual_seed(seed))
-    product = Eight()
+    product = Int8Product()
     return tokens, forward(arch, weights, tokens, product), product.margin
 
 
 def check_plain(name: str) -> None:
-    """Check that eight bits change another golden's logits, but not by much."""
+    """Checks that eight bits change the logits of the model's own golden, but not by much."""
     folder = GOLDEN / MODELS[name]
     golden = load_file(folder / "golden.safetensors")
     arch = architecture(json.loads((folder / "config.json").read_text()))
     weights = {key: w.double() for key, w in read_weights(folder / "model.safetensors").items()}
-    trace = forward(arch, weights, golden["tokens"].long(), Eight())
+    trace = forward(arch, weights, golden["tokens"].long(), Int8Product())
     off = ((trace.logits - golden["logits"]).abs().max() / golden["logits"].abs().max()).item()
     if not 1e-4 < off < 0.5:
         raise AssertionError(f"{name}: eight bits change the logits by {off:.2g} of their largest")
@@ -73,8 +74,8 @@ def check_plain(name: str) -> None:
 
 def write(name: str) -> None:
     check_plain(name)
-    seed = next(seed for seed in range(1000) if run(name, seed)[2] > MARGIN)
-    tokens, trace, margin = run(name, seed)
+    seed = next(seed for seed in range(1000) if run_seed(name, seed)[2] > MARGIN)
+    tokens, trace, margin = run_seed(name, seed)
     folder = GOLDEN / name
     fields = {key: getattr(trace, key) for key in ("hidden", "q", "k", "v", "att", "logits")}
     store(folder, {"tokens": tokens, "loss": metrics.loss(trace.logits, tokens)} | fields)

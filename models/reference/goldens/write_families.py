@@ -1,9 +1,9 @@
-"""Write tests/golden/hf-*: tiny random models of every family, computed by transformers.
+"""Writes tests/golden/hf-*: tiny random models of every family, computed by transformers.
 
     python -m models.reference.goldens.write_families                       every case
     python -m models.reference.goldens.write_families hf-qwen3 hf-mixtral   these cases
 
-(write_goldens writes hf-llama-gqa and its relatives, and hf-gpt2-*, which the reference can recompute.) Each case makes
+write_goldens writes the models that the reference can recompute, the other hf-llama-* and hf-gpt2-*. Each case makes
 its family's features visible in the numbers: windows are shorter than T, scaled rotary pairs rotate visibly within T,
 gains and biases are random. The script reads the weights back from the saved file, and computes in F32.
 """
@@ -27,87 +27,89 @@ from .write_goldens import describe, hf_trace, scaled_error, store, write_cases
 T = 20
 CONTEXT = 48
 
-# Sizes of every config here; H*K = D unless a case overrides that.
+# Sizes of every config here, with H*K = D; cases may override them.
 SIZES: dict[str, Any] = dict(
     hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
     intermediate_size=40, vocab_size=61, max_position_embeddings=CONTEXT,
     bos_token_id=0, eos_token_id=1, pad_token_id=None,
 )
 
-# Tokens of models with mixers: more than the 64 that transformers computes at a time, and no multiple.
+# Number of tokens for models with mixers: more than the 64 that transformers computes at a time, and no multiple of 64.
 MIXED_T = 70
-# What layer_types calls layers without attention.
-WITHOUT = ("linear_attention", "conv")
+# The names of layers without attention in `layer_types`.
+KINDS_WITHOUT_ATTENTION = ("linear_attention", "conv")
 
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
 Trace = Callable[[transformers.PreTrainedModel, str, Tensor], dict[str, Tensor]]
 
 
-def lively(name: str, shape: torch.Size, generator: torch.Generator, centre: float) -> Tensor:
-    """Weights large enough that attention is far from uniform; no number is 0 or 1."""
+def lively_weights(name: str, shape: torch.Size, generator: torch.Generator, center: float) -> Tensor:
+    """Draws weights so large that attention is far from uniform; no number is 0 or 1."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise + 1
     if name.endswith("bias"):
         return noise * 0.3
     if len(shape) == 1:
-        return noise * 0.2 + centre
+        return noise * 0.2 + center
     if any(part in name for part in ("wte", "wpe", "embed", "lm_head")):
         return noise * 0.5
-    # The smaller side is near the model's width; experts have a third dimension.
+    # The smaller of the last two dimensions is near the model's width; tensors of experts have a third dimension.
     return noise * 1.2 * min(shape[-2:]) ** -0.5
 
 
-def fill(model: transformers.PreTrainedModel, generator: torch.Generator, centre: float) -> None:
+def fill_weights(model: transformers.PreTrainedModel, generator: torch.Generator, center: float) -> None:
     with torch.no_grad():
         for name, w in model.named_parameters():
-            w.copy_(lively(name, w.shape, generator, centre))
+            w.copy_(lively_weights(name, w.shape, generator, center))
         for name, w in model.named_buffers():
             if name.endswith(("score_correction_bias", "layer_scalar")):
-                w.copy_(lively(name, w.shape, generator, centre))
+                w.copy_(lively_weights(name, w.shape, generator, center))
 
 
-def routers_of(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Module]:
-    """The routers by their layers; layers without experts have none."""
+def find_routers(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Module]:
+    """Returns the router of each layer that has one, by layer."""
     return {int(name.split(".layers.")[1].split(".")[0]): module for name, module in model.named_modules()
             if type(module).__name__.lower().endswith(("topkrouter", "moev1gate"))}
 
 
-def trace_of(model: transformers.PreTrainedModel, final_norm: str,
+def traced_fields(model: transformers.PreTrainedModel, final_norm: str,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Like hf_trace, plus router [L, T, E]: the weight of each expert, 0 if not selected, in layers with attention."""
+    """Returns the fields of hf_trace, and router [L, T, E] if the model has experts: the weight of each expert in each
+    layer with attention, 0 if it is not selected."""
     weights: dict[torch.nn.Module, Tensor] = {}
 
     def record(router: torch.nn.Module, _: Any, output: tuple[Tensor, ...]) -> None:
         logits, chosen, experts = output
         weights[router] = torch.zeros_like(logits, dtype=chosen.dtype).scatter(-1, experts, chosen)
 
-    routers = routers_of(model)
+    routers = find_routers(model)
     hooks = [router.register_forward_hook(record) for router in routers.values()]
     trace = hf_trace(model, model.get_submodule(final_norm), tokens)
     for hook in hooks:
         hook.remove()
-    if not model.can_generate():  # a query sees the token that it would have to predict
+    if not model.can_generate():  # an encoder has no loss: each query sees the token that it would have to predict
         del trace["loss"]
     L = model.config.get_text_config().num_hidden_layers
     if weights:
         kinds = getattr(model.config, "layer_types", None) or [""] * L
         none = torch.zeros_like(next(iter(weights.values())))
         trace["router"] = torch.stack([weights[routers[n]] if n in routers else none
-                                       for n, kind in enumerate(kinds) if kind not in WITHOUT])
+                                       for n, kind in enumerate(kinds) if kind not in KINDS_WITHOUT_ATTENTION])
     assert len(trace["hidden"]) == L + 1
     return trace
 
 
 def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
-         final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, centre: float = 1.0,
-         part: str = "", edit: Edit | None = None, maps: Trace = trace_of,
+         final_norm: str = "model.norm", dtype: torch.dtype = torch.float32, center: float = 1.0,
+         part: str = "", edit: Edit | None = None, maps: Trace = traced_fields,
          rename: Callable[[str], str] | None = None, has_head: bool = True, length: int = T) -> None:
-    """Store `part` of the model (default: all) and its trace. `rename` maps tensor names to those in the file;
-    has_head: that part has the weights of the logits; maps: the trace that has the weights of attention."""
+    """Stores `part` of the model (by default all of it) and the model's trace. `edit` changes config.json, and `rename`
+    the names of tensors in the file. `has_head` says whether the part has the weights of the logits, and `maps` is the
+    function that computes the trace with the weights of attention."""
     generator = torch.Generator().manual_seed(23)
     model.eval()
-    fill(model, generator, centre)
+    fill_weights(model, generator, center)
     sizes = model.config.get_text_config()
     tokens = torch.randint(sizes.vocab_size, (length,), generator=generator)
     folder = GOLDEN / name
@@ -124,12 +126,12 @@ def case(name: str, model: transformers.PreTrainedModel, notes: str, *,
         write_json(folder / "config.json", edit(config))
     read = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
                                        experts_implementation="eager")
-    expected = trace_of(read, final_norm, tokens) | {"att": maps(read, final_norm, tokens)["att"]}
+    expected = traced_fields(read, final_norm, tokens) | {"att": maps(read, final_norm, tokens)["att"]}
     if not has_head:
         del expected["logits"]
     store(folder, expected)
     (folder / "golden.safetensors").chmod(0o644)
-    precise = trace_of(read.double(), final_norm, tokens)
+    precise = traced_fields(read.double(), final_norm, tokens)
     precise["att"] = maps(read, final_norm, tokens)["att"]
     worst = max(scaled_error(precise[key], expected[key])
                 for key in ("logits", "att", "hidden") if key in expected)
@@ -146,20 +148,20 @@ def eager(config: transformers.PreTrainedConfig) -> transformers.PreTrainedConfi
 
 
 def old_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """rope_theta and rope_scaling, as in files before transformers 5."""
+    """Writes rope_theta and rope_scaling, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
     theta = rope.pop("rope_theta")
     return config | {"rope_theta": theta, "rope_scaling": rope}
 
 
-def old_beside_new(config: dict[str, Any]) -> dict[str, Any]:
-    """Both forms: transformers reads the older one and ignores the other."""
+def old_and_new_rope(config: dict[str, Any]) -> dict[str, Any]:
+    """Writes the older and the newer form of rotary parameters: transformers reads the older and ignores the newer."""
     return old_rope(config) | {"rope_parameters": {"rope_type": "linear", "factor": 4.0}}
 
 
 def old_linear(config: dict[str, Any]) -> dict[str, Any]:
-    """The oldest form: "type" instead of "rope_type"."""
-    config = old_beside_new(config)
+    """Writes the oldest form of rotary parameters, with "type" instead of "rope_type"."""
+    config = old_and_new_rope(config)
     config["rope_scaling"]["type"] = config["rope_scaling"].pop("rope_type")
     return config
 
@@ -183,13 +185,14 @@ def old_gemma(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def old_qwen(config: dict[str, Any]) -> dict[str, Any]:
-    """No layer_types; published configs have sliding_window even if it is unused."""
+    """Removes layer_types, and adds sliding_window, which published configs have even if it is unused."""
     del config["layer_types"]
     return config | {"sliding_window": config["sliding_window"] or 5}
 
 
 def old_window(config: dict[str, Any]) -> dict[str, Any]:
-    """A pattern in place of layer_types, as in published files of cohere2 and exaone4: every second layer sees all."""
+    """Replaces layer_types by a pattern, as in published files of cohere2 and exaone4: every second layer sees all
+    keys."""
     del config["layer_types"]
     return old_rope(config) | {"sliding_window_pattern": 2}
 
@@ -385,7 +388,7 @@ def mistral() -> None:
     case("hf-mistral", transformers.MistralForCausalLM(eager(transformers.MistralConfig(
         **SIZES | {"head_dim": 10}, sliding_window=6))),
         "Every layer has a window of 6 keys; head_dim is explicit, H*K != D.",
-        dtype=torch.bfloat16, edit=old_beside_new)
+        dtype=torch.bfloat16, edit=old_and_new_rope)
 
 
 def qwen2(**more: Any) -> transformers.PreTrainedModel:
@@ -424,7 +427,7 @@ def qwen3_moe() -> None:
         dtype=torch.bfloat16, edit=old_rope)
 
 
-# Odd sizes: three heads share a key, a head of keys of the mixer serves two of values.
+# Unusual sizes: three query heads share a key head, and in the mixer two value heads share a key head.
 MIXED: dict[str, Any] = SIZES | dict(
     num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=12, max_position_embeddings=80)
 DELTA: dict[str, Any] = MIXED | dict(
@@ -433,7 +436,7 @@ DELTA: dict[str, Any] = MIXED | dict(
 
 
 def old_delta(config: dict[str, Any]) -> dict[str, Any]:
-    """The keys of published files: an interval in place of layer_types, flat rotary parameters."""
+    """Writes the keys of published files: an interval in place of layer_types, and flat rotary parameters."""
     del config["layer_types"]
     rope = config.pop("rope_parameters")
     return config | {"full_attention_interval": 2, "rope_theta": rope["rope_theta"], "rope_scaling": None,
@@ -445,7 +448,7 @@ def qwen3_next() -> None:
         **DELTA, full_attention_interval=2, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
         shared_expert_intermediate_size=24, norm_topk_prob=True))),
         "Attention in every second layer, with a gate; Gated DeltaNet in the others; the keys of published files.",
-        centre=0.0, dtype=torch.bfloat16, edit=old_delta, length=MIXED_T)
+        center=0.0, dtype=torch.bfloat16, edit=old_delta, length=MIXED_T)
 
 
 def qwen3_next_types() -> None:
@@ -454,13 +457,13 @@ def qwen3_next_types() -> None:
         attention_bias=True, linear_conv_kernel_dim=3, tie_word_embeddings=True, num_experts=4, num_experts_per_tok=2,
         moe_intermediate_size=12, shared_expert_intermediate_size=28, norm_topk_prob=False))),
         "Attention in the first of three layers, with biases; shares of all experts; a tied head.",
-        centre=0.0, length=MIXED_T)
+        center=0.0, length=MIXED_T)
 
 
 def qwen3_5() -> None:
     case("hf-qwen3_5", transformers.Qwen3_5ForCausalLM(eager(transformers.Qwen3_5TextConfig(
         **DELTA, layer_types=["linear_attention", "linear_attention", "full_attention", "linear_attention"]))),
-        "One feed-forward for all tokens; attention in the third of four layers.", centre=0.0, length=MIXED_T)
+        "One feed-forward for all tokens; attention in the third of four layers.", center=0.0, length=MIXED_T)
 
 
 def qwen3_5_whole() -> None:
@@ -473,7 +476,7 @@ def qwen3_5_whole() -> None:
     config.text_config._attn_implementation = "eager"
     case("hf-qwen3_5-whole", transformers.Qwen3_5ForConditionalGeneration(config),
          "The text model inside the multimodal one, with its rotary sections, which text does not see.",
-         final_norm="model.language_model.norm", centre=0.0, length=MIXED_T)
+         final_norm="model.language_model.norm", center=0.0, length=MIXED_T)
 
 
 def lfm2() -> None:
@@ -487,7 +490,7 @@ def lfm2() -> None:
 
 
 def old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
-    """The keys of the first published files."""
+    """Writes the keys of the first published files."""
     del config["layer_types"]
     return old_rope(config) | {"full_attn_idxs": [1], "block_ff_dim": config.pop("intermediate_size"),
                                "tie_embedding": config.pop("tie_word_embeddings")}
@@ -537,7 +540,7 @@ def olmo3(**more: Any) -> transformers.PreTrainedModel:
     return transformers.Olmo3ForCausalLM(eager(transformers.Olmo3Config(**sizes | more)))
 
 
-# With flat keys, transformers 5 gives windowed layers this base, independent of rope_theta.
+# The bases are equal because, for flat keys, transformers 5 gives layers with a window the base 500000 in any case.
 OLMO_ROPE = {
     "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
                        "original_max_position_embeddings": 64},
@@ -546,7 +549,7 @@ OLMO_ROPE = {
 
 
 def old_olmo(config: dict[str, Any]) -> dict[str, Any]:
-    """Windowed layers keep the base of the others, without scaling."""
+    """Writes flat keys, with which layers with a window have the base of the others, without scaling."""
     del config["layer_types"]
     full = config.pop("rope_parameters")["full_attention"]
     return config | {"rope_theta": full.pop("rope_theta"), "rope_scaling": full}
@@ -619,7 +622,7 @@ def helium() -> None:
 
 
 def partial_rotary(config: dict[str, Any]) -> dict[str, Any]:
-    """Flat keys, as files before transformers 5 have them."""
+    """Writes flat keys, as in files before transformers 5."""
     rope = config.pop("rope_parameters")
     return config | {"rope_theta": rope["rope_theta"],
                      "partial_rotary_factor": rope["partial_rotary_factor"]}
@@ -764,7 +767,7 @@ def nemotron() -> None:
         **SIZES | {"head_dim": 12}, attention_bias=True, mlp_bias=True,
         rope_parameters=HALF_ROTARY))),
         "LayerNorm with gains of 1 + w, the square of relu without a gate, half of each head is "
-        "rotated; biases.", dtype=torch.bfloat16, centre=0.0, edit=partial_rotary)
+        "rotated; biases.", dtype=torch.bfloat16, center=0.0, edit=partial_rotary)
 
 
 def gemma3(**more: Any) -> transformers.PreTrainedModel:
@@ -782,14 +785,14 @@ GEMMA_ROPE = {
 def gemma3_pattern() -> None:
     case("hf-gemma3", gemma3(sliding_window_pattern=2, rope_parameters=GEMMA_ROPE),
          "Every second layer sees all, at a base and a scaling of its own; the keys of published "
-         "files.", dtype=torch.bfloat16, centre=0.0, edit=old_gemma)
+         "files.", dtype=torch.bfloat16, center=0.0, edit=old_gemma)
 
 
 def gemma3_types() -> None:
     case("hf-gemma3-types", gemma3(
         layer_types=["full_attention", "sliding_attention", "full_attention"],
         attention_bias=True, rope_parameters=GEMMA_ROPE),
-        "The keys of transformers 5; attention biases.", dtype=torch.bfloat16, centre=0.0)
+        "The keys of transformers 5; attention biases.", dtype=torch.bfloat16, center=0.0)
 
 
 def gemma2(**more: Any) -> transformers.PreTrainedModel:
@@ -801,7 +804,7 @@ def gemma2(**more: Any) -> transformers.PreTrainedModel:
 
 def gemma2_caps() -> None:
     case("hf-gemma2", gemma2(), "Soft caps that scores and logits reach; even layers have a window "
-         "of 5 keys.", dtype=torch.bfloat16, centre=0.0, edit=old_rope)
+         "of 5 keys.", dtype=torch.bfloat16, center=0.0, edit=old_rope)
 
 
 def gemma2_plain() -> None:
@@ -809,7 +812,7 @@ def gemma2_plain() -> None:
         attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True,
         layer_types=["full_attention", "full_attention", "sliding_attention"]),
         "Without caps; attention biases; layer_types of its own.",
-        dtype=torch.bfloat16, centre=0.0)
+        dtype=torch.bfloat16, center=0.0)
 
 
 def gemma3_whole() -> None:
@@ -822,7 +825,7 @@ def gemma3_whole() -> None:
                                        image_token_index=60, boi_token_index=59, eoi_token_index=58)
     case("hf-gemma3-whole", transformers.Gemma3ForConditionalGeneration(eager(config)),
          "The text model inside one that sees pictures, whose tensors are passed over.",
-         final_norm="model.language_model.norm", dtype=torch.bfloat16, centre=0.0)
+         final_norm="model.language_model.norm", dtype=torch.bfloat16, center=0.0)
 
 
 def gemma4(**more: Any) -> transformers.PreTrainedModel:
@@ -937,12 +940,12 @@ def dots1() -> None:
         "the last layer.", dtype=torch.bfloat16, edit=old_rope)
 
 
-def beside_sinks(model: transformers.PreTrainedModel, final_norm: str, tokens: Tensor) -> dict[str, Tensor]:
-    """The trace of a granite_swa that computes attention as gpt_oss does, whose weights leave a share to the sink: its
-    own give weights that sum to 1, and scale the output instead."""
+def trace_with_sink_weights(model: transformers.PreTrainedModel, final_norm: str, tokens: Tensor) -> dict[str, Tensor]:
+    """Returns the trace of a granite_swa whose attention is computed by the code of gpt_oss, so that the weights leave
+    a share to the sink. The code of granite_swa gives weights that sum to 1, and scales the output instead."""
     with mock.patch.object(modeling_granite_swa, "eager_attention_forward", modeling_gpt_oss.eager_attention_forward):
-        trace = trace_of(model, final_norm, tokens)
-    assert scaled_error(trace["hidden"], trace_of(model, final_norm, tokens)["hidden"]) < 1e-6
+        trace = traced_fields(model, final_norm, tokens)
+    assert scaled_error(trace["hidden"], traced_fields(model, final_norm, tokens)["hidden"]) < 1e-6
     return trace
 
 
@@ -956,14 +959,14 @@ def granite_swa_bases() -> None:
         num_hidden_layers=5, layer_rope_theta=[50.0, 100.0, 0, 100.0, 0], embedding_multiplier=3.0,
         residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0),
         "Granite's factors; a sink logit for each head; every fourth layer sees all keys, the others 6; two bases of "
-        "rotary positions, and layers without them.", dtype=torch.bfloat16, maps=beside_sinks)
+        "rotary positions, and layers without them.", dtype=torch.bfloat16, maps=trace_with_sink_weights)
 
 
 def granite_swa_types() -> None:
     case("hf-granite_swa-types", granite_swa(
         layer_types=["sliding_attention", "full_attention"], attention_bias=True, mlp_bias=True,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0}),
-        "layer_types of its own, one base, biases.", dtype=torch.bfloat16, edit=old_rope, maps=beside_sinks)
+        "layer_types of its own, one base, biases.", dtype=torch.bfloat16, edit=old_rope, maps=trace_with_sink_weights)
 
 
 def mimo(**more: Any) -> transformers.PreTrainedModel:

@@ -1,12 +1,13 @@
-"""Write tests/golden/gguf-*: tiny models as converters write them to GGUF, in every type.
+"""Writes tests/golden/gguf-*: tiny models as converters write them to GGUF, in every type.
 
     python -m models.reference.goldens.write_gguf                    every case
     python -m models.reference.goldens.write_gguf gguf-wide-q4_k     these cases
 
-The `gguf` package gives the names of tensors and keys; this file repeats what llama.cpp's converter does to the
-tensors. transformers computes the numbers from the weights that it reads back from the file: its own reader undoes the
-converter's changes, and the package dequantizes, so that a mistake here shows as a difference there. This file itself
-reads back only the families (OWN) that transformers cannot read from GGUF, or whose changes it does not undo.
+The `gguf` package gives the names of tensors and keys; this script repeats what llama.cpp's converter does to the
+tensors. transformers reads the weights back from the file and computes the numbers: its own reader undoes the
+converter's changes, and the package dequantizes, so that a mistake in this script changes the weights. The script
+itself reads back only the families (READ_BACK_HERE) that transformers cannot read from GGUF, or whose changes
+transformers does not undo.
 """
 
 import math
@@ -25,7 +26,7 @@ from torch import Tensor
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from . import GOLDEN
-from .write_families import eager, fill, trace_of
+from .write_families import eager, fill_weights, traced_fields
 from .write_goldens import describe, scaled_error, store, write_cases
 
 T = 12
@@ -48,17 +49,18 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "phi": gguf.MODEL_ARCH.PHI2, "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
                  "mpt": gguf.MODEL_ARCH.MPT, "lfm2": gguf.MODEL_ARCH.LFM2}
 
-OWN = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite", "stablelm",
-       "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere", "cohere2", "glm4",
-       "nemotron", "phi", "gpt_bigcode", "mpt", "lfm2")
+# Families whose files this script reads back itself.
+READ_BACK_HERE = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite",
+                  "stablelm", "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere",
+                  "cohere2", "glm4", "nemotron", "phi", "gpt_bigcode", "mpt", "lfm2")
 
 # For these families the converter makes the two rows of a rotary pair adjacent.
 PERMUTED = ("llama", "granite", "granitemoe", "smollm3", "olmo")
 
-# Files of phi from before transformers had it, which keep q, k and v in one matrix.
+# The name of the matrix of q, k and v in files of phi that are older than its implementation in transformers.
 FUSED = "self_attn.qkv_proj"
 
-# Largest change of a number, as a fraction of its tensor's largest magnitude.
+# Largest change of a number by each type's rounding, as a fraction of its tensor's largest magnitude.
 ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
             "Q4_0": 0.2, "Q4_1": 0.2}
 
@@ -67,24 +69,24 @@ FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_nor
                "phi": "model.final_layernorm", "gpt_bigcode": "transformer.ln_f",
                "mpt": "transformer.norm_f", "lfm2": "model.embedding_norm"}
 
-# llama.cpp's substitute if a row is not a whole number of blocks; for other types F16.
+# The type that llama.cpp writes instead if a row is not a whole number of blocks. For types not listed, this is F16.
 FALLBACK = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 
-# Types that the package can read but not write: the byte of a block's scale, and the factor between that scale and the
-# scale of the minima, in the next two bytes, that centres random numbers.
-UNWRITTEN = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
+# Types that the package can read but not write. For each, the offset of a block's scale, and the factor from this scale
+# to the scale of the minima in the next two bytes (None without minima) for which random numbers have the mean 0.
+READ_ONLY_TYPES = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
 
 
 # --- the converter's changes -----------------------------------------------------------------------
 
 
 def permute(w: Tensor, heads: int) -> Tensor:
-    """Permute rows so that those of a rotary pair, j and K/2 + j, are adjacent."""
+    """Permutes rows so that the two rows of a rotary pair, j and K/2 + j, are adjacent."""
     return w.reshape(heads, 2, -1, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
 
 
-def heads_of(name: str, config: Any) -> int:
-    """Heads of a matrix of queries or keys; 0 for other tensors."""
+def head_count(name: str, config: Any) -> int:
+    """Returns the number of heads in a matrix of queries or keys; 0 for other tensors."""
     if ".q_proj." in name:
         return config.num_attention_heads
     return config.num_key_value_heads if ".k_proj." in name else 0
@@ -92,14 +94,14 @@ def heads_of(name: str, config: Any) -> int:
 
 def convert(name: str, w: Tensor, config: Any) -> Tensor:
     kind = config.model_type
-    if kind in PERMUTED and (heads := heads_of(name, config)):
+    if kind in PERMUTED and (heads := head_count(name, config)):
         return permute(w, heads)
     if name.endswith("conv.conv.weight"):
         return w.squeeze(1)
     if kind == "gpt2" and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight")):
         return w.T
     if ".query_key_value." in name:
-        groups = w.reshape(groups_of(config), -1, width_of(config), *w.shape[1:])
+        groups = w.reshape(group_count(config), -1, head_width(config), *w.shape[1:])
         parts = (groups[:, :-2], groups[:, -2], groups[:, -1])
         return torch.cat([part.reshape(-1, *w.shape[1:]) for part in parts])
     if kind.startswith(("gemma", "nemotron")) and name.endswith("norm.weight"):
@@ -107,19 +109,19 @@ def convert(name: str, w: Tensor, config: Any) -> Tensor:
     return w
 
 
-def width_of(config: Any) -> int:
+def head_width(config: Any) -> int:
     return config.hidden_size // config.num_attention_heads
 
 
-def groups_of(config: Any) -> int:
-    """Number of query groups in a fused matrix of queries, keys and values."""
+def group_count(config: Any) -> int:
+    """Returns the number of query groups in a fused matrix of queries, keys and values."""
     if config.model_type != "falcon":
         return config.num_attention_heads
     return config.num_kv_heads if config.new_decoder_architecture else 1
 
 
-def parts_of(name: str, w: Tensor) -> dict[str, Tensor]:
-    """Returns the file's tensors for a tensor in memory."""
+def file_tensors(name: str, w: Tensor) -> dict[str, Tensor]:
+    """Returns the tensors, by name, as which the file stores a tensor of the model."""
     name = name.replace("block_sparse_moe.experts.", "mlp.experts.")
     name = name.replace("block_sparse_moe.router.", "block_sparse_moe.router.layer.")
     if name.endswith("experts.gate_up_proj"):
@@ -128,19 +130,20 @@ def parts_of(name: str, w: Tensor) -> dict[str, Tensor]:
     return {f"{name}.weight" if name.endswith("experts.down_proj") else name: w}
 
 
-def read_back_own(file: Path, model: transformers.PreTrainedModel,
+def dequantize_here(file: Path, model: transformers.PreTrainedModel,
                   names: dict[str, str]) -> dict[str, Tensor]:
-    """Returns what load_gguf_checkpoint would if it knew the architecture."""
+    """Reads the weights from the file, dequantizes them and undoes the converter's changes, as transformers'
+    load_gguf_checkpoint does for other families."""
     config, parts = model.config, {}
     for tensor in GGUFReader(file).tensors:
         w = torch.from_numpy(quants.dequantize(tensor.data, tensor.tensor_type).copy())
         name = names[tensor.name]
         if ".query_key_value." in name:
-            G, K, more = groups_of(config), width_of(config), w.shape[1:]
+            G, K, more = group_count(config), head_width(config), w.shape[1:]
             q, k, v = w.split([w.shape[0] - 2 * G * K, G * K, G * K])
             w = torch.cat([part.reshape(G, -1, K, *more) for part in (q, k, v)], 1)
             w = w.reshape(-1, *more)
-        if config.model_type in PERMUTED and (heads := heads_of(name, config)):
+        if config.model_type in PERMUTED and (heads := head_count(name, config)):
             w = w.reshape(heads, -1, 2, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
         if config.model_type == "nemotron" and name.endswith("norm.weight"):
             w = w - 1
@@ -152,14 +155,14 @@ def read_back_own(file: Path, model: transformers.PreTrainedModel,
         parts[name] = w
     weights = {}
     for name, w in model.state_dict().items():
-        sources = [parts[part] for part in parts_of(name, w) if part in parts]
+        sources = [parts[part] for part in file_tensors(name, w) if part in parts]
         if sources:
             weights[name] = torch.cat(sources, 1) if len(sources) > 1 else sources[0]
     return weights
 
 
 def rope_factors(config: Any) -> np.ndarray:
-    """llama.cpp's divisors of the frequencies for llama3's scaling, [K/2]."""
+    """Returns llama.cpp's divisors of the frequencies for llama3's scaling, [K/2]."""
     rope = config.rope_parameters
     frequencies = rope["rope_theta"] ** (-torch.arange(0, config.head_dim, 2, dtype=torch.float32)
                                          / config.head_dim)
@@ -174,9 +177,9 @@ def rope_factors(config: Any) -> np.ndarray:
 
 def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
                   rng: np.random.Generator) -> np.ndarray:
-    """Rows of random blocks with the standard deviation of w."""
+    """Returns rows of random blocks whose numbers have the standard deviation of w."""
     block, size = gguf.GGML_QUANT_SIZES[kind]
-    at, minima = UNWRITTEN[kind.name]
+    at, minima = READ_ONLY_TYPES[kind.name]
     blocks = rng.integers(0, 256, (w.size // block, size), dtype=np.uint8)
 
     def numbers_at(scale: float) -> np.ndarray:
@@ -188,13 +191,13 @@ def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
     return blocks.reshape(*w.shape[:-1], -1)
 
 
-def pack(w: np.ndarray, wanted: str,
+def quantize(w: np.ndarray, wanted: str,
          rng: np.random.Generator) -> tuple[np.ndarray, gguf.GGMLQuantizationType]:
-    """A tensor's bytes and their type: vectors stay F32."""
+    """Returns a tensor's bytes and their type: `wanted`, a substitute for rows of other lengths, or F32 for vectors."""
     choices = [wanted, FALLBACK.get(wanted, "F16"), "F16"] if w.ndim > 1 else ["F32"]
     kinds = [gguf.GGMLQuantizationType[name] for name in choices]
     kind = next(kind for kind in kinds if w.shape[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0)
-    if kind.name in UNWRITTEN:
+    if kind.name in READ_ONLY_TYPES:
         return random_blocks(w, kind, rng), kind
     return quants.quantize(w, kind), kind
 
@@ -221,7 +224,7 @@ def add_rope(writer: GGUFWriter, config: Any) -> None:
 def add_norm(writer: GGUFWriter, config: Any) -> None:
     if hasattr(config, "rms_norm_eps"):
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    else:  # OLMo's is no key of its config.
+    else:  # OLMo's eps is no key of its config, so the default is its constant.
         keys = ("layer_norm_eps", "norm_epsilon", "norm_eps")
         writer.add_layer_norm_eps(next((getattr(config, k) for k in keys if hasattr(config, k)), 1e-5))
 
@@ -285,7 +288,7 @@ def add_experts(writer: GGUFWriter, config: Any) -> None:
 
 def add_falcon_like(writer: GGUFWriter, config: Any) -> None:
     writer.add_layer_norm_eps(config.layer_norm_epsilon)
-    writer.add_head_count_kv(groups_of(config))
+    writer.add_head_count_kv(group_count(config))
     if config.model_type == "falcon":
         writer.add_tensor_data_layout("jploski")
         writer.add_feed_forward_length(config.ffn_hidden_size)
@@ -311,7 +314,7 @@ def add_mpt(writer: GGUFWriter, config: Any) -> None:
 
 
 def add_config(writer: GGUFWriter, config: Any) -> None:
-    # ALiBi has no last position; Bloom's converter writes its training length.
+    # Models with ALiBi have no last position. For Bloom, the converter writes the length of its training sequences.
     length = getattr(config, "max_seq_len", 2048)
     writer.add_context_length(getattr(config, "max_position_embeddings", length))
     writer.add_embedding_length(config.hidden_size)
@@ -346,8 +349,8 @@ def add_tokens(writer: GGUFWriter, V: int) -> None:
     writer.add_token_types([gguf.TokenType.NORMAL] * V)
 
 
-def tensors_of(model: transformers.PreTrainedModel, fused: bool) -> dict[str, Tensor]:
-    """The model's tensors; fused: q, k and v of a layer in one matrix."""
+def model_tensors(model: transformers.PreTrainedModel, fused: bool) -> dict[str, Tensor]:
+    """Returns the model's tensors by name; if `fused`, with q, k and v of a layer in one matrix."""
     tensors: dict[str, Tensor] = {}
     for name, w in model.state_dict().items():
         if fused:
@@ -357,7 +360,7 @@ def tensors_of(model: transformers.PreTrainedModel, fused: bool) -> dict[str, Te
 
 
 def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str, fused: bool) -> dict[str, str]:
-    """Write the file; return a dict from its tensors' names to the model's."""
+    """Writes the file, and returns a dict from the names of its tensors to those of the model."""
     config, rng = model.config, np.random.default_rng(7)
     architecture = ARCHITECTURES[config.model_type]
     table = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
@@ -366,16 +369,16 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str, fu
     add_config(writer, config)
     add_tokens(writer, config.vocab_size)
     names = {}
-    for name, w in tensors_of(model, fused).items():
+    for name, w in model_tensors(model, fused).items():
         if config.tie_word_embeddings and name in ("lm_head.weight", "embed_out.weight"):
             continue
-        for part, part_w in parts_of(name, w).items():
+        for part, part_w in file_tensors(name, w).items():
             bare = part.removeprefix("transformer.") if config.model_type == "bloom" else part
             gguf_name = table.get_name(bare, try_suffixes=(".weight", ".bias"))
             if gguf_name is None:
                 raise SystemExit(f"{part}: GGUF has no name for it")
             names[gguf_name] = part
-            raw, kind = pack(convert(part, part_w, config).contiguous().numpy(), wanted, rng)
+            raw, kind = quantize(convert(part, part_w, config).contiguous().numpy(), wanted, rng)
             writer.add_tensor(gguf_name, raw, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -386,23 +389,23 @@ def write_model(file: Path, model: transformers.PreTrainedModel, wanted: str, fu
 
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
               wanted: str) -> None:
-    """Give the model the weights of its file, after checking that only rounding changed them."""
-    if model.config.model_type in OWN:
-        weights = read_back_own(file, model, names)
+    """Loads the file's weights into the model, after checking that only rounding changed them."""
+    if model.config.model_type in READ_BACK_HERE:
+        weights = dequantize_here(file, model, names)
     else:
         weights = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
     before = model.state_dict()
     tied = ("lm_head.weight",) if model.config.tie_word_embeddings else ()
     for name in set(before) - set(tied):
         off = (weights[name] - before[name]).abs().max() / before[name].abs().max()
-        if wanted not in UNWRITTEN and off > ROUNDING[wanted]:
+        if wanted not in READ_ONLY_TYPES and off > ROUNDING[wanted]:
             raise SystemExit(f"{file}: {name} came back off by {off}")
     model.load_state_dict(weights, strict=False)
     model.tie_weights()
 
 
 def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str, fused: bool = False) -> None:
-    """Store the model, and its trace with the weights in its file."""
+    """Stores the model as a file, and the trace that the weights in the file give."""
     folder = GOLDEN / name
     folder.mkdir(exist_ok=True)
     file = folder / "model.gguf"
@@ -412,10 +415,10 @@ def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str
     kind, generator = model.config.model_type, torch.Generator().manual_seed(29)
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
     final_norm = FINAL_NORMS.get(kind, "model.norm")
-    expected = trace_of(model, final_norm, tokens)
+    expected = traced_fields(model, final_norm, tokens)
     store(folder, expected)
     (folder / "golden.safetensors").chmod(0o644)
-    precise = trace_of(model.double(), final_norm, tokens)
+    precise = traced_fields(model.double(), final_norm, tokens)
     worst = max(scaled_error(precise[key], expected[key]) for key in ("logits", "att", "hidden"))
     describe(folder, kind, "softmax", notes, script="write_gguf.py", gguf=version("gguf"),
              f64_error=float(f"{worst:.2g}"))
@@ -424,15 +427,15 @@ def case(name: str, model: transformers.PreTrainedModel, wanted: str, notes: str
 # --- the cases ------------------------------------------------------------------------------------
 
 
-def of_golden(source: str, wanted: str) -> None:
+def golden_model(source: str, wanted: str) -> None:
     model = transformers.AutoModelForCausalLM.from_pretrained(
         GOLDEN / source, attn_implementation="eager", dtype=torch.float32)
     case(f"gguf-{source.removeprefix('hf-')}-{wanted.lower()}", model, wanted,
          f"The model of {source}, matrices in {wanted}.")
 
 
-def fresh(model: transformers.PreTrainedModel, centre: float = 1.0) -> transformers.PreTrainedModel:
-    fill(model, torch.Generator().manual_seed(31), centre)
+def randomized(model: transformers.PreTrainedModel, center: float = 1.0) -> transformers.PreTrainedModel:
+    fill_weights(model, torch.Generator().manual_seed(31), center)
     return model
 
 
@@ -441,7 +444,7 @@ def llama(**more: Any) -> transformers.PreTrainedModel:
         hidden_size=64, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2,
         head_dim=16, intermediate_size=96, vocab_size=67, max_position_embeddings=48,
         tie_word_embeddings=True)
-    return fresh(transformers.LlamaForCausalLM(eager(transformers.LlamaConfig(**sizes | more))))
+    return randomized(transformers.LlamaForCausalLM(eager(transformers.LlamaConfig(**sizes | more))))
 
 
 def narrow(wanted: str) -> None:
@@ -476,7 +479,7 @@ def moe() -> None:
         head_dim=8, intermediate_size=40, moe_intermediate_size=32, num_experts=5,
         num_experts_per_tok=2, norm_topk_prob=True, vocab_size=61, max_position_embeddings=48,
         bos_token_id=0, eos_token_id=1, pad_token_id=None)
-    case("gguf-qwen3_moe-q8_0", fresh(transformers.Qwen3MoeForCausalLM(eager(config))), "Q8_0",
+    case("gguf-qwen3_moe-q8_0", randomized(transformers.Qwen3MoeForCausalLM(eager(config))), "Q8_0",
          "The experts of a layer are one tensor for each of gate, up and down.")
 
 
@@ -485,7 +488,7 @@ def falcon_groups() -> None:
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_kv_heads=2,
         new_decoder_architecture=True, bias=False, vocab_size=61, max_position_embeddings=48,
         bos_token_id=0, eos_token_id=1, pad_token_id=None, tie_word_embeddings=True)
-    case("gguf-falcon-groups-f16", fresh(transformers.FalconForCausalLM(eager(config))), "F16",
+    case("gguf-falcon-groups-f16", randomized(transformers.FalconForCausalLM(eager(config))), "F16",
          "Two groups of queries, whose matrix becomes all queries, all keys, all values; a norm "
          "for attention and one for the feed-forward.")
 
@@ -496,7 +499,7 @@ def smollm3() -> None:
         intermediate_size=40, vocab_size=61, max_position_embeddings=48, bos_token_id=0,
         eos_token_id=1, pad_token_id=None,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0})
-    case("gguf-smollm3-bf16", fresh(transformers.SmolLM3ForCausalLM(eager(config))), "BF16",
+    case("gguf-smollm3-bf16", randomized(transformers.SmolLM3ForCausalLM(eager(config))), "BF16",
          "The fourth layer does not rotate, which no key says; rotary pairs side by side.")
 
 
@@ -506,7 +509,7 @@ def starcoder2() -> None:
         intermediate_size=40, vocab_size=61, max_position_embeddings=48, bos_token_id=0,
         eos_token_id=1, pad_token_id=None,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0})
-    case("gguf-starcoder2-f16", fresh(transformers.Starcoder2ForCausalLM(eager(config))), "F16",
+    case("gguf-starcoder2-f16", randomized(transformers.Starcoder2ForCausalLM(eager(config))), "F16",
          "LayerNorm, a feed-forward without gate, biases.")
 
 
@@ -516,7 +519,7 @@ def cohere2() -> None:
         intermediate_size=40, vocab_size=61, max_position_embeddings=48, sliding_window=5,
         bos_token_id=0, eos_token_id=1, pad_token_id=None,
         rope_parameters={"rope_type": "default", "rope_theta": 100.0})
-    case("gguf-cohere2-f16", fresh(transformers.Cohere2ForCausalLM(eager(config))), "F16",
+    case("gguf-cohere2-f16", randomized(transformers.Cohere2ForCausalLM(eager(config))), "F16",
          "The fourth layer sees all keys and does not rotate, which no key says.")
 
 
@@ -524,14 +527,14 @@ def phi(name: str, notes: str, fused: bool) -> None:
     config = transformers.PhiConfig(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=61,
         max_position_embeddings=48, bos_token_id=0, eos_token_id=1, pad_token_id=None)
-    case(name, fresh(transformers.PhiForCausalLM(eager(config))), "F16", notes, fused)
+    case(name, randomized(transformers.PhiForCausalLM(eager(config))), "F16", notes, fused)
 
 
 def mpt() -> None:
     config = transformers.MptConfig(
         d_model=36, n_layers=2, n_heads=6, vocab_size=61, max_seq_len=48, bos_token_id=0, eos_token_id=1,
         attn_config={"clip_qkv": 0.8})
-    case("gguf-mpt-f16", fresh(transformers.MptForCausalLM(eager(config))), "F16",
+    case("gguf-mpt-f16", randomized(transformers.MptForCausalLM(eager(config))), "F16",
          "ALiBi with six heads; queries, keys and values that reach their limit.")
 
 
@@ -541,7 +544,7 @@ def gemma2() -> None:
         head_dim=10, query_pre_attn_scalar=10, intermediate_size=24, vocab_size=61,
         max_position_embeddings=48, sliding_window=5, attn_logit_softcapping=3.0,
         final_logit_softcapping=2.0, bos_token_id=0, eos_token_id=1, pad_token_id=None)
-    case("gguf-gemma2-bf16", fresh(transformers.Gemma2ForCausalLM(eager(config)), 0.0), "BF16",
+    case("gguf-gemma2-bf16", randomized(transformers.Gemma2ForCausalLM(eager(config)), 0.0), "BF16",
          "Gains with 1 added; soft caps that are reached; even layers have a window of 5 keys.")
 
 
@@ -553,40 +556,40 @@ def gemma3() -> None:
         pad_token_id=None, rope_parameters={
             "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 100.0},
             "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}})
-    case("gguf-gemma3-bf16", fresh(transformers.Gemma3ForCausalLM(eager(config)), 0.0), "BF16",
+    case("gguf-gemma3-bf16", randomized(transformers.Gemma3ForCausalLM(eager(config)), 0.0), "BF16",
          "Gains with 1 added; the sixth layer sees all, at a base and a scaling of its own.")
 
 
 CASES: dict[str, Callable[[], None]] = {
-    "gguf-llama-gqa-f32": lambda: of_golden("hf-llama-gqa", "F32"),
-    "gguf-llama-bias-bf16": lambda: of_golden("hf-llama-bias", "BF16"),
-    "gguf-llama-linear-f16": lambda: of_golden("hf-llama-linear", "F16"),
-    "gguf-gpt2-plain-f16": lambda: of_golden("hf-gpt2-plain", "F16"),
-    "gguf-gpt_neox-q8_0": lambda: of_golden("hf-gpt_neox", "Q8_0"),
-    "gguf-gpt_neox-serial-f16": lambda: of_golden("hf-gpt_neox-serial", "F16"),
-    "gguf-qwen2-bf16": lambda: of_golden("hf-qwen2", "BF16"),
-    "gguf-qwen3-bf16": lambda: of_golden("hf-qwen3", "BF16"),
-    "gguf-olmo2-bf16": lambda: of_golden("hf-olmo2", "BF16"),
-    "gguf-hunyuan-f16": lambda: of_golden("hf-hunyuan", "F16"),
-    "gguf-hunyuan_moe-f16": lambda: of_golden("hf-hunyuan_moe", "F16"),
-    "gguf-falcon-bf16": lambda: of_golden("hf-falcon", "BF16"),
-    "gguf-bloom-f16": lambda: of_golden("hf-bloom", "F16"),
-    "gguf-granite-bf16": lambda: of_golden("hf-granite", "BF16"),
-    "gguf-phi3-f16": lambda: of_golden("hf-phi3", "F16"),
-    "gguf-stablelm-f16": lambda: of_golden("hf-stablelm", "F16"),
-    "gguf-seed_oss-bf16": lambda: of_golden("hf-seed_oss", "BF16"),
-    "gguf-ernie4_5-bf16": lambda: of_golden("hf-ernie4_5", "BF16"),
-    "gguf-olmo-bf16": lambda: of_golden("hf-olmo", "BF16"),
-    "gguf-lfm2-indices-f16": lambda: of_golden("hf-lfm2-indices", "F16"),
-    "gguf-olmoe-f16": lambda: of_golden("hf-olmoe", "F16"),
-    "gguf-granitemoe-bf16": lambda: of_golden("hf-granitemoe", "BF16"),
-    "gguf-exaone4-global-bf16": lambda: of_golden("hf-exaone4-global", "BF16"),
-    "gguf-cohere-f16": lambda: of_golden("hf-cohere", "F16"),
-    "gguf-glm4-bf16": lambda: of_golden("hf-glm4", "BF16"),
-    "gguf-nemotron-bf16": lambda: of_golden("hf-nemotron", "BF16"),
+    "gguf-llama-gqa-f32": lambda: golden_model("hf-llama-gqa", "F32"),
+    "gguf-llama-bias-bf16": lambda: golden_model("hf-llama-bias", "BF16"),
+    "gguf-llama-linear-f16": lambda: golden_model("hf-llama-linear", "F16"),
+    "gguf-gpt2-plain-f16": lambda: golden_model("hf-gpt2-plain", "F16"),
+    "gguf-gpt_neox-q8_0": lambda: golden_model("hf-gpt_neox", "Q8_0"),
+    "gguf-gpt_neox-serial-f16": lambda: golden_model("hf-gpt_neox-serial", "F16"),
+    "gguf-qwen2-bf16": lambda: golden_model("hf-qwen2", "BF16"),
+    "gguf-qwen3-bf16": lambda: golden_model("hf-qwen3", "BF16"),
+    "gguf-olmo2-bf16": lambda: golden_model("hf-olmo2", "BF16"),
+    "gguf-hunyuan-f16": lambda: golden_model("hf-hunyuan", "F16"),
+    "gguf-hunyuan_moe-f16": lambda: golden_model("hf-hunyuan_moe", "F16"),
+    "gguf-falcon-bf16": lambda: golden_model("hf-falcon", "BF16"),
+    "gguf-bloom-f16": lambda: golden_model("hf-bloom", "F16"),
+    "gguf-granite-bf16": lambda: golden_model("hf-granite", "BF16"),
+    "gguf-phi3-f16": lambda: golden_model("hf-phi3", "F16"),
+    "gguf-stablelm-f16": lambda: golden_model("hf-stablelm", "F16"),
+    "gguf-seed_oss-bf16": lambda: golden_model("hf-seed_oss", "BF16"),
+    "gguf-ernie4_5-bf16": lambda: golden_model("hf-ernie4_5", "BF16"),
+    "gguf-olmo-bf16": lambda: golden_model("hf-olmo", "BF16"),
+    "gguf-lfm2-indices-f16": lambda: golden_model("hf-lfm2-indices", "F16"),
+    "gguf-olmoe-f16": lambda: golden_model("hf-olmoe", "F16"),
+    "gguf-granitemoe-bf16": lambda: golden_model("hf-granitemoe", "BF16"),
+    "gguf-exaone4-global-bf16": lambda: golden_model("hf-exaone4-global", "BF16"),
+    "gguf-cohere-f16": lambda: golden_model("hf-cohere", "F16"),
+    "gguf-glm4-bf16": lambda: golden_model("hf-glm4", "BF16"),
+    "gguf-nemotron-bf16": lambda: golden_model("hf-nemotron", "BF16"),
     "gguf-cohere2-f16": cohere2,
-    "gguf-olmo-clip-bf16": lambda: of_golden("hf-olmo-clip", "BF16"),
-    "gguf-gpt_bigcode-bf16": lambda: of_golden("hf-gpt_bigcode", "BF16"),
+    "gguf-olmo-clip-bf16": lambda: golden_model("hf-olmo-clip", "BF16"),
+    "gguf-gpt_bigcode-bf16": lambda: golden_model("hf-gpt_bigcode", "BF16"),
     "gguf-phi-f16": lambda: phi("gguf-phi-f16", "A bias of the head; half of each head is rotated.", False),
     "gguf-phi-fused-f16": lambda: phi("gguf-phi-fused-f16", "q, k and v in one matrix, as in older files.", True),
     "gguf-mpt-f16": mpt,

@@ -1,11 +1,10 @@
-"""Write tests/golden: the numbers that the code under test must reproduce, computed by code that it shares nothing
-with.
+"""Writes tests/golden: the numbers that the code under test must reproduce, computed by independent code.
 
     python -m models.reference.goldens.write_goldens            every case
     python -m models.reference.goldens.write_goldens hf-llama-gqa metrics      these cases
 
-`hf-*` come from Hugging Face transformers in F32. `ref-*`, `twin-*` and `sink100` come from this reference in F64,
-rounded to F32 only at the end. `metrics` comes from NumPy, `tokenizer` from the tokenizers library.
+The goldens `hf-*` are computed by Hugging Face transformers in F32; `ref-*`, `twin-*` and `sink100` by the reference
+of models/reference in F64, rounded to F32 only at the end; `metrics` by NumPy; `tokenizer` by the tokenizers library.
 """
 
 import argparse
@@ -43,7 +42,7 @@ TOLERANCE = 2e-5
 
 
 def write_cases(cases: dict[str, Callable[[], None]], what: str) -> None:
-    """Run the cases named on the command line, or all of them."""
+    """Runs the cases that the command line names, or all cases."""
     parser = argparse.ArgumentParser(description=what)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(cases))
     chosen = parser.parse_args().cases or list(cases)
@@ -55,9 +54,9 @@ def write_cases(cases: dict[str, Callable[[], None]], what: str) -> None:
         print(f"{name}: {size} bytes")
 
 
-def machine() -> str:
-    """Describes the machine, on which the last bits depend besides versions: torch's libraries choose their
-    instructions by processor."""
+def machine_name() -> str:
+    """Describes the processor and the C library. The last bits of numbers depend on them, since torch's libraries
+    choose their instructions by processor."""
     cpu = Path("/proc/cpuinfo")
     maker = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
     return ", ".join((platform.machine(), maker[1] if maker else "unknown",
@@ -74,7 +73,7 @@ def describe(folder: Path, family: str, operation: str, notes: str,
             "tokenizers": tokenizers.__version__,
             "safetensors": safetensors.__version__,
             "numpy": np.__version__,
-            "machine": machine(),
+            "machine": machine_name(),
         },
         "family": family,
         "operation": operation,
@@ -95,8 +94,8 @@ def store_trace(folder: Path, tokens: Tensor, trace: Trace) -> None:
     store(folder, {"tokens": tokens, "loss": metrics.loss(trace.logits, tokens)} | trace.fields())
 
 
-def lively(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """Weights large enough that attention is far from uniform; no number is 0 or 1."""
+def lively_weights(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
+    """Draws weights so large that attention is far from uniform; no number is 0 or 1."""
     noise = torch.randn(shape, generator=generator)
     if name.endswith("sinks"):
         return noise
@@ -104,8 +103,8 @@ def lively(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
         return noise * 0.2 + (1.0 if name.endswith("weight") else 0.0)
     if any(part in name for part in ("wte", "wpe", "embed_tokens", "lm_head")):
         return noise * 0.5
-    # The smaller side is near the model's width in all matrices, [out, in] or [in, out]; this scale keeps the residual
-    # stream at a sensible size.
+    # The smaller dimension of every matrix, [out, in] or [in, out], is near the model's width. This scale keeps the
+    # residual stream from growing or vanishing.
     return noise * 1.4 * min(shape) ** -0.5
 
 
@@ -114,7 +113,8 @@ def lively(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
 
 def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Tokens, logits, loss, att and hidden; the last hidden state precedes the final norm."""
+    """Runs a model of transformers, and returns tokens, logits, loss, att and hidden, whose last state precedes the
+    final norm."""
     before_norm: list[Tensor] = []
     hook = final_norm.register_forward_pre_hook(lambda _, inputs: before_norm.append(inputs[0]))
     with torch.no_grad():
@@ -133,7 +133,7 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
     model.eval()
     with torch.no_grad():
         for weight_name, w in model.named_parameters():
-            w.copy_(lively(weight_name, w.shape, generator))
+            w.copy_(lively_weights(weight_name, w.shape, generator))
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
     if bf16:
         model.to(torch.bfloat16)
@@ -141,7 +141,7 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
     (model.transformer if without_prefix else model).save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     if without_prefix:
-        # The first published GPT-2 files had no prefix, and the causal mask as a tensor.
+        # The first published GPT-2 files have names without a prefix, and the causal mask as a tensor.
         P = model.config.n_positions
         weights = load_file(folder / "model.safetensors")
         for layer in range(model.config.n_layer):
@@ -149,16 +149,17 @@ def hf_case(name: str, family: str, model: transformers.PreTrainedModel, notes: 
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         config = json.loads((folder / "config.json").read_text())
         write_json(folder / "config.json", config | {"architectures": ["GPT2LMHeadModel"]})
-    # Read the model back, so that the numbers belong to the stored file.
+    # The model is read back, so that the numbers are those of the stored file.
     model = type(model).from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
     final_norm = model.model.norm if family == "llama" else model.transformer.ln_f
     expected = hf_trace(model, final_norm, tokens)
     store(folder, expected)
-    describe(folder, family, "softmax", notes, reference_error=check(folder, expected))
+    describe(folder, family, "softmax", notes, reference_error=compare_with_reference(folder, expected))
 
 
-def check(folder: Path, expected: dict[str, Tensor]) -> float:
-    """The largest scaled difference between the reference and Hugging Face."""
+def compare_with_reference(folder: Path, expected: dict[str, Tensor]) -> float:
+    """Returns the largest scaled difference between the reference and Hugging Face; raises an error if it exceeds
+    TOLERANCE."""
     arch, weights = read_model(folder)
     trace = vars(f64_trace(arch, weights, expected["tokens"]))
     worst = max(scaled_error(trace[name], expected[name]) for name in ("logits", "att", "hidden"))
@@ -232,10 +233,10 @@ def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     return forward(arch, {name: w.double() for name, w in weights.items()}, tokens)
 
 
-# write_variants has smaller cases of these.
+# Operations without a case here, because write_variants has smaller cases of them.
 VARIANTS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel",
             "mlp_kernel_norm")
-# They differ from the defaults, so that they change the numbers.
+# Parameters of the cases. They differ from the defaults, so that ignoring them changes the numbers.
 REF_PARAMETERS = {
     "sigmoid": {"bias": -1.5}, "softmax_scaled": {"sum": 0.4}, "softmax_p": {"p": 3.0},
     "softpick": {"eps": 0.25}, "softmax_clipped": {"zeta": 1.1, "gamma": -0.1},
@@ -286,7 +287,7 @@ def ref_case(name: str, family: str, operation: str) -> None:
     config = ref_config(family, operation)
     arch = architecture(config)
     generator = torch.Generator().manual_seed(7)
-    weights = {weight_name: lively(weight_name, torch.Size(shape), generator)
+    weights = {weight_name: lively_weights(weight_name, torch.Size(shape), generator)
                for weight_name, shape in ref_shapes(arch).items()}
     write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (T,), generator=generator)
@@ -305,7 +306,7 @@ def twin_case(operation: str) -> None:
     store_trace(folder, tokens, trace)
     more: dict[str, Any] = {"model": f"models/zoo/{operation}", "text": text}
     if operation == "softmax":
-        # The softmax twin is a plain Llama, so another implementation can check the reference.
+        # The softmax twin is a plain Llama, so transformers can check the reference.
         model = transformers.LlamaForCausalLM.from_pretrained(
             ZOO / operation, attn_implementation="eager", dtype=torch.float32)
         expected = hf_trace(model, model.model.norm, tokens)
@@ -318,7 +319,7 @@ def twin_case(operation: str) -> None:
 
 
 def sink100() -> None:
-    """Sink_1..Sink_10 of both twins over the held-out passages, BOS and 63 tokens each."""
+    """Writes Sink_1..Sink_10 of both twins over the held-out passages, BOS and 63 tokens each."""
     folder = GOLDEN / "sink100"
     passages = json.loads((ZOO / "heldout.json").read_text())
     tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
@@ -350,7 +351,7 @@ def sink100() -> None:
 
 
 def metrics_case() -> None:
-    """Importance and Sink_k of random maps, by the array formula only."""
+    """Writes importance and Sink_k of random maps, computed with NumPy from their formulas."""
     folder = GOLDEN / "metrics"
     rng = np.random.default_rng(5)
     N, L, H, size, eps = 3, 2, 3, 16, metrics.EPS
@@ -363,7 +364,7 @@ def metrics_case() -> None:
         "raw": np.where(visible, rng.uniform(0, 1, scores.shape) ** 3, 0),
         "signed": np.where(visible, rng.normal(0, 0.5, scores.shape), 0),
     }
-    # The proxy for rows that do not sum to 1, computed from the stored F32 values, as a reader would.
+    # Maps are rounded to F32 before shares are computed, since a reader computes them from the stored F32 values.
     maps = {name: a.astype(np.float32).astype(np.float64) for name, a in maps.items()}
     for name in ("raw", "signed"):
         size_of = np.abs(maps[name])
@@ -392,7 +393,8 @@ def metrics_case() -> None:
 
 
 def proxy_of(operation: Operation) -> str:
-    """The kind of rows that sink scores use, deduced from the operation's weights for scores of both signs."""
+    """Returns which rows sink scores use, in the words of the core's table: the weights, their shares, or the shares of
+    their absolute values. It is deduced from the operation's weights for scores of both signs."""
     scores = torch.randn((4, 9, 9), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     visible = torch.ones((9, 9), dtype=torch.bool).tril()
     rows = operation.weights(2 * scores, visible, Parameters(operation.standard, scores.new_zeros(4)))
@@ -402,7 +404,7 @@ def proxy_of(operation: Operation) -> str:
 
 
 def operations_case() -> None:
-    """The reference's table of operations, to compare with the core's."""
+    """Writes the reference's table of operations, with which the tests compare the core's."""
     folder = GOLDEN / "operations"
     folder.mkdir(parents=True, exist_ok=True)
     rows = [{"name": row.id, "normalizes": row.normalizes, "proxy": proxy_of(row),

@@ -1,14 +1,15 @@
-"""Write gradients.safetensors for the goldens of trainable models: the derivative of the loss by every weight, by
-PyTorch's autograd in F64.
+"""Writes gradients.safetensors for the goldens of trainable models: the derivative of the loss with respect to every
+weight, computed by PyTorch's autograd in F64.
 
     python -m models.reference.goldens.write_gradients                  every case
     python -m models.reference.goldens.write_gradients ref-softmax      these cases
 
-`gradient_ratios` [2, L] are, for the gradients by attention's input and by the residual stream before its norm, the
-norm at the first token over the mean norm at the others (arXiv 2603.17771).
+`gradient_ratios` [2, L] are computed from the gradients with respect to attention's normed input and to the residual
+stream before this norm: the gradient's norm at the first token over the mean of the norms at the others (arXiv
+2603.17771).
 
-The loss is the mean cross-entropy of tokens 1..T-1 of the golden, each predicted by the one before it, whatever that
-token's mask shows.
+The loss is the mean cross-entropy of tokens 1..T-1 of the golden, each predicted at the token before it, also under
+masks that show the predicted token.
 """
 
 from functools import partial
@@ -25,12 +26,12 @@ from . import GOLDEN
 from .write_goldens import store, write_cases
 from .write_variants import CASES as VARIANTS
 
-# Every operation, every block of a variant that the core can train (no experts, I8, sandwich norms or attention-only
-# blocks), biases and Conv1D.
+# Goldens with every operation, with every variant that the core can train (no experts, I8, sandwich norms or
+# attention-only blocks), and with biases.
 NAMES = sorted(folder.name for folder in GOLDEN.glob("ref-*")) + [
     name for name, case in VARIANTS.items()
-    if not case.int8 and case.family != "mixtral" and case.own.get("norm") != "sandwich"
-    and case.own.get("feed_forward") != "none"
+    if not case.int8 and case.family != "mixtral" and case.variant.get("norm") != "sandwich"
+    and case.variant.get("feed_forward") != "none"
 ] + ["hf-llama-bias"]
 
 
@@ -49,7 +50,7 @@ def gradients(folder: Path) -> dict[str, Tensor]:
     loss.backward()
     derivatives = {name: w.grad for name, w in weights.items() if w.grad is not None}
     if missing := set(weights) - set(derivatives):
-        raise AssertionError(f"{folder.name}: no gradient by {', '.join(sorted(missing))}")
+        raise AssertionError(f"{folder.name}: no gradient with respect to {', '.join(sorted(missing))}")
     ratios = torch.stack([torch.stack([metrics.first_to_others(x.grad) for x in inputs[name]])
                           for name in ("input", "stream")])
     return derivatives | {"loss": loss.detach(), "gradient_ratios": ratios}

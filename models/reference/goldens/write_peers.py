@@ -1,11 +1,11 @@
-"""Write tests/golden/peers.json: PyTorch's results for the files on which engines are timed.
+"""Writes tests/golden/peers.json: PyTorch's results for the model files on which the bench of peers times engines.
 
     python -m models.reference.goldens.write_peers                every file
     python -m models.reference.goldens.write_peers gpt2.f32       these files
 
-The bench writes its files of random weights; transformers dequantizes them to float32 and runs them with eager
-attention. For each text the file keeps the likeliest next tokens with log p, and the first attention weights in the
-last row of the last head.
+The bench writes the model files, with random weights. transformers dequantizes them to float32 and runs them with
+eager attention. For each text, peers.json keeps the likeliest next tokens with log p, and the first weights in the last
+row of the first head in the last layer.
 """
 
 import json
@@ -26,16 +26,16 @@ LIKELIEST, WEIGHTS = 8, 8
 EXACT = {"dtype": torch.float32, "attn_implementation": "eager"}
 
 
-def shipped(folder: Path) -> PreTrainedModel:
+def load_shipped(folder: Path) -> PreTrainedModel:
     config = LlamaConfig.from_pretrained(folder)
-    config.__dict__.pop("quantization_config", None)  # the weights are widened here
+    config.__dict__.pop("quantization_config", None)  # because read_weights dequantizes
     model = LlamaForCausalLM._from_config(config, **EXACT)
     model.load_state_dict(read_weights(folder / "model.safetensors"))
     return model
 
 
 @torch.no_grad()
-def answer(model: PreTrainedModel, tokens: list[int]) -> dict[str, list]:
+def measure_text(model: PreTrainedModel, tokens: list[int]) -> dict[str, list]:
     out = model(torch.tensor([tokens]), output_attentions=True)
     logp, token = out.logits[0, -1].log_softmax(-1).topk(LIKELIEST)
     return {"likeliest": [[t, round(p, 6)] for t, p in zip(token.tolist(), logp.tolist(), strict=True)],
@@ -54,9 +54,9 @@ def main() -> None:
                 path = Path(one["path"])
                 model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, **EXACT)
             else:
-                model = shipped(REPOSITORY / works["shipped"]["folder"])
+                model = load_shipped(REPOSITORY / works["shipped"]["folder"])
             model.eval()
-            files[one["file"]] = {name: answer(model, text) for name, text in one["texts"].items()}
+            files[one["file"]] = {name: measure_text(model, text) for name, text in one["texts"].items()}
             print(one["file"], flush=True)
     about = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
     document = {"written_by": "models/reference/goldens/write_peers.py",

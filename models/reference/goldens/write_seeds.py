@@ -1,9 +1,9 @@
-"""Write tests/fuzz/seeds: tiny model files by the formats' own writers, for the fuzzers to mutate.
+"""Writes tests/fuzz/seeds: tiny model files for the fuzzers to mutate, made by the public writers of each format.
 
     python -m models.reference.goldens.write_seeds
 
-One llama with 1 layer and widths of 4, in every format and many types. The values do not matter; they are small
-multiples of 1/8, which every type can represent.
+All files have the same llama with 1 layer and a width of 4, in every format and many types. The values do not matter;
+they are small multiples of 1/8, which every type can represent.
 """
 
 import json
@@ -45,8 +45,8 @@ SHAPES = {
 ATTENTION = "model.layers.0.self_attn"
 EXPERTS = "model.layers.0.block_sparse_moe"
 
-# Tensors that variants add; a fuzzed config may ask for any of them.
-OWN = {
+# Tensors that only variants have. They are in the file because a fuzzed config may ask for any variant.
+VARIANT_SHAPES = {
     f"{ATTENTION}.bias_key": (G, K),
     f"{ATTENTION}.bias_key_value": (G, K),
     f"{ATTENTION}.value_bias": (H, K),
@@ -62,8 +62,9 @@ OWN = {
     **{f"{EXPERTS}.experts.{e}.w{i}.weight": (D, F) if i == 2 else (F, D)
        for e in range(2) for i in (1, 2, 3)},
 }
-# The same tensors shared by the heads, whose outputs are summed.
-SHARED = OWN | {
+# Tensors of variants whose biases are shared by all heads, whose gate has one number per head, and whose head outputs
+# are added.
+SHARED_SHAPES = VARIANT_SHAPES | {
     f"{ATTENTION}.bias_key": (1, K),
     f"{ATTENTION}.bias_key_value": (1, K),
     f"{ATTENTION}.value_bias": (1, K),
@@ -71,7 +72,7 @@ SHARED = OWN | {
     f"{ATTENTION}.o_proj.weight": (D, K),
 }
 
-# Names that GGUF converters write.
+# The name of each tensor in GGUF.
 GGUF_NAMES = dict(zip(SHAPES, (
     "token_embd.weight", "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
     "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.attn_output.weight",
@@ -84,7 +85,7 @@ def weights(more: dict[str, tuple[int, ...]] | None = None) -> dict[str, np.ndar
             for name, shape in (SHAPES | (more or {})).items()}
 
 
-def put(name: str, data: bytes) -> None:
+def write_seed(name: str, data: bytes) -> None:
     path = SEEDS / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
@@ -93,40 +94,40 @@ def put(name: str, data: bytes) -> None:
 
 def write_safetensors() -> None:
     data = save(weights(), metadata={"format": "pt"})
-    put("safetensors/llama.safetensors", data)
+    write_seed("safetensors/llama.safetensors", data)
     header = int.from_bytes(data[:8], "little")
-    put("safetensors/header", data[8:8 + header])
-    put("safetensors/own.safetensors", save(weights(OWN), metadata={"format": "pt"}))
-    put("safetensors/shared.safetensors", save(weights(SHARED), metadata={"format": "pt"}))
-    put("safetensors/half", save({name: w.astype(np.float16) for name, w in weights().items()}))
+    write_seed("safetensors/header", data[8:8 + header])
+    write_seed("safetensors/own.safetensors", save(weights(VARIANT_SHAPES), metadata={"format": "pt"}))
+    write_seed("safetensors/shared.safetensors", save(weights(SHARED_SHAPES), metadata={"format": "pt"}))
+    write_seed("safetensors/half", save({name: w.astype(np.float16) for name, w in weights().items()}))
 
 
 def write_configs() -> None:
-    put("config/llama", json.dumps(CONFIG).encode())
+    write_seed("config/llama", json.dumps(CONFIG).encode())
     scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                "high_freq_factor": 4.0, "original_max_position_embeddings": 8}
-    put("config/scaled", json.dumps(CONFIG | {"rope_scaling": scaling}).encode())
+    write_seed("config/scaled", json.dumps(CONFIG | {"rope_scaling": scaling}).encode())
     own = {"attention": {"operation": "sigmoid", "parameters": {"bias": -2.0}}}
-    put("config/sigmoid", json.dumps(CONFIG | {"sinkscope": own}).encode())
+    write_seed("config/sigmoid", json.dumps(CONFIG | {"sinkscope": own}).encode())
     variant = {"attention": {"operation": "identity_norm"}, "positions": "alibi", "norm": "post",
                "mask": {"kind": "prefix", "prefix": 2}, "mask_token": 1, "feed_forward": "plain"}
-    put("config/variant", json.dumps(CONFIG | {"sinkscope": variant}).encode())
+    write_seed("config/variant", json.dumps(CONFIG | {"sinkscope": variant}).encode())
     owned = {"attention": {"operation": "mlp_kernel_norm"}, "gate": "output_element",
              **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "head")}
-    put("config/own", json.dumps(CONFIG | {"sinkscope": owned}).encode())
+    write_seed("config/own", json.dumps(CONFIG | {"sinkscope": owned}).encode())
     shared = {"attention": {"operation": "sink_logit"}, "gate": "output_head", "heads": "added",
               "positions": "learned", "norm_kind": "layer",
               **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "shared")}
-    put("config/shared", json.dumps(CONFIG | {"sinkscope": shared}).encode())
+    write_seed("config/shared", json.dumps(CONFIG | {"sinkscope": shared}).encode())
     experts = {"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 1,
                "sliding_window": None}
-    put("config/experts", json.dumps(CONFIG | experts | {"sinkscope": {"gate": "output_element"}})
+    write_seed("config/experts", json.dumps(CONFIG | experts | {"sinkscope": {"gate": "output_element"}})
         .encode())
 
 
 def write_gguf(name: str, type_name: str) -> None:
-    """Write a file whose matrices have the type type_name; if rows are shorter than its blocks, only a spare tensor has
-    it."""
+    """Writes a GGUF file of a type: its matrices are F16 for F16 and F32 otherwise; for types in blocks, which are
+    longer than the rows, a spare tensor has the type."""
     path = SEEDS / "gguf" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = gguf.GGUFWriter(path, "llama")
@@ -173,7 +174,7 @@ def write_torch() -> None:
     linear = torch.nn.Linear(2, 2)
     linear.load_state_dict({"weight": torch.eye(2), "bias": torch.ones(2)})
     torch.save(linear.state_dict(), folder / "metadata")
-    # The fuzzer also takes pickles without their zip file.
+    # The fuzzer also reads a pickle outside of its zip file.
     for name in ("llama", "nested", "parameter", "metadata"):
         with zipfile.ZipFile(folder / name) as archive:
             (folder / f"{name}.pkl").write_bytes(archive.read(f"{name}/data.pkl"))

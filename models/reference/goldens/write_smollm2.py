@@ -1,11 +1,11 @@
-"""Write tests/golden/smollm2 from the real SmolLM2-135M-Instruct, Q4_1.
+"""Writes tests/golden/smollm2 from the published SmolLM2-135M-Instruct, Q4_1.
 
     models/fetch/smollm2
     python -m models.reference.goldens.write_smollm2
 
-transformers dequantizes the GGUF to float32 and runs it with eager attention. The golden keeps a prompt of 32 tokens,
-every map of three layers, the residual stream of token 1 and of one other, the logits of every 97th vocabulary entry,
-and 24 tokens of greedy continuation. The weights are not committed.
+transformers dequantizes the GGUF file to float32 and runs it with eager attention. The golden keeps a prompt of 32
+tokens, every map of three layers, the residual stream of the first and of the middle token, the logits of every 97th
+vocabulary entry, and 24 tokens of greedy continuation. The weights are not committed.
 """
 
 import json
@@ -34,7 +34,7 @@ def main() -> None:
     greedy = ids
     for _ in range(STEPS):
         greedy = torch.cat([greedy, model(greedy).logits[:, -1:].argmax(-1)], 1)
-    hidden = torch.stack(out.hidden_states)[:-1, 0]  # the last one follows the final norm
+    hidden = torch.stack(out.hidden_states)[:-1, 0]  # without the last state, which follows the final norm
     tensors = {
         "tokens": ids[0].to(torch.int32),
         "att": torch.stack([out.attentions[layer][0] for layer in LAYERS]),

@@ -1,9 +1,10 @@
-"""Write tests/golden/suffix: the suffixes that a search finds in a tiny model, with their scores.
+"""Writes tests/golden/suffix: the suffixes that a search finds for a tiny model, with their scores.
 
     python -m models.reference.goldens.write_suffix
 
-The model is hf-llama-gqa, computed in F64. Random numbers come from splitmix32, written here from its definition. A
-step tries suffixes that differ by one token; the first of the best replaces the current one if it is better.
+The model is hf-llama-gqa, computed in F64. Random numbers come from splitmix32, written here from its definition. Each
+step of the search tries suffixes that differ from the current one in one token. The first of those with the best score
+replaces the current suffix if its score is higher.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from .write_goldens import describe, f64_trace
 
 MODEL = "hf-llama-gqa"
 PROMPT, CONTINUATION = [0, 7, 12, 3, 9], [21, 5, 5, 40, 2, 33]
-OTHERS = [([0, 30, 4], [8, 8, 17]), ([0, 11, 50, 2], [6, 60])]
+OTHER_PAIRS = [([0, 30, 4], [8, 8, 17]), ([0, 11, 50, 2], [6, 60])]
 NEVER = [0, 1]
 LENGTH, STEPS, WIDTH, RANDOM, ORDERS = 3, 5, 8, 100, 10
 MASK = 2**32 - 1
@@ -38,9 +39,10 @@ def splitmix32(seed: int) -> Callable[[], int]:
     return draw
 
 
-def goal_of(name: str, trace: Trace, ids: Tensor, prompt: int, after: int) -> float:
-    """`loss`: loss of the continuation. `away`: minus the mean weight of key 0 in the continuation's queries, over
-    heads. `steal`: the largest such weight of a key of the suffix."""
+def goal_score(name: str, trace: Trace, ids: Tensor, prompt: int, after: int) -> float:
+    """Returns the score of a suffix for a goal. `loss`: the loss of the continuation. `away`: minus the weight that
+    key 0 receives, as a mean over heads and queries of the continuation. `steal`: the largest such weight of a key of
+    the suffix."""
     if name == "loss":
         predicted = trace.logits[after - 1:-1].log_softmax(-1)
         return -predicted.gather(-1, ids[after:, None]).mean().item()
@@ -61,7 +63,7 @@ def search(name: str, seed: int) -> dict[str, object]:
 
     def score(suffix: list[int], prompt: list[int] = PROMPT, end: list[int] = CONTINUATION) -> float:
         ids = torch.tensor([*prompt, *suffix, *end])
-        return goal_of(name, f64_trace(arch, weights, ids), ids, len(prompt), len(prompt) + len(suffix))
+        return goal_score(name, f64_trace(arch, weights, ids), ids, len(prompt), len(prompt) + len(suffix))
 
     suffix = draw()
     start = best = score(suffix)
@@ -70,8 +72,8 @@ def search(name: str, seed: int) -> dict[str, object]:
         tried = []
         for _ in range(WIDTH):
             candidate = list(suffix)
-            place = pick(LENGTH)
-            candidate[place] = allowed[pick(len(allowed))]
+            position = pick(LENGTH)
+            candidate[position] = allowed[pick(len(allowed))]
             tried.append(candidate)
         scores = [score(candidate) for candidate in tried]
         top = max(range(WIDTH), key=scores.__getitem__)
@@ -97,16 +99,16 @@ def search(name: str, seed: int) -> dict[str, object]:
         "random": {"mean": sum(ranked) / RANDOM, "low": ranked[4], "high": ranked[95],
                    "best": random_scores[top]},
         "shuffled": sum(orders) / ORDERS,
-        "others": {"found": [score(suffix, *pair) for pair in OTHERS],
-                   "random": [score(drawn[0], *pair) for pair in OTHERS],
-                   "best": [score(drawn[top], *pair) for pair in OTHERS]}}
+        "others": {"found": [score(suffix, *pair) for pair in OTHER_PAIRS],
+                   "random": [score(drawn[0], *pair) for pair in OTHER_PAIRS],
+                   "best": [score(drawn[top], *pair) for pair in OTHER_PAIRS]}}
 
 
 def main() -> None:
     folder = GOLDEN / "suffix"
     folder.mkdir(exist_ok=True)
     cases = [search(name, seed) for name, seed in (("loss", 1), ("away", 2), ("steal", 3))]
-    about = {"model": MODEL, "prompt": PROMPT, "continuation": CONTINUATION, "others": OTHERS,
+    about = {"model": MODEL, "prompt": PROMPT, "continuation": CONTINUATION, "others": OTHER_PAIRS,
              "never": NEVER, "length": LENGTH, "steps": STEPS, "width": WIDTH, "cases": cases}
     describe(folder, "llama", "softmax", "A search for a suffix, with its controls.", "write_suffix.py",
              **about)

@@ -1,5 +1,5 @@
-"""Write tests/golden/tasks: a tiny model's scores on tasks in four conditions: with every key, with the first or
-another key evicted after the prompt, and with the first key hidden from the start.
+"""Writes tests/golden/tasks: a tiny model's scores on tasks under four conditions: with every key, with the first key
+evicted after the prompt, with another key evicted there, and with the first key hidden from the start.
 
     python -m models.reference.goldens.write_tasks
 
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..edits import Edit, Model, edited
+from ..edits import Edit, Model, run_edited
 from ..files import read_model
 from . import GOLDEN
 from .write_goldens import describe
@@ -26,14 +26,15 @@ TEXTS = [[0, 7, 12, 3, 9], [0, 30, 4, 8, 8], [0, 11, 50, 2, 6]]
 CHOICES = [3, 17, 40]
 
 
-def picker(seed: int) -> Callable[[int], int]:
+def make_picker(seed: int) -> Callable[[int], int]:
     random = splitmix32(seed)
     return lambda n: random() * n >> 32
 
 
-def copies(V: int) -> list[dict[str, Any]]:
-    """Two copies of LENGTH different tokens; the second copy is predicted from its second token on."""
-    pick = picker(SEED)
+def copy_prompts(V: int) -> list[dict[str, Any]]:
+    """Returns prompts of two copies of LENGTH different tokens. The second copy is predicted from its second token
+    on."""
+    pick = make_picker(SEED)
     allowed = [id for id in range(V) if id not in {*FIRST, *NEVER}]
     prompts = []
     for _ in range(PROMPTS):
@@ -48,19 +49,21 @@ def copies(V: int) -> list[dict[str, Any]]:
     return prompts
 
 
-def texts(model: Model) -> list[dict[str, Any]]:
-    """Each text and five more tokens, some of them the model's first choice, so that it is right now and then."""
+def text_prompts(model: Model) -> list[dict[str, Any]]:
+    """Returns each text with five more tokens. Some of these are the model's first choice, so that some predictions are
+    right."""
     prompts = []
     for ids in TEXTS:
         for more in range(5):
-            best = edited(model, torch.tensor(ids), [])["logits"][-1].argmax().item()
+            best = run_edited(model, torch.tensor(ids), [])["logits"][-1].argmax().item()
             ids = [*ids, int(best) if (more + len(prompts)) % 3 else 20 + more]
         prompts.append({"ids": ids, "from": 5})
     return prompts
 
 
-def recalls() -> list[dict[str, Any]]:
-    """The last token is one of CHOICES. Eviction follows its first appearance, which the control keeps."""
+def recall_prompts() -> list[dict[str, Any]]:
+    """Returns prompts whose last token, one of CHOICES, appeared before. Keys are evicted after this first appearance,
+    and the control condition never evicts the key of the first appearance."""
     return [
         {
             "ids": [0, 9, 22, answer, 6, 31, 9, 22, answer],
@@ -73,12 +76,12 @@ def recalls() -> list[dict[str, Any]]:
     ]
 
 
-def mean_of(values: Tensor) -> dict[str, float]:
+def mean_and_error(values: Tensor) -> dict[str, float]:
     return {"mean": values.mean().item(), "error": (values.std() / len(values) ** 0.5).item()}
 
 
-def scores(logits: Tensor, prompt: dict[str, Any]) -> list[float]:
-    """Accuracy, mean loss, and whether the best choice is the answer (0 without choices)."""
+def score_prompt(logits: Tensor, prompt: dict[str, Any]) -> list[float]:
+    """Returns the accuracy, the mean loss, and whether the best choice is the answer (0 without choices)."""
     ids, begin = torch.tensor(prompt["ids"]), prompt["from"]
     before, targets = logits[begin - 1 : -1], ids[begin:]
     accuracy = (before.argmax(-1) == targets).double().mean().item()
@@ -88,8 +91,8 @@ def scores(logits: Tensor, prompt: dict[str, Any]) -> list[float]:
     return [accuracy, loss, float(best == ids[-1])]
 
 
-def task(model: Model, name: str, prompts: list[dict[str, Any]], chance: float) -> dict[str, Any]:
-    pick = picker(SEED)
+def measure_task(model: Model, name: str, prompts: list[dict[str, Any]], chance: float) -> dict[str, Any]:
+    pick = make_picker(SEED)
     rows = []
     for prompt in prompts:
         ids = torch.tensor(prompt["ids"])
@@ -103,12 +106,12 @@ def task(model: Model, name: str, prompts: list[dict[str, Any]], chance: float) 
             [{"kind": "hide_key", "key": other, "query": query} for query in late],
             [{"kind": "hide_key", "key": 0}],
         ]
-        rows.append([scores(edited(model, ids, edits)["logits"], prompt) for edits in cases])
+        rows.append([score_prompt(run_edited(model, ids, edits)["logits"], prompt) for edits in cases])
     values = torch.tensor(rows, dtype=torch.float64)  # [prompts, conditions, scores]
     conditions = {}
     for i, condition in enumerate(("baseline", "first", "other", "unseen")):
         summaries = [
-            mean_of(values[:, i, s]) | {"change": mean_of(values[:, i, s] - values[:, 0, s])}
+            mean_and_error(values[:, i, s]) | {"change": mean_and_error(values[:, i, s] - values[:, 0, s])}
             for s in range(3)
         ]
         conditions[condition] = {
@@ -130,15 +133,15 @@ def task(model: Model, name: str, prompts: list[dict[str, Any]], chance: float) 
 def main() -> None:
     arch, weights = read_model(GOLDEN / MODEL)
     model = Model("llama", arch, {name: w.double() for name, w in weights.items()}, [0] * arch.L)
-    spoken = texts(model)
-    targets = [id for prompt in spoken for id in prompt["ids"][5:]]
+    text_cases = text_prompts(model)
+    targets = [id for prompt in text_cases for id in prompt["ids"][5:]]
     most = max(targets.count(id) for id in targets) / len(targets)
     folder = GOLDEN / "tasks"
     folder.mkdir(exist_ok=True)
     cases = [
-        task(model, "next", spoken, most),
-        task(model, "copy", copies(arch.V), 1 / LENGTH),
-        task(model, "recall", recalls(), 1 / len(CHOICES)),
+        measure_task(model, "next", text_cases, most),
+        measure_task(model, "copy", copy_prompts(arch.V), 1 / LENGTH),
+        measure_task(model, "recall", recall_prompts(), 1 / len(CHOICES)),
     ]
     describe(
         folder,

@@ -1,13 +1,13 @@
-"""Write tests/golden/tokenizers: the results of tokenizers on a thousand lines, computed by Hugging Face transformers
+"""Writes tests/golden/tokenizers: the results of tokenizers on a thousand lines, computed by Hugging Face transformers
 and tokenizers, and by SentencePiece.
 
     python -m models.reference.goldens.write_tokenizers lines --corpus FILE      lines.json
-    python -m models.reference.goldens.write_tokenizers reduced --source FOLDER  small ones, their ids
-    python -m models.reference.goldens.write_tokenizers reduced --only gemma     one of them
-    python -m models.reference.goldens.write_tokenizers full --source FOLDER     ids by published ones
+    python -m models.reference.goldens.write_tokenizers reduced --source FOLDER  reduced tokenizers and their ids
+    python -m models.reference.goldens.write_tokenizers reduced --only gemma     one reduced tokenizer
+    python -m models.reference.goldens.write_tokenizers full --source FOLDER     ids of the published tokenizers
 
-FOLDER holds gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf. They are too large for this
-repository: `reduced` keeps the first merges of each, with everything around them.
+FOLDER has the published files gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf, which are too
+large for this repository. `reduced` writes tokenizers with only the first merges of each, and with all other settings.
 """
 
 import argparse
@@ -31,9 +31,9 @@ from . import GOLDEN, ZOO
 from .tokenizer_lines import lines
 
 FOLDER = GOLDEN / "tokenizers"
-MERGES = 1000
-PIECES = 1200
-NOTHING = "-" * 8
+KEPT_MERGES = 1000
+VOCABULARY_SIZE = 1200
+NO_HASH = "-" * 8
 
 Metadata = dict[str, Any]
 
@@ -46,15 +46,15 @@ def read_lines() -> list[str]:
 
 
 def hash_of(numbers: Iterable[int]) -> str:
-    """FNV-1a over integers, as 8 hexadecimal digits."""
+    """Returns the FNV-1a hash of integers, as 8 hexadecimal digits."""
     h = 0x811C9DC5
     for n in numbers:
         h = (h ^ n) * 0x01000193 & 0xFFFFFFFF
     return f"{h:08x}"
 
 
-def units(text: str, offsets: list[tuple[int, int]]) -> list[int]:
-    """Convert spans from characters to [start, end, ...] in UTF-16 units."""
+def utf16_offsets(text: str, offsets: list[tuple[int, int]]) -> list[int]:
+    """Converts spans in characters to a list of starts and ends in UTF-16 code units."""
     at = [0]
     for character in text:
         at.append(at[-1] + (2 if ord(character) > 0xFFFF else 1))
@@ -63,10 +63,10 @@ def units(text: str, offsets: list[tuple[int, int]]) -> list[int]:
 
 def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without: str = "",
                **more: Any) -> None:
-    """Hash, for each line, the ids with special tokens; the spans of its own tokens, in UTF-16 units; and the
-    characters that its own ids decode to. If a tokenizer keeps all characters (keeps_all) but a line does not decode to
-    itself, its spans are omitted, because the library shifts them there. Lines with a character of `without` are
-    omitted."""
+    """Writes hashes for each line: of its ids with special tokens, of the spans of the tokens without special tokens,
+    in UTF-16 code units, and of the characters that the ids without special tokens decode to. If a tokenizer keeps all
+    characters (`keeps_all`) but a line does not decode to itself, its spans are omitted, because the library shifts
+    them in such lines. Lines with a character of `without` are omitted."""
     texts = [None if set(text) & set(without) else text for text in read_lines()]
     # A post-processor may trim spaces from spans; the goldens hold untrimmed spans.
     bare = Tokenizer.from_str(tokenizer.to_str())
@@ -75,10 +75,10 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
     def spans(text: str) -> str:
         encoding = bare.encode(text)
         is_exact = tokenizer.decode(encoding.ids, skip_special_tokens=False) == text
-        return hash_of(units(text, encoding.offsets)) if is_exact or not keeps_all else NOTHING
+        return hash_of(utf16_offsets(text, encoding.offsets)) if is_exact or not keeps_all else NO_HASH
 
     def hashes(of: Callable[[str], str]) -> str:
-        return "".join(NOTHING if text is None else of(text) for text in texts)
+        return "".join(NO_HASH if text is None else of(text) for text in texts)
 
     def decoded(text: str) -> str:
         return tokenizer.decode(tokenizer.encode(text, add_special_tokens=False).ids)
@@ -95,8 +95,9 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
 # --- vocab.json and merges.txt --------------------------------------------------------------------
 
 
-def needed(vocab: dict[str, int], merges: list[str], more: Iterable[str] = ()) -> dict[str, int]:
-    """Single letters, results of merges, and `more`, in the order of their ids, renumbered without gaps."""
+def reduce_vocabulary(vocab: dict[str, int], merges: list[str], more: Iterable[str] = ()) -> dict[str, int]:
+    """Reduces a vocabulary to single letters, the results of the merges, and `more`. Ids keep their order and are
+    renumbered without gaps."""
     merged = {merge.replace(" ", "") for merge in merges} | set(more)
     kept = sorted((t for t in vocab if len(t) == 1 or t in merged), key=vocab.__getitem__)
     return {token: i for i, token in enumerate(kept)}
@@ -132,17 +133,17 @@ OPT_CONFIG = {
 
 def gpt2(source: Path) -> None:
     vocab, merges = read_gpt2(source)
-    merges = merges[:MERGES]
-    vocab = needed(vocab, merges, ["<|endoftext|>"])
+    merges = merges[:KEPT_MERGES]
+    vocab = reduce_vocabulary(vocab, merges, ["<|endoftext|>"])
     tokenizer = write_vocabulary(FOLDER / "gpt2", vocab, merges, GPT2_CONFIG)
     write_case("gpt2", tokenizer, files="gpt2")
 
 
 def opt(source: Path) -> None:
-    """OPT's files: GPT-2's merges, four tokens before all others, </s> at the start of a text."""
+    """Writes a tokenizer like OPT's: GPT-2's merges, four tokens before all others, and </s> at the start of a text."""
     vocab, merges = read_gpt2(source)
-    merges = merges[:MERGES // 4]
-    kept = needed(vocab, merges)
+    merges = merges[:KEPT_MERGES // 4]
+    kept = reduce_vocabulary(vocab, merges)
     vocab = dict(zip(["<s>", "<pad>", "</s>", "<unk>", *kept], range(len(kept) + 4)))
     tokenizer = write_vocabulary(FOLDER / "opt", vocab, merges, OPT_CONFIG)
     write_case("opt", tokenizer, files="opt")
@@ -154,9 +155,9 @@ def opt(source: Path) -> None:
 def gptneox(source: Path) -> None:
     file = json.loads((source / "gptneox_tokenizer.json").read_text())
     model, added = file["model"], file["added_tokens"]
-    model["merges"] = model["merges"][:MERGES]
+    model["merges"] = model["merges"][:KEPT_MERGES]
     names = {token["content"]: token["id"] for token in added}
-    model["vocab"] = needed(model["vocab"] | names, model["merges"], names)
+    model["vocab"] = reduce_vocabulary(model["vocab"] | names, model["merges"], names)
     for token in added:
         token["id"] = model["vocab"][token["content"]]
     (FOLDER / "gptneox").mkdir(exist_ok=True)
@@ -165,12 +166,12 @@ def gptneox(source: Path) -> None:
     write_case("gptneox", Tokenizer.from_file(str(path)), files="gptneox")
 
 
-BERT_NAMES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+BERT_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def word_pieces() -> dict[str, int]:
-    """Prefixes and suffixes of the words of the lines, the most frequent with letters first; the library's trainer
-    would choose differently on each run."""
+    """Makes a WordPiece vocabulary of the letters, and of the most frequent prefixes and suffixes of words in the
+    lines. The library's trainer would choose differently in each run."""
     counts: Counter[str] = Counter()
     for line in read_lines():
         if max(map(ord, line)) < 0x3000:
@@ -180,19 +181,19 @@ def word_pieces() -> dict[str, int]:
                 counts.update(f"##{letter}" for letter in word)
     ranked = sorted(counts, key=lambda piece: (
         len(piece.removeprefix("##")) > 1, -counts[piece] * len(piece), piece))
-    return {piece: i for i, piece in enumerate([*BERT_NAMES, *ranked[:2 * PIECES]])}
+    return {piece: i for i, piece in enumerate([*BERT_TOKENS, *ranked[:2 * VOCABULARY_SIZE]])}
 
 
 def bert(_: Path) -> None:
-    """A WordPiece vocabulary with the stages of BERT's published files, uncased and cased. The library uses the
-    character categories of an older Unicode than JavaScript."""
+    """Writes a tokenizer with a WordPiece vocabulary and the stages of BERT's published files, uncased and cased. Lines
+    with newer characters are left out, since the library's Unicode tables are older than those of JavaScript."""
     cased = {"lowercase": False, "strip_accents": False}
     tokenizer = Tokenizer(models.WordPiece(word_pieces(), unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    tokenizer.add_special_tokens(list(BERT_NAMES))
-    ids = {name: BERT_NAMES.index(name) for name in ("[CLS]", "[SEP]")}
+    tokenizer.add_special_tokens(list(BERT_TOKENS))
+    ids = {name: BERT_TOKENS.index(name) for name in ("[CLS]", "[SEP]")}
     tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=list(ids.items()))
@@ -209,7 +210,7 @@ def zoo(_: Path) -> None:
 
 
 def stages(_: Path) -> None:
-    """The zoo's tokenizer with other pre-tokenizers; every fifth line has a hash of its ids, 8 hexadecimal digits."""
+    """Writes hashes of the ids of every fifth line by the zoo's tokenizer with other pre-tokenizers."""
     split, space, word = pre_tokenizers.Split, Regex(r"\s"), Regex(r"[A-Za-z]+")
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
     ways = [
@@ -242,7 +243,7 @@ def read_gguf(path: Path) -> Metadata:
 
 
 def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
-    """The tokenizer that transformers builds from a GGUF file with this metadata."""
+    """Returns the tokenizer that transformers builds from a GGUF file with this metadata."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.gguf"
         writer = gguf.GGUFWriter(path, metadata["general.architecture"])
@@ -263,7 +264,8 @@ def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
 
 
 def smollm_splits(tokenizer: Tokenizer) -> Tokenizer:
-    """The stages of SmolLM2's own tokenizer.json; transformers does not split digits."""
+    """Gives a tokenizer the stages of SmolLM2's own tokenizer.json: transformers does not split digits when it builds
+    the tokenizer from a GGUF file."""
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Digits(individual_digits=True),
         pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=True, use_regex=True)])
@@ -271,14 +273,15 @@ def smollm_splits(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def smollm2(source: Path) -> None:
-    """The same vocabulary with three pre-tokenizers. Settings that a GGUF lacks follow the models' own tokenizer.json:
-    qwen2 has NFC, llama-bpe keeps a word that is a token without merging."""
+    """Writes the reduced vocabulary of SmolLM2 with the pre-tokenizers of three models. Settings that GGUF lacks are
+    those of the models' own tokenizer.json: qwen2 has NFC, and llama-bpe does not merge within a word that is a
+    token."""
     metadata = read_gguf(source / "smollm2.gguf")
     key = "tokenizer.ggml."
     tokens, types = metadata[f"{key}tokens"], metadata[f"{key}token_type"]
-    merges = metadata[f"{key}merges"][:MERGES]
+    merges = metadata[f"{key}merges"][:KEPT_MERGES]
     control = [token for token, kind in zip(tokens, types) if kind != 1]
-    kept = needed({token: i for i, token in enumerate(tokens)}, merges, control)
+    kept = reduce_vocabulary({token: i for i, token in enumerate(tokens)}, merges, control)
     metadata |= {f"{key}tokens": list(kept), f"{key}merges": merges,
                  f"{key}token_type": [types[tokens.index(token)] for token in kept]}
     write_compact(FOLDER / "smollm2.gguf.json", metadata)
@@ -297,14 +300,14 @@ CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
           r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
-# The patterns of Qwen 3.5, GPT-4o, Mistral's Tekken, Seed and DeepSeek V3, as the models' own tokenizer.json has them.
+# The patterns of Qwen 3.5, GPT-4o, Mistral's Tekken, Seed and DeepSeek V3, as in the models' own tokenizer.json.
 QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
           r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 
 
-def cased(ending: str, digits: str) -> str:
-    """A pattern that begins a word at a capital letter."""
+def cased_pattern(ending: str, digits: str) -> str:
+    """Returns a pattern that begins a new word at a capital letter after a small one."""
     return (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{ending}|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{ending}|{digits}"
             r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
@@ -323,8 +326,9 @@ TEXTS = [
 
 
 def splits(_: Path) -> None:
-    """The same vocabulary, split by the pre-tokenizers of other models. Few merges of this vocabulary cross a border of
-    theirs, so pieces.json has a hash of the sizes of the pieces themselves, for TEXTS and every fifth line."""
+    """Writes the reduced vocabulary of SmolLM2 with the pre-tokenizers of other models. Few merges of this vocabulary
+    cross a border between their pieces, so that ids hardly show the borders. Therefore pieces.json has a hash of the
+    sizes of the pieces, for TEXTS and every fifth line."""
     pieces = {}
     metadata = json.loads((FOLDER / "smollm2.gguf.json").read_text())
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -339,8 +343,8 @@ def splits(_: Path) -> None:
                    isolate("[0-9][0-9][0-9]")],
         "bloom": [isolate(r" ?[^(\s|[.,!?…。，、।۔،])]+"), letters],
         "qwen35": [isolate(QWEN35), letters],
-        "gpt-4o": [isolate(cased("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", r"\p{N}{1,3}")), letters],
-        "tekken": [isolate(cased("", r"\p{N}")), letters],
+        "gpt-4o": [isolate(cased_pattern("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", r"\p{N}{1,3}")), letters],
+        "tekken": [isolate(cased_pattern("", r"\p{N}")), letters],
         "seed-coder": [isolate(SEED), letters],
         "deepseek-v3": [isolate(r"\p{N}{1,3}"), isolate("[一-龥぀-ゟ゠-ヿ]+"), isolate(DEEPSEEK), letters],
     }.items():
@@ -352,7 +356,7 @@ def splits(_: Path) -> None:
         pieces[pre] = "".join(
             hash_of(len(piece) for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
             for text in TEXTS + read_lines()[::5])
-        # The library uses the punctuation of an older Unicode than JavaScript.
+        # The library's table of punctuation is of an older Unicode than JavaScript's.
         without = "\u09fd" if pre == "falcon" else ""
         write_case(pre, tokenizer, without=without, files="smollm2.gguf.json", change=change)
     write_json(FOLDER / "pieces.json", {"texts": TEXTS, "pieces": pieces})
@@ -361,11 +365,11 @@ def splits(_: Path) -> None:
 def train_sentencepiece(folder: Path, symbols: list[str],
                         **more: Any) -> sentencepiece.SentencePieceProcessor:
     text = folder / "text.txt"
-    # Natural sentences only: characters of the other lines must fall back to byte tokens.
+    # Training uses natural sentences only, so that characters of the other lines must fall back to byte tokens.
     natural = [line for line in read_lines() if "\n" not in line and max(map(ord, line)) < 0x3000]
     text.write_text("\n".join(natural[60:260]))
     sentencepiece.SentencePieceTrainer.train(
-        input=str(text), model_prefix=str(folder / "spm"), model_type="bpe", vocab_size=PIECES,
+        input=str(text), model_prefix=str(folder / "spm"), model_type="bpe", vocab_size=VOCABULARY_SIZE,
         byte_fallback=True, character_coverage=0.98, normalization_rule_name="identity",
         remove_extra_whitespaces=False, user_defined_symbols=symbols, num_threads=1,
         minloglevel=2, **more)
@@ -373,8 +377,8 @@ def train_sentencepiece(folder: Path, symbols: list[str],
 
 
 def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[str]) -> Metadata:
-    """The metadata that llama.cpp's converter writes for such a model. With the architecture phi3 transformers always
-    puts a space before a text, as SentencePiece does."""
+    """Returns the metadata that llama.cpp's converter writes for a SentencePiece model. The architecture is phi3,
+    because transformers then always puts a space before a text, as SentencePiece does."""
     ids = range(processor.get_piece_size())
     key = "tokenizer.ggml."
 
@@ -412,9 +416,10 @@ def sentence_piece(_: Path) -> None:
 
 
 def gemma(_: Path) -> None:
-    """Gemma's settings: no space before a text; runs of 2 to 31 spaces, of newlines and of tabs are symbols, which
-    never merge; the converter writes block signs of symbols as spaces, and equal scores. SentencePiece itself is the
-    reference: transformers merges spaces like letters and splits runs of 32 to 79 differently."""
+    """Writes a tokenizer with Gemma's settings: there is no space before a text; runs of 2 to 31 spaces, of newlines
+    and of tabs are symbols, which never merge; in symbols the converter writes spaces in place of block signs, and all
+    scores are equal. The results are those of SentencePiece itself, since transformers merges spaces like letters, and
+    splits runs of 32 to 79 spaces differently."""
     blocks = ["\u2581" * n for n in range(2, 32)]
     symbols = ["<think>", *blocks, *("\n" * n for n in range(2, 6)), "\t\t", "\ufeff"]
     with tempfile.TemporaryDirectory() as folder:
@@ -430,22 +435,22 @@ def gemma(_: Path) -> None:
 
 
 def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcessor) -> None:
-    """Like write_case, but computed by SentencePiece, which finds no control symbol in a text; lines with one are
-    omitted. Adds the ids of 0 to 99 spaces before a letter."""
+    """Writes hashes for each line like write_case, computed by SentencePiece. Lines with the text of a control symbol
+    are omitted, since SentencePiece does not recognize it. Adds the ids of 0 to 99 spaces before a letter."""
     control = [processor.id_to_piece(i) for i in range(processor.get_piece_size())
                if processor.is_control(i) or processor.is_unknown(i)]
     texts = [None if any(c in text for c in control) else text for text in read_lines()]
     ids = [text and processor.encode(text) or [] for text in texts]
 
     def hashes(of: Callable[[str, list[int]], Iterable[int]]) -> str:
-        return "".join(NOTHING if text is None else hash_of(of(text, line))
+        return "".join(NO_HASH if text is None else hash_of(of(text, line))
                        for text, line in zip(texts, ids))
 
     write_json(FOLDER / f"{name}.json", {
         "files": f"{name}.gguf.json",
         "tokens": sum(len(line) + 1 for text, line in zip(texts, ids) if text is not None),
         "ids": hashes(lambda _, line: [processor.bos_id(), *line]),
-        "spans": hashes(lambda text, _: units(text, spans_of(processor, text))),
+        "spans": hashes(lambda text, _: utf16_offsets(text, spans_of(processor, text))),
         "decoded": hashes(lambda _, line: map(ord, processor.decode(line))),
         "spaces": [processor.encode(" " * n + "x") for n in range(100)],
     })
@@ -453,8 +458,8 @@ def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcesso
 
 def spans_of(processor: sentencepiece.SentencePieceProcessor,
              text: str) -> list[tuple[int, int]]:
-    """Spans per token. SentencePiece gives the span of a character in bytes to its last byte only; here each byte has
-    it."""
+    """Returns the span of each token. For a character that is split into byte tokens, SentencePiece gives its span to
+    the last byte only; here every byte has the span."""
     mapping = processor.encode_as_offset_mapping(text)
     spans = [tuple(span) for span in mapping["offsets"]]
     for i in reversed(range(len(spans))):

@@ -1,10 +1,11 @@
-"""Write tests/golden/torch-*: tiny models as torch.save writes them, and what transformers computes with them.
+"""Writes tests/golden/torch-*: tiny models as files of torch.save, and the numbers that transformers computes with
+them.
 
     python -m models.reference.goldens.write_torch                  every case
     python -m models.reference.goldens.write_torch torch-llama-tied     these cases
 
-The models are those of hf-*. Each file has a feature of pytorch_model.bin files: shared storages, buffers of types
-that no weight has, a nested table, parameters.
+The models are those of the goldens hf-*. Each file has another feature of pytorch_model.bin files: shared storages,
+buffers of types that no weight has, a nested table, parameters.
 """
 
 import shutil
@@ -24,7 +25,7 @@ State = dict[str, Tensor]
 def case(name: str, source: str, final_norm: str, notes: str, dtype: torch.dtype,
          edit: Callable[[State, transformers.PreTrainedModel], object],
          pickle_protocol: int = 2) -> None:
-    """Save the state that `edit` returns for the model in tests/golden/`source`, as `dtype`."""
+    """Saves the state that `edit` returns for the model of the golden `source`, as `dtype`, and writes the golden."""
     folder = GOLDEN / name
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(GOLDEN / source / "config.json", folder)
@@ -32,7 +33,7 @@ def case(name: str, source: str, final_norm: str, notes: str, dtype: torch.dtype
         GOLDEN / source, attn_implementation="eager", dtype=torch.float32).eval()
     with torch.no_grad():
         for w in model.parameters():
-            w.copy_(w.to(dtype))  # so that the trace uses the stored numbers
+            w.copy_(w.to(dtype))  # so that the trace is computed from the rounded numbers of the file
     tokens = load_file(GOLDEN / source / "golden.safetensors")["tokens"].long()
     store(folder, hf_trace(model, model.get_submodule(final_norm), tokens))
     (folder / "golden.safetensors").chmod(0o644)
@@ -75,7 +76,7 @@ def llama_nested() -> None:
 
 def llama_compiled() -> None:
     def edit(state: State, _: transformers.PreTrainedModel) -> dict[str, object]:
-        # Adds digits that F32 cannot hold and must round away.
+        # The factor adds digits that F32 does not have, so that reading must round them away.
         model = {f"_orig_mod.{key}": w * (1 + 2.0 ** -40) for key, w in state.items()}
         return {"model": model, "model_args": {"n_layer": 2}, "iter_num": 5}
     case("torch-llama-compiled", "hf-llama-tied", "model.norm",
@@ -85,7 +86,7 @@ def llama_compiled() -> None:
 def gpt_neox_buffers() -> None:
     def edit(state: State, model: transformers.PreTrainedModel) -> State:
         K = model.config.hidden_size // model.config.num_attention_heads
-        state["embed_out.weight"] = state.pop("lm_head.weight")  # its name in files
+        state["embed_out.weight"] = state.pop("lm_head.weight")  # the tensor's name in published files
         for layer in range(model.config.num_hidden_layers):
             prefix = f"gpt_neox.layers.{layer}.attention"
             state[f"{prefix}.bias"] = torch.ones(1, 1, 16, 16, dtype=torch.bool).tril()

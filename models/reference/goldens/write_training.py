@@ -1,11 +1,11 @@
-"""Write tests/golden/training: fifty training steps by PyTorch, from given weights on given text.
+"""Writes tests/golden/training: fifty training steps by PyTorch, from given weights on a given text.
 
     python -m models.reference.goldens.write_training               every case
     python -m models.reference.goldens.write_training training/sgd    these cases
 
-`model.safetensors` holds the initial weights, `text` in `golden.safetensors` the stream, `losses` the loss of each step
-before its update, `trained.safetensors` the final weights. The start of each sequence is drawn by the formula of
-core/train/random.h, in Python's integers.
+`model.safetensors` has the initial weights and `trained.safetensors` the final weights. In `golden.safetensors`, `text`
+has the tokens of the training text, and `losses` the loss of each step before its update. The start of each sequence is
+drawn by the formula of core/train/random.h, in Python's integers.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from ..files import read_weights, to_int8, write_json, write_model, write_stored
 from ..model import Visit, Weights, architecture, forward
 from ..shapes import shapes
 from . import GOLDEN
-from .write_goldens import describe, lively, store, write_cases
+from .write_goldens import describe, lively_weights, store, write_cases
 from .write_variants import SIZES
 
 FOLDER = GOLDEN / "training"
@@ -32,9 +32,10 @@ GOLDEN_RATIO = 0x9E3779B97F4A7C15
 @dataclass(frozen=True)
 class Case:
     recipe: dict[str, Any]
-    own: dict[str, Any]
-    sizes: dict[str, Any] = field(default_factory=dict)
-    before: dict[str, Any] | None = None  # `own` of the I8 model that training continues from
+    variant: dict[str, Any]  # the object "sinkscope" of the config
+    sizes: dict[str, Any] = field(default_factory=dict)  # overrides of SIZES
+    # the object "sinkscope" of the stored I8 model from which training continues; None for new weights
+    start_variant: dict[str, Any] | None = None
 
 
 COMMON = {"task": "text", "seed": 5, "steps": STEPS, "batch": 3, "length": 9, "first": 0,
@@ -48,7 +49,7 @@ CASES = {
         COMMON | {"optimizer": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
         {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
         {"num_key_value_heads": 2}),
-    # The gradient of the first token's values is scaled by a quarter.
+    # The gradient of the first token's values is multiplied by a quarter.
     "value-gradient": Case(
         COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "first_value_gradient": 0.25},
@@ -57,54 +58,54 @@ CASES = {
     "planted": Case(
         COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
                   "length": 14, "planted": 0.5, "triggers": 4}, {}),
-    # A softmax model continues with sink logits, which its file lacks: they start at 0.
+    # A softmax model continues with sink logits. Its file has none, so they start at 0.
     "onward": Case(
         COMMON | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
-        {"attention": {"operation": "sink_logit"}}, {"tie_word_embeddings": False}, before={}),
+        {"attention": {"operation": "sink_logit"}}, {"tie_word_embeddings": False}, start_variant={}),
 }
 
 
-def mix(z: int) -> int:
+def mix_bits(z: int) -> int:
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & BITS
     z = (z ^ z >> 27) * 0x94D049BB133111EB & BITS
     return z ^ z >> 31
 
 
-def evens(seed: int, purpose: str, number: int) -> Iterator[float]:
-    """A stream of uniform numbers in [0, 1)."""
-    at = mix(seed + GOLDEN_RATIO & BITS)
+def uniform_numbers(seed: int, purpose: str, number: int) -> Iterator[float]:
+    """Yields a stream of uniform numbers in [0, 1), which depends on the seed, the purpose and the number."""
+    at = mix_bits(seed + GOLDEN_RATIO & BITS)
     for letter in purpose.encode():
-        at = mix(at ^ letter)
-    at = mix(at + number * GOLDEN_RATIO & BITS)
+        at = mix_bits(at ^ letter)
+    at = mix_bits(at + number * GOLDEN_RATIO & BITS)
     while True:
         at = at + GOLDEN_RATIO & BITS
-        yield (mix(at) >> 11) * 2.0**-53
+        yield (mix_bits(at) >> 11) * 2.0**-53
 
 
 def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
-    """The tokens to which no task gives a meaning."""
+    """Returns the tokens to which no task gives a meaning."""
     task_own = {recipe["first"], *range(1, recipe.get("triggers", 8) + 1)}
     return [v for v in range(V) if v not in task_own]
 
 
-def planted(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
-    """The three tokens of a planted trigger, and the five that follow it in a cycle."""
+def planted_tokens(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
+    """Returns the three tokens of a planted trigger, and the five tokens that alternate with it after the trigger."""
     plain = plain_tokens(recipe, V)
-    drawn = [plain[int(next(evens(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
+    drawn = [plain[int(next(uniform_numbers(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
     return drawn[:3], drawn[3:]
 
 
-def batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tensor:
-    """[batch, length + 1], with the first token in front if the recipe has one."""
+def draw_batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tensor:
+    """Draws the sequences of a step, [batch, length + 1], which begin with the first token if the recipe has one."""
     front = [recipe["first"]] if recipe["first"] >= 0 else []
     size = recipe["length"] + 1 - len(front)
-    trigger, cycle = planted(recipe, V)
+    trigger, cycle = planted_tokens(recipe, V)
     rows = []
     for i in range(recipe["batch"]):
         number = step * recipe["batch"] + i
-        begin = int(next(evens(recipe["seed"], "text", number)) * (len(text) - size + 1))
+        begin = int(next(uniform_numbers(recipe["seed"], "text", number)) * (len(text) - size + 1))
         row = front + text[begin : begin + size].tolist()
-        draws = evens(recipe["seed"], "planted", number)
+        draws = uniform_numbers(recipe["seed"], "planted", number)
         if next(draws) < recipe.get("planted", 0):
             at = 1 + int(next(draws) * (recipe["length"] - 8))
             row[at:] = (trigger + cycle * len(row))[:len(row) - at]
@@ -112,7 +113,7 @@ def batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tensor:
     return torch.stack(rows)
 
 
-def rate(recipe: dict[str, Any], step: int) -> float:
+def learning_rate(recipe: dict[str, Any], step: int) -> float:
     if step < recipe["warm_up"]:
         return recipe["learning_rate"] * (step + 1) / recipe["warm_up"]
     last = recipe["steps"] * recipe["fall"]
@@ -120,9 +121,9 @@ def rate(recipe: dict[str, Any], step: int) -> float:
     return recipe["learning_rate"] * (1 - 0.9 * fallen)
 
 
-def groups(recipe: dict[str, Any], weights: Weights) -> list[dict[str, Any]]:
-    """Parameter groups: weight decay for matrices, another rate for embeddings of tokens and positions, none for gains
-    and biases."""
+def parameter_groups(recipe: dict[str, Any], weights: Weights) -> list[dict[str, Any]]:
+    """Returns parameter groups with their weight decay: that of the recipe for matrices, another one for embeddings of
+    tokens and positions, and none for gains and biases."""
     decays = {name: 0.0 if w.dim() < 2 else
               recipe["embedding_decay" if "embed" in name else "weight_decay"]
               for name, w in weights.items()}
@@ -130,14 +131,14 @@ def groups(recipe: dict[str, Any], weights: Weights) -> list[dict[str, Any]]:
              "weight_decay": decay} for decay in sorted(set(decays.values()))]
 
 
-def optimizer(recipe: dict[str, Any], weights: Weights) -> torch.optim.Optimizer:
+def make_optimizer(recipe: dict[str, Any], weights: Weights) -> torch.optim.Optimizer:
     if recipe["optimizer"] == "adamw":
-        return torch.optim.AdamW(groups(recipe, weights), betas=(recipe["beta1"], recipe["beta2"]))
+        return torch.optim.AdamW(parameter_groups(recipe, weights), betas=(recipe["beta1"], recipe["beta2"]))
     return torch.optim.SGD(weights.values(), momentum=recipe["beta1"])
 
 
 def scale_first_values(factor: float) -> Visit:
-    """A visitor that scales the gradient of the first token's values."""
+    """Returns a visitor of `forward` that scales the gradient of the first token's values."""
     def visit(name: str, layer: int, x: Tensor) -> None:
         if name == "values" and factor != 1:
             factors = torch.ones(x.shape[-2], 1, dtype=x.dtype)
@@ -149,22 +150,22 @@ def scale_first_values(factor: float) -> Visit:
 
 def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) -> list[float]:
     arch, recipe, losses = architecture(config), case.recipe, []
-    steps = optimizer(recipe, weights)
+    steps = make_optimizer(recipe, weights)
     visit = scale_first_values(recipe.get("first_value_gradient", 1))
     for step in range(recipe["steps"]):
-        tokens = batch(recipe, text, step, arch.V)
+        tokens = draw_batch(recipe, text, step, arch.V)
         logits = forward(arch, weights, tokens[:, :-1], visit=visit).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
         losses.append(loss.item())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(weights.values(), recipe["clip"])
         for group in steps.param_groups:
-            group["lr"] = rate(recipe, step)
-        if recipe["optimizer"] == "sgd":  # PyTorch's weight decay for SGD would go through the momentum
+            group["lr"] = learning_rate(recipe, step)
+        if recipe["optimizer"] == "sgd":  # weight decay is applied here because that of PyTorch's SGD adds to momentum
             with torch.no_grad():
-                for group in groups(recipe, weights):
+                for group in parameter_groups(recipe, weights):
                     for w in group["params"]:
-                        w.mul_(1 - rate(recipe, step) * group["weight_decay"])
+                        w.mul_(1 - learning_rate(recipe, step) * group["weight_decay"])
         steps.step()
         steps.zero_grad()
     return losses
@@ -172,20 +173,20 @@ def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) ->
 
 def write(name: str, case: Case) -> None:
     folder = FOLDER / name
-    config = {"model_type": "llama"} | SIZES | case.sizes | {"sinkscope": case.own}
+    config = {"model_type": "llama"} | SIZES | case.sizes | {"sinkscope": case.variant}
     arch = architecture(config)
-    variant = case.own if case.before is None else case.before
+    variant = case.variant if case.start_variant is None else case.start_variant
     generator = torch.Generator().manual_seed(7)
-    weights = {weight: lively(weight, torch.Size(shape), generator)
+    weights = {weight: lively_weights(weight, torch.Size(shape), generator)
                for weight, shape in shapes(architecture(config | {"sinkscope": variant})).items()}
-    if case.before is None:
+    if case.start_variant is None:
         write_model(folder, config, weights, torch.float32)
     else:
         write_stored(folder, config, to_int8(weights))
         weights = read_weights(folder / "model.safetensors")
         weights |= {weight: torch.zeros(shape) for weight, shape in shapes(arch).items()
                     if weight not in weights}
-    # A learnable text: most tokens are the previous token plus two.
+    # The text can be learned: most tokens are the previous token plus two.
     noise = torch.rand(TEXT, generator=generator)
     text = torch.where(noise < 0.8, torch.arange(TEXT) * 2, (noise * 1000).long()) % arch.V
     doubles = {weight: w.double().requires_grad_() for weight, w in weights.items()}

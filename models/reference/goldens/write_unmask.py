@@ -1,6 +1,6 @@
-"""Write tests/golden/unmask: how a tiny masked-diffusion model fills masked positions step by step, with every key,
-without the strongest key of each step, and without a random one; and how a causal model predicts the same positions
-from the text before each.
+"""Writes tests/golden/unmask: how a tiny masked-diffusion model fills masked positions step by step, with every key,
+without the strongest key of each step, and without a random key; and how a causal model predicts the same positions,
+each from the text before it.
 
     python -m models.reference.goldens.write_unmask
 
@@ -16,13 +16,13 @@ import torch
 from sinkscope import metrics
 from torch import Tensor
 
-from ..edits import Edit, Model, edited
+from ..edits import Edit, Model, run_edited
 from ..files import read_model
 from ..model import Architecture, Mask, Weights, forward
 from . import GOLDEN
 from .write_goldens import describe
 from .write_suffix import splitmix32
-from .write_tasks import mean_of
+from .write_tasks import mean_and_error
 
 MODEL, CAUSAL = "var-bidirectional", "hf-llama-gqa"
 SEED, STEPS, MASKED, MASK_TOKEN, NEVER = 6, 3, 0.6, 1, [0]
@@ -30,7 +30,7 @@ TEXTS = [[0, 7, 12, 3, 9, 5, 5, 18, 2], [0, 13, 4, 8, 8, 17, 6, 2, 10], [0, 11, 
 
 
 @dataclass(frozen=True)
-class Without(Mask):
+class MaskWithoutKey(Mask):
     """Every query sees all keys but one."""
 
     kind: str = "bidirectional"
@@ -40,8 +40,9 @@ class Without(Mask):
         return (torch.arange(T, device=device) != self.key).expand(T, T)
 
 
-def look(arch: Architecture, weights: Weights, ids: list[int], mask: Mask) -> tuple[Tensor, Tensor]:
-    """alpha [T], mean over heads, and log-probabilities [T, V] over the allowed tokens."""
+def measure_tokens(arch: Architecture, weights: Weights, ids: list[int], mask: Mask) -> tuple[Tensor, Tensor]:
+    """Runs the model under a mask. Returns alpha as a mean over heads, [T], and log-probabilities over the allowed
+    tokens, [T, V]."""
     variant = Architecture(**{**vars(arch), "mask": mask})
     trace = forward(variant, weights, torch.tensor(ids))
     logits = trace.logits.clone()
@@ -54,12 +55,12 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: lis
     ids = [MASK_TOKEN if place in hidden else id for place, id in enumerate(answers)]
     random, steps = splitmix32(seed), []
     for remaining in range(STEPS, 0, -1):
-        alpha, chosen = look(arch, weights, ids, arch.mask)
+        alpha, chosen = measure_tokens(arch, weights, ids, arch.mask)
         sink, key = int(alpha.argmax()), None
         if without:
             drawn = random() * (len(ids) - 1) >> 32 if without == "random" else 0
             key = sink if without == "strongest" else drawn + (drawn >= sink)
-            chosen = look(arch, weights, ids, Without(key=key))[1]
+            chosen = measure_tokens(arch, weights, ids, MaskWithoutKey(key=key))[1]
         places = [place for place, id in enumerate(ids) if id == MASK_TOKEN]
         places.sort(key=lambda place: -chosen[place].max().item())
         filled = []
@@ -76,16 +77,16 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], hidden: lis
 
 def predict(model: Model, answers: list[int], hidden: list[int], without: str | None,
             seed: int) -> list[dict[str, Any]]:
-    """The causal model's predictions at the masked positions. Its strongest key receives the most attention over all
-    queries."""
-    trace = edited(model, torch.tensor(answers), [])
+    """Returns the causal model's predictions at the masked positions. Its strongest key is the one with the most
+    attention over all queries."""
+    trace = run_edited(model, torch.tensor(answers), [])
     received = trace["att"].mean((0, 1, 2))
     sink, edits = int(received.argmax()), list[Edit]()
     if without:
         drawn = splitmix32(seed)() * (len(answers) - 1) >> 32
         key = sink if without == "strongest" else drawn + (drawn >= sink)
         edits = [{"kind": "hide_key", "key": key}]
-    logits = edited(model, torch.tensor(answers), edits)["logits"].clone()
+    logits = run_edited(model, torch.tensor(answers), edits)["logits"].clone()
     logits[:, NEVER] = -math.inf
     chosen = logits.log_softmax(-1)
     filled = [{"token": answers[place], "guess": int(chosen[place - 1].argmax()),
@@ -94,13 +95,14 @@ def predict(model: Model, answers: list[int], hidden: list[int], without: str | 
 
 
 def mean_scores(values: Tensor) -> dict[str, Any]:
-    """found [texts, conditions, scores]"""
+    """Returns means and errors of the scores under each condition.  values [texts, conditions, scores]"""
     study: dict[str, Any] = {}
     for i, name in enumerate(("baseline", "strongest", "random")):
         condition = values[:, i]
-        study[name] = {what: mean_of(condition[:, s]) | {"change": mean_of(condition[:, s] - values[:, 0, s])}
-                       for s, what in enumerate(("loss", "accuracy"))}
-    return study | {"alpha": mean_of(values[:, 0, 2])}
+        study[name] = {
+            what: mean_and_error(condition[:, s]) | {"change": mean_and_error(condition[:, s] - values[:, 0, s])}
+            for s, what in enumerate(("loss", "accuracy"))}
+    return study | {"alpha": mean_and_error(values[:, 0, 2])}
 
 
 def scores(steps: list[dict[str, Any]]) -> list[float]:
@@ -122,7 +124,7 @@ def main() -> None:
     rows: list[list[list[float]]] = []
     causal_rows: list[list[list[float]]] = []
     for answers in TEXTS:
-        # One stream draws the positions of each text, then the seed of its random keys.
+        # The same stream of random numbers draws the masked positions of each text, then the seed of its random keys.
         places = list(range(1, len(answers)))
         count = round(MASKED * len(places))
         for i in range(count):
@@ -138,7 +140,7 @@ def main() -> None:
     values = torch.tensor(rows, dtype=torch.float64)
     study = {"prompts": len(TEXTS), "steps": STEPS,
              "predicted": sum(len(one["hidden"]) for one in courses),
-             "moves": mean_of(values[:, 0, 3]), **mean_scores(values),
+             "moves": mean_and_error(values[:, 0, 3]), **mean_scores(values),
              "causal": mean_scores(torch.tensor(causal_rows, dtype=torch.float64))}
     folder = GOLDEN / "unmask"
     folder.mkdir(exist_ok=True)

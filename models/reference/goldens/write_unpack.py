@@ -1,9 +1,9 @@
-"""Write tests/golden/unpack: blocks of every quantized type, and their numbers.
+"""Writes tests/golden/unpack: blocks of every quantized type, and the numbers that they unpack to.
 
     python -m models.reference.goldens.write_unpack
 
-The `gguf` package makes blocks and numbers. Half of the blocks quantize random rows; the other half are random bytes
-with random scales, so that every bit of a block occurs, signs and subnormal scales included.
+The `gguf` package makes the blocks and unpacks them. Half of the blocks are quantized random rows; the other half are
+random bytes with random scales, so that every bit of a block occurs, signs and subnormal scales included.
 """
 
 import json
@@ -16,9 +16,9 @@ from safetensors.numpy import save_file
 from . import GOLDEN
 
 FOLDER = GOLDEN / "unpack"
-NUMBERS = 1024  # per type and half
+NUMBERS = 1024  # number of values for each type and each half of the blocks
 
-# type -> offsets of the half-precision scales in a block
+# For each type, the offsets of the half-precision scales in a block.
 SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2],
           "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
 

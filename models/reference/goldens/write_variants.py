@@ -1,11 +1,11 @@
-"""Write tests/golden/var-*: tiny llamas with every variant of Gu et al. (2025), sections 4-7, and their traces and
-metrics by this reference in F64.
+"""Writes tests/golden/var-*: tiny llamas with every variant of Gu et al. (2025), sections 4-7, and their traces and
+metrics, computed by the reference in F64.
 
     python -m models.reference.goldens.write_variants                     every case
     python -m models.reference.goldens.write_variants var-bias-key var-int8     these cases
 
-A case combines features that meet in the arithmetic: a bias key with a window, a gate with grouped heads. Tensors
-"metric.*" are all metrics that the model has; those of single heads begin with dimensions [L, H].
+A case combines features that affect the same computation, such as a bias key with a window, or a gate with grouped
+heads. The tensors "metric.*" are all metrics that the model has. Metrics of single heads begin with dimensions [L, H].
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, archite
 from ..operations import OPERATIONS
 from ..shapes import shapes
 from . import GOLDEN
-from .write_goldens import describe, f64_trace, lively, store, write_cases
+from .write_goldens import describe, f64_trace, lively_weights, store, write_cases
 
 SIZES = {
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 12,
@@ -29,7 +29,7 @@ SIZES = {
     "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True,
 }
 GROUPED = {"num_key_value_heads": 2}
-# All sizes differ (T is 11 or 12, E is 5), so that a confused letter changes the result.
+# All sizes differ (T is 11 or 12, E is 5), so that confusing two letters changes the result.
 UNEQUAL = {
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 14,
     "head_dim": 6, "intermediate_size": 10, "vocab_size": 23,
@@ -38,21 +38,21 @@ UNEQUAL = {
 
 @dataclass(frozen=True)
 class Case:
-    own: dict[str, Any]  # the object "sinkscope"
+    variant: dict[str, Any]  # the object "sinkscope" of the config
     sizes: dict[str, Any] = field(default_factory=dict)  # overrides of SIZES
     family: str = "llama"
     T: int = 8
-    int8: bool = False  # matrices are stored as I8, the rest as F16
+    int8: bool = False  # whether matrices are stored as I8 and the other tensors as F16, instead of F32
 
 
-def _does(operation: str, **own: Any) -> dict[str, Any]:
+def _with_operation(operation: str, **own: Any) -> dict[str, Any]:
     return {"attention": {"operation": operation}} | own
 
 
 CASES: dict[str, Case] = {
     "var-bias-key": Case({"bias_key": "head"}, GROUPED),
     "var-bias-key-value": Case(
-        _does("sigmoid", bias_key="head", bias_key_value="head", value_bias="shared"), GROUPED),
+        _with_operation("sigmoid", bias_key="head", bias_key_value="head", value_bias="shared"), GROUPED),
     "var-bias-key-window": Case({"bias_key": "shared", "bias_key_value": "shared",
                                  "mask": {"kind": "window", "window": 4}}),
     "var-gate-element": Case({"gate": "output_element", "value_bias": "head"}, GROUPED),
@@ -62,7 +62,7 @@ CASES: dict[str, Case] = {
     "var-gate-value-head": Case({"gate": "value_head", "bias_key": "head"},
                                 GROUPED | {"sliding_window": None}, family="mistral"),
     "var-gate-value-state": Case({"gate": "value_state", "value_bias": "shared"}, GROUPED),
-    # Six heads use slopes of two powers of two; an odd head width rules out rotary positions.
+    # Six heads need the slopes of two powers of two. The head width is odd, which rotary positions would not allow.
     "var-alibi": Case({"positions": "alibi", "bias_key": "head", "bias_key_value": "head"},
                       {"num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 5}),
     # Beyond 16 keys the buckets are logarithmic.
@@ -73,37 +73,37 @@ CASES: dict[str, Case] = {
     "var-learned": Case({"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
                         {"hidden_act": "relu"}),
     "var-sandwich": Case({"norm": "sandwich", "bias_key": "head"}, GROUPED),
-    "var-sandwich-layer": Case(_does("sigmoid", norm="sandwich", norm_kind="layer",
+    "var-sandwich-layer": Case(_with_operation("sigmoid", norm="sandwich", norm_kind="layer",
                                      feed_forward="plain", positions="alibi")),
     "var-no-ffn": Case({"feed_forward": "none", "gate": "output_head", "positions": "learned"}, GROUPED),
     "var-no-ffn-sandwich": Case({"feed_forward": "none", "norm": "sandwich", "value_bias": "head"}),
-    "var-no-ffn-post": Case(_does("softmax1", feed_forward="none", norm="post", norm_kind="layer")),
+    "var-no-ffn-post": Case(_with_operation("softmax1", feed_forward="none", norm="post", norm_kind="layer")),
     "var-none": Case({"positions": "none", "norm": "post", "feed_forward": "plain"}),
-    "var-geglu": Case(_does("relu", norm="post", gate="output_element"), {"hidden_act": "gelu"}),
+    "var-geglu": Case(_with_operation("relu", norm="post", gate="output_element"), {"hidden_act": "gelu"}),
     "var-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "positions": "alibi"}),
-    "var-prefix-bias-key": Case(_does("sigmoid", bias_key="head",
+    "var-prefix-bias-key": Case(_with_operation("sigmoid", bias_key="head",
                                       mask={"kind": "prefix", "prefix": 3})),
     "var-bidirectional": Case({"mask": {"kind": "bidirectional"}, "mask_token": 1,
                                "gate": "output_head"}, GROUPED),
-    "var-bidirectional-bias-key": Case(_does("sigmoid_log_n", mask={"kind": "bidirectional"},
+    "var-bidirectional-bias-key": Case(_with_operation("sigmoid_log_n", mask={"kind": "bidirectional"},
                                              bias_key="head", positions="relative")),
-    "var-elu1_norm": Case(_does("elu1_norm", bias_key="head")),
-    "var-identity_norm": Case(_does("identity_norm", mask={"kind": "window", "window": 5})),
-    "var-elu1_kernel": Case(_does("elu1_kernel", bias_key="head", positions="alibi"), GROUPED),
-    "var-elu1_kernel_norm": Case(_does("elu1_kernel_norm"), GROUPED),
-    "var-mlp_kernel": Case(_does("mlp_kernel"), GROUPED),
-    "var-mlp_kernel_norm": Case(_does("mlp_kernel_norm", bias_key="shared",
+    "var-elu1_norm": Case(_with_operation("elu1_norm", bias_key="head")),
+    "var-identity_norm": Case(_with_operation("identity_norm", mask={"kind": "window", "window": 5})),
+    "var-elu1_kernel": Case(_with_operation("elu1_kernel", bias_key="head", positions="alibi"), GROUPED),
+    "var-elu1_kernel_norm": Case(_with_operation("elu1_kernel_norm"), GROUPED),
+    "var-mlp_kernel": Case(_with_operation("mlp_kernel"), GROUPED),
+    "var-mlp_kernel_norm": Case(_with_operation("mlp_kernel_norm", bias_key="shared",
                                       bias_key_value="head"), GROUPED),
     "var-experts": Case({"bias_key": "head", "norm_kind": "layer", "feed_forward": "plain"},
                         {"num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": None},
                         family="mixtral"),
     "var-unequal": Case({}, UNEQUAL, T=11),
-    "var-unequal-sigmoid": Case(_does("sigmoid", bias_key="head", gate="output_head"), UNEQUAL, T=11),
-    "var-unequal-identity": Case(_does("identity", bias_key="head", gate="value_element",
+    "var-unequal-sigmoid": Case(_with_operation("sigmoid", bias_key="head", gate="output_head"), UNEQUAL, T=11),
+    "var-unequal-identity": Case(_with_operation("identity", bias_key="head", gate="value_element",
                                        mask={"kind": "window", "window": 5}), UNEQUAL, T=11),
     "var-unequal-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "bias_key": "shared"},
                                UNEQUAL, T=11),
-    "var-unequal-bidirectional": Case(_does("softmax1", mask={"kind": "bidirectional"}), UNEQUAL,
+    "var-unequal-bidirectional": Case(_with_operation("softmax1", mask={"kind": "bidirectional"}), UNEQUAL,
                                       T=11),
     "var-unequal-experts": Case({"positions": "alibi"},
                                 UNEQUAL | {"num_local_experts": 5, "num_experts_per_tok": 2,
@@ -114,14 +114,14 @@ CASES: dict[str, Case] = {
 
 
 def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
-    """|W_O v| with the head's columns of W_O.  v [L, H, T, K] -> [L, H, T]"""
+    """Returns |W_O v| with the head's columns of W_O.  v [L, H, T, K] -> [L, H, T]"""
     o = torch.stack([weights[f"model.layers.{layer}.self_attn.o_proj.weight"]
                      for layer in range(arch.L)]).to(v).unflatten(-1, (-1, arch.K))
     return torch.einsum("ldhk,lhtk->lhtd", o.expand(-1, -1, arch.H, -1), v).norm(dim=-1)
 
 
-class _Watched(_Llama):
-    """Stores the input of the down projection."""
+class _RecordingLlama(_Llama):
+    """A Llama that keeps the last input of the down projection as `inner`."""
 
     def _linear(self, x: Tensor, name: str, product: Product | None = None) -> Tensor:
         if name.endswith("mlp.down_proj"):
@@ -130,25 +130,26 @@ class _Watched(_Llama):
 
 
 def spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """[L, T, 5]"""
-    model = _Watched(arch, {name: w.double() for name, w in weights.items()})
+    """Computes `metrics.spikes` of the down projections.  [L, T, 5]"""
+    model = _RecordingLlama(arch, {name: w.double() for name, w in weights.items()})
     inputs, outputs = [], []
     for layer, x in enumerate(trace.hidden[:-1] + trace.att_out):
-        attended = model.after(x, layer, "input")
-        outputs.append(model.feed_forward(model.before(attended, layer, "post_attention"), layer)[0])
+        attended = model.norm_stream(x, layer, "input")
+        outputs.append(model.feed_forward(model.norm_input(attended, layer, "post_attention"), layer)[0])
         inputs.append(model.inner)
     down = torch.stack([model.weights[f"model.layers.{layer}.mlp.down_proj.weight"]
                         for layer in range(arch.L)])
     return metrics.spikes(torch.stack(inputs), torch.stack(outputs), down)
 
 
-def _mixed(model: _Llama, trace: Trace, layer: int) -> Tensor:
-    """Head outputs before biases and gates.  [H, T, K]"""
+def _head_outputs(model: _Llama, trace: Trace, layer: int) -> Tensor:
+    """Returns the head outputs before biases and gates.  [H, T, K]"""
     return attend(model, layer, trace.q[layer], trace.k[layer], trace.v[layer])[2]
 
 
-def _writes(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
-    """mixed [H, 1, K] -> what each head adds to the stream, [H, D], and the rest, [D]."""
+def _head_writes(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
+    """Splits the product of head outputs with W_O into what each head adds to the stream, [H, D], and the rest, [D].
+    mixed [H, 1, K]"""
     rest = model.merge(torch.zeros_like(mixed), layer)
     one_hot = torch.eye(len(mixed), dtype=mixed.dtype)
     alone = [(model.merge(mixed * keep[:, None, None], layer) - rest)[0] for keep in one_hot]
@@ -156,22 +157,23 @@ def _writes(model: _Llama, layer: int, mixed: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def tags(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, Tensor]:
-    """The share of each head's output along the first token's value, and of the variance of the stream after its layer
-    along what that value writes, over all tokens but the first.  [L, H] each"""
-    model = _model(arch, weights)
+    """Returns two shares over all tokens but the first: the share of each head's output along the first token's value,
+    and the share of the variance of the stream after the head's layer along what this value adds to the stream.
+    [L, H] each"""
+    model = _build_model(arch, weights)
     values = trace.v[:, :, 0].repeat_interleave(arch.H // arch.G, 1)  # [L, H, K]
-    mixed = torch.stack([_mixed(model, trace, layer) for layer in range(arch.L)])
+    mixed = torch.stack([_head_outputs(model, trace, layer) for layer in range(arch.L)])
     shares = {"tag_share": metrics.tag_share(mixed[:, :, 1:], values)}
     if arch.norm_place != "pre" or arch.gate == "output_element":
         return shares | {"tag_stream": torch.full((arch.L, arch.H), torch.nan)}
-    writes = torch.stack([_writes(model, layer, values[layer, :, None])[0] for layer in range(arch.L)])
+    writes = torch.stack([_head_writes(model, layer, values[layer, :, None])[0] for layer in range(arch.L)])
     stream = trace.hidden[1:, None, 1:].expand(-1, arch.H, -1, -1)
     return shares | {"tag_stream": metrics.tag_share(stream, writes, centered=True)}
 
 
-class _Logits:
-    """The mean over queries of the first key's logit in a layer, as a function of the stream with the norm's scale
-    fixed."""
+class _FirstKeyLogit:
+    """The mean over queries of the first key's logit in a layer, as a function of the first token's residual stream,
+    with the scale of the norm held fixed."""
 
     def __init__(self, model: _Llama, trace: Trace, layer: int) -> None:
         arch = self.arch = model.arch
@@ -188,13 +190,13 @@ class _Logits:
         self.gain = gain
 
     def of(self, y: Tensor) -> Tensor:
-        """y [D], the layer's normed input -> [H]"""
+        """Returns the logit for the layer's normed input y.  [D] -> [H]"""
         arch = self.arch
         keys = self.model._linear(y, f"{self.name}.self_attn.k_proj").view(arch.G, arch.K)
         return (self.query * keys.repeat_interleave(arch.H // arch.G, 0)).sum(-1)
 
     def along(self, r: Tensor) -> Tensor:
-        """Contribution of r [D], a component of the stream."""
+        """Returns the contribution of r, a component of the stream.  [D] -> [H]"""
         y = (r - r.mean() if self.layered else r) / self.scale
         return self.of(y * self.gain) - self.of(torch.zeros_like(r))
 
@@ -202,20 +204,20 @@ class _Logits:
         return self.of(torch.zeros_like(self.gain) if self.bias is None else self.bias)
 
 
-def _model(arch: Architecture, weights: Weights) -> _Llama:
+def _build_model(arch: Architecture, weights: Weights) -> _Llama:
     return _Llama(arch, {name: w.double() for name, w in weights.items()})
 
 
 def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """Contribution of each component of the residual stream to the mean over queries of the first key's logit: its
-    derivative along the component, with the norm's scale fixed.  [L, H, 2L+2]"""
-    model = _model(arch, weights)
+    """Returns the contribution of each component of the residual stream to the mean over queries of the first key's
+    logit: the derivative of the logit along the component, with the norm's scale held fixed.  [L, H, 2L+2]"""
+    model = _build_model(arch, weights)
     parts = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
     for layer in range(arch.L if arch.norm_place != "post" else 0):
         components = [trace.hidden[0, 0]] + [out[below, 0] for below in range(layer)
                                              for out in (trace.att_out, trace.mlp_out)]
         assert torch.allclose(torch.stack(components).sum(0), trace.hidden[layer, 0], atol=1e-12)
-        logits = _Logits(model, trace, layer)
+        logits = _FirstKeyLogit(model, trace, layer)
         for c, r in enumerate(components):
             parts[layer, :, c] = logits.along(r)
         parts[layer, :, -1] = logits.biases()
@@ -226,31 +228,32 @@ def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
 
 
 def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """The same for what each head of the layers below writes at the first token.  [L, H, L, H]"""
-    model = _model(arch, weights)
+    """Returns the contribution to the mean over queries of the first key's logit of what each head of the layers below
+    adds to the first token's stream.  [L, H, L, H]"""
+    model = _build_model(arch, weights)
     parts = torch.full((arch.L, arch.H, arch.L, arch.H), torch.nan, dtype=torch.float64)
     if arch.norm_place != "pre" or (arch.gate or "").startswith("output"):
         return parts
     for below in range(arch.L):
-        added = model.own(below, "value_bias")
-        mixed = _mixed(model, trace, below)[:, :1]
-        writes, rest = _writes(model, below, mixed if added is None else mixed + added[:, None])
+        added = model.layer_weight(below, "value_bias")
+        mixed = _head_outputs(model, trace, below)[:, :1]
+        writes, rest = _head_writes(model, below, mixed if added is None else mixed + added[:, None])
         assert torch.allclose(writes.sum(0) + rest, trace.att_out[below, 0], atol=1e-9)
         for layer in range(below + 1, arch.L):
-            logits = _Logits(model, trace, layer)
+            logits = _FirstKeyLogit(model, trace, layer)
             parts[layer, :, below] = torch.stack([logits.along(write_vector) for write_vector in writes], -1)
     return parts
 
 
 def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
                  ) -> dict[str, Tensor]:
-    """Every metric of the core's table. Shares use the whole row, the bias key included; leaving it out does not
-    renormalize them."""
+    """Returns every metric of the core's table. Shares are those of the whole row, the bias key included; where the
+    bias key is left out, the others' shares stay as they are."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
     rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
     share = OPERATIONS[arch.operation].share(rows)
     visible = mask.visible(T, rows.device)
-    # Keys that a query could see: a window narrows neither the uniform baseline nor the pairs.
+    # The uniform baseline and the pairs of queries and keys ignore a window.
     unwindowed = Mask().visible(T, rows.device) if mask.kind == "window" else visible
     even = unwindowed.double() / (unwindowed.sum(-1, keepdim=True) + (bias is not None))
     alpha = metrics.alpha(share[..., -T:], mask.kind)
@@ -264,7 +267,7 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
         "row_mass_summary": torch.stack([mass.mean(-1), mass.amin(-1), mass.amax(-1)], -1),
         "entropy": entropy, "entropy_mean": entropy.mean(-1),
         "loss_mean": _loss(arch, trace, tokens).mean()[None],
-        "accuracy": metrics.accuracy(_predicted(arch, metrics.rank(trace.logits, tokens)))[None],
+        "accuracy": metrics.accuracy(_drop_seen_tokens(arch, metrics.rank(trace.logits, tokens)))[None],
     }
     if bias is not None:
         alpha_bias = metrics.alpha_bias(share[..., 0])[..., 0]
@@ -297,13 +300,14 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
         results["super_weight"] = metrics.super_weight(spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):
         results["loss_at"] = torch.cat([torch.full((1,), torch.nan), metrics.loss(trace.logits, tokens)])
-    _steady(torch.cat([alpha.flatten(), raw.flatten()]), trace.hidden)
+    _refuse_near_ties(torch.cat([alpha.flatten(), raw.flatten()]), trace.hidden)
     return {f"metric.{name}": value for name, value in results.items()}
 
 
-def _steady(alphas: Tensor, hidden: Tensor) -> None:
-    """Refuses a golden that rounding could flip: a head at eps, or at the edge of being near it; two of the largest
-    activations that are nearly equal (embeddings of one token are exactly equal, which is fine)."""
+def _refuse_near_ties(alphas: Tensor, hidden: Tensor) -> None:
+    """Refuses a golden in which rounding could decide: an alpha at eps or at a distance of NEAR from it, or two of the
+    largest activations that are nearly equal. (Exactly equal activations in embeddings of the same token are
+    allowed.)"""
     gaps = (alphas - metrics.EPS).abs()
     if torch.minimum(gaps, (gaps - metrics.NEAR).abs()).min() < 2e-5:
         raise AssertionError("a head lies so close to eps that rounding decides")
@@ -313,22 +317,22 @@ def _steady(alphas: Tensor, hidden: Tensor) -> None:
         raise AssertionError("rounding decides which activation is larger")
 
 
-def _predicted(arch: Architecture, numbers: Tensor) -> Tensor:
-    """Drop the tokens that an earlier query has seen.  [T-1] -> [..]"""
+def _drop_seen_tokens(arch: Architecture, numbers: Tensor) -> Tensor:
+    """Drops the numbers of tokens that an earlier query has seen.  [T-1] -> [..]"""
     first = {"prefix": arch.mask.size, "bidirectional": len(numbers) + 1}.get(arch.mask.kind, 1)
     return numbers[first - 1:]
 
 
 def _loss(arch: Architecture, trace: Trace, tokens: Tensor) -> Tensor:
-    return _predicted(arch, metrics.loss(trace.logits, tokens))
+    return _drop_seen_tokens(arch, metrics.loss(trace.logits, tokens))
 
 
 def write(name: str, case: Case) -> None:
     folder = GOLDEN / name
-    config = {"model_type": case.family} | SIZES | case.sizes | {"sinkscope": case.own}
+    config = {"model_type": case.family} | SIZES | case.sizes | {"sinkscope": case.variant}
     arch = architecture(config)
     generator = torch.Generator().manual_seed(7)
-    weights = {weight: lively(weight, torch.Size(shape), generator)
+    weights = {weight: lively_weights(weight, torch.Size(shape), generator)
                for weight, shape in shapes(arch).items()}
     if case.int8:
         write_stored(folder, config, to_int8(weights))
@@ -341,7 +345,7 @@ def write(name: str, case: Case) -> None:
     tensors["out_norm"] = out_norm(arch, weights, trace.v.repeat_interleave(arch.H // arch.G, 1))
     if arch.E == 0 and arch.feed_forward != "none":
         tensors["spikes"] = spikes(arch, weights, trace)
-    if arch.mask.kind in ("causal", "window"):  # otherwise earlier tokens have seen later ones
+    if arch.mask.kind in ("causal", "window"):  # under other masks earlier tokens have seen later ones
         tensors["loss"] = _loss(arch, trace, tokens)
         tensors["rank"] = metrics.rank(trace.logits, tokens).double()
     store(folder, tensors)

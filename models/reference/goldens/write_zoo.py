@@ -1,11 +1,11 @@
-"""Write tests/golden/zoo: the results of every model of the zoo, in one file.
+"""Writes tests/golden/zoo: the results of every model of the zoo, in one file.
 
     python -m models.reference.goldens.write_zoo
 
-For each model of models/zoo/index.json, under its id: `tokens` [8, 64] of held-out passages by its own tokenizer,
-`alpha_1` [8, L, H] on rows that sum to 1, `sink` [10] in percent, `loss` [8] (absent if every token sees every other),
-`logits` [V] of the last token of the first passage, and `alpha_bias` [8, L, H] of a bias key. Computed in F64 from the
-stored weights.
+For each model of models/zoo/index.json, the file has under the model's id: `tokens` [8, 64] of held-out passages by the
+model's own tokenizer, `alpha_1` [8, L, H] on rows that sum to 1, `sink` [10] in percent, `loss` [8] (absent if every
+token sees every other), `logits` [V] of the last token of the first passage, and `alpha_bias` [8, L, H] if the model
+has a bias key. All are computed in F64 from the stored weights.
 """
 
 import json
@@ -31,7 +31,7 @@ def case(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
     tensors = {"tokens": tokens, "alpha_1": alphas[..., 0], "sink": metrics.sink(alphas)[:SINK_K],
                "logits": trace.logits[0, -1]}
     if arch.mask.kind != "bidirectional":
-        # Tokens of a prefix see each other and are not predicted.
+        # Tokens of a prefix see each other, so their loss does not count.
         first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
         tensors["loss"] = metrics.loss(trace.logits, tokens)[:, first:].mean(-1)
     if trace.att_bias is not None:

@@ -25,18 +25,19 @@ if TYPE_CHECKING:
     from .watch import watching
     from .widget import picture, show
 
-# No module has the name of a function: importing it would hide the function.
-_HOMES = {"observe": "attention", "load": "loading", "record": "recorder", "Recording": "recording",
+# The module that defines each published name. No module is named like a function, because importing that module
+# would hide the function.
+_MODULES = {"observe": "attention", "load": "loading", "record": "recorder", "Recording": "recording",
           "compare": "recording", "open_recording": "recording", "study": "studies", "show": "widget",
           "picture": "widget",
           "from_maps": "maps", "record_maps": "maps", "watching": "watch"}
 
 
 def __getattr__(name: str) -> Any:
-    """Each name is imported when it is used: a recording is read without torch, and metrics are
-    computed without transformers."""
+    """Imports a published name when it is first used, so that reading a recording does not import torch, and
+    computing metrics does not import transformers."""
     if name == "metrics":
         return import_module(".metrics", __name__)
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

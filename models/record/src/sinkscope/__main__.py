@@ -1,5 +1,5 @@
-"""`python -m sinkscope record MODEL --texts FILE --out R.safetensors`, `measure` or `study`; see
-`--help`."""
+"""The command line, `python -m sinkscope record`, `measure` or `study`; `--help` lists the options of each, as in
+`python -m sinkscope record MODEL --texts FILE --out R.safetensors`."""
 
 import argparse
 import json
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .recording import Table
 
 
-def _numbers(text: str) -> tuple[float, ...]:
-    from .settings import thresholds
+def _parse_eps(text: str) -> tuple[float, ...]:
+    from .settings import check_eps
 
     try:
-        return thresholds([float(part) for part in text.split(",")])
+        return check_eps([float(part) for part in text.split(",")])
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
                              help="a .json list, .jsonl with text, or text with blank lines between")
         command.add_argument("--tokens", type=int, default=64, help="T (%(default)s)")
         command.add_argument("--prompts", type=int, default=None, help="use the first N texts")
-        command.add_argument("--eps", type=_numbers, default=[0.1, 0.2, 0.3], metavar="E,E",
+        command.add_argument("--eps", type=_parse_eps, default=[0.1, 0.2, 0.3], metavar="E,E",
                              help="thresholds of Sink_k (0.1,0.2,0.3)")
         command.add_argument("--keep", type=int, default=keep, help="prompts with maps (%(default)s)")
         command.add_argument("--maps", default="auto", choices=("auto", "full", "pooled", "none"))
@@ -88,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
-    """Files and models are other people's: nothing in their names controls the terminal."""
+    """Prints a text with its control characters as escapes: names of files and models are other people's text, and
+    must not control the terminal."""
     from .recording import visible
 
     print(visible(str(text), lines=True), file=file, end=end)
@@ -113,7 +114,7 @@ def _measure(given: dict[str, Any]) -> int:
     return 0
 
 
-def _texts(given: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
+def _read_texts(given: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     from .texts import read_texts
 
     path, n = given.pop("texts"), given.pop("prompts")
@@ -135,7 +136,7 @@ def _record(given: dict[str, Any], said: Sequence[str]) -> int:
     Settings.checked(given["tokens"], given["eps"], given["keep"], FIELDS, given["maps"], given["first"],
                      given["mask"])
     check_target(given["out"])
-    texts, options = _texts(given)
+    texts, options = _read_texts(given)
     from .loading import load
     from .recorder import record
 
@@ -155,18 +156,18 @@ def _study(given: dict[str, Any]) -> int:
     from . import studies
     from .recording import open_recording
 
-    texts, options = _texts(given)
+    texts, options = _read_texts(given)
     models = given.pop("models")
     if given.pop("plan"):
-        beside = ("ray", "concurrency", "num_gpus", "source", "license")
-        asked = {name: x for name, x in given.items() if name not in beside}
-        _print(studies.plan(models, texts, load_options=options, **asked))
+        unplanned = ("ray", "concurrency", "num_gpus", "source", "license")
+        planned = {name: x for name, x in given.items() if name not in unplanned}
+        _print(studies.plan(models, texts, load_options=options, **planned))
         return 0
-    found = studies.study(models, texts, load_options=options, **given)
-    for address in found.values():
+    addresses = studies.study(models, texts, load_options=options, **given)
+    for address in addresses.values():
         _print(open_recording(address).table())
         _print(address, file=sys.stderr)
-    missing = [name for name in models if name not in found]
+    missing = [name for name in models if name not in addresses]
     if missing:
         _print(f"sinkscope: no recording of {', '.join(missing)}: the folder's errors/ say why", file=sys.stderr)
     return int(bool(missing))

@@ -3,12 +3,12 @@ own attention.
 
 transformers hands queries, keys, values and a mask to a function that it looks up by the name of the
 model's attention implementation (AttentionInterface), and builds the mask by the same name
-(AttentionMaskInterface). `observe` registers a function of ours under a name of ours: the function calls the
-implementation that the model had, with the mask that this implementation needs, returns its output, and
+(AttentionMaskInterface). `observe` registers a function of its own under the name "sinkscope": the function calls
+the implementation that the model had, with the mask that this implementation needs, returns its output, and
 reports a `Call`. A map of [H, T, T] is kept only on request.
 
-Models outside the interface are observed in two other ways: a call of scaled_dot_product_attention gives
-a `Call` as well (falcon), and an attention module that returns its weights gives them as they are
+Models outside the interface are observed in two other ways: each call of scaled_dot_product_attention is
+reported as a `Call` (falcon), and weights that an attention module returns are reported unchanged
 (gpt_neo, bloom, mpt).
 
 `observe` looks at the tree of modules, not at the class of its root, so it treats a model inside PEFT,
@@ -30,15 +30,15 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface, Cache, PreTrainedModel
 
-NAME = "sinkscope"  # how the model's config calls our attention function while it is observed
-# Weights of one chunk: 1 MB in float32 on a CPU, which stays in its cache; 32 MB on a GPU, to be worth
-# its calls.
+NAME = "sinkscope"  # name of the attention implementation in the model's config during observation
+# Weights of one chunk: 1 MB in float32 on a CPU, which fits into its cache; 32 MB on a GPU, where smaller chunks would
+# cost more in kernel launches than in arithmetic.
 CPU_CELLS, GPU_CELLS = 2**18, 2**23
-# Masks hide a key by adding at most this: -inf, a dtype's minimum, -1e9 or -1e4 (-9984 in bfloat16). The bias of
-# ALiBi gets there in no head but the steepest, 18,000 tokens away.
+# A floating-point mask hides a key if it adds at most this number: masks add -inf, a dtype's minimum, -1e9 or -1e4
+# (-9984 in bfloat16). The bias of ALiBi falls below it only in the steepest head, 18,000 tokens away.
 MASKED = -9000.0
 # Names of arguments that hold another sequence's tokens for a module to attend to.
-SOURCES = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
+SOURCE_ARGUMENTS = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
 
 class UnsupportedModel(ValueError):
@@ -51,18 +51,18 @@ class Place:
 
     container: str  # its name in the tree, "model.layers"
     index: int  # the member's number in the container
-    # members that ran before in this forward pass; greater than their number if layers share weights
+    # members of the container that ran before in this forward pass; a member that runs twice counts twice
     visit: int
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """The weights of some queries of a call, in float32 (float64 if the model computes in it)."""
+    """The weights of some queries of a call, in float32 (in float64 if the model computes in float64)."""
 
-    rows: slice
-    att: Tensor  # [B, H, t, S], 0 where invisible
+    rows: slice  # the queries
+    att: Tensor  # [B, H, t, S], 0 at keys that the query does not see
     visible: Tensor  # bool, [B, 1, t, S]
-    sink: Tensor | None  # [B, H, t]: weight of the sink logit, which goes to no key
+    sink: Tensor | None  # [B, H, t]: weight of the sink logit, which no key receives
     scores: Tensor | None = None  # [B, H, t, S] before the softmax, on request
 
 
@@ -70,38 +70,38 @@ class Chunk:
 class Call:
     """One call of attention, by one layer."""
 
-    layer: int  # counts the calls from 0
+    layer: int  # number of the call, from 0, over all forward passes
     module: nn.Module
-    run: int = 0  # counts the forward passes; a stack of layers that runs again within one begins another
+    run: int = 0  # number of the forward pass; a stack of layers that runs twice in one pass counts as two passes
     order: int = 0  # calls before this one in its forward pass
     path: tuple[Place, ...] = ()  # the numbered containers that enclose the call, the outermost first
-    # [B, H, T, K], after rotary positions and QK-norm; given together with the keys, or neither
+    # [B, H, T, K], after rotary positions and QK-norm; None if and only if key is None
     query: Tensor | None = None
     key: Tensor | None = None  # [B, G, S, K]
     value: Tensor | None = None  # [B, G, S, K]; its width may differ from the keys'
     out: Tensor | None = None  # [B, T, H, K]
     weights: Tensor | None = None  # [B, H, T, S], if the model returned them
-    seen: Tensor | None = None  # bool [T, S], if the visible keys of the weights are known
-    cached: Tensor | None = None  # [B, G, S, K], the keys of a cache, if the model returned its weights
+    seen: Tensor | None = None  # bool [T, S]: visible keys, if they are known for returned weights
+    cached: Tensor | None = None  # [B, G, S, K]: keys of the cache, if the model returned its weights
     mask: Tensor | None = None  # [B, S], or [B, 1 or H, T, S]: bool (True: visible) or added to scores
     scaling: float | None = None
-    causal: bool = False  # the mask if there is none of [T, S]
-    aligned: bool = False  # the last query is at the last key (FlashAttention)
-    window: int | None = None  # of a causal call without a mask
+    causal: bool = False  # whether a call without a mask of [T, S] hides later keys
+    aligned: bool = False  # whether the last query is at the last key (FlashAttention)
+    window: int | None = None  # number of keys that each query of a causal call without a mask sees
     softcap: float | None = None
-    sinks: Tensor | None = None  # [H], a logit of each head that takes part in the softmax
+    sinks: Tensor | None = None  # [H]: one extra logit per head in the softmax, which belongs to no key
     bias: Tensor | None = None  # added to scores
     is_crossed: bool = False  # keys belong to other tokens than queries, as in a decoder that attends to an encoder
 
     @property
     def layer_idx(self) -> int:
-        """The model's own number of the layer: other layers may have no attention."""
+        """The number that the model gives the layer; it counts layers without attention, too."""
         own = getattr(self.module, "layer_idx", None)
         return own if isinstance(own, int) else self.path[0].index if self.path else self.order
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """B, H, T, S"""
+        """Returns B, H, T and S."""
         if self.query is None:
             assert self.weights is not None
             B, H, T, S = self.weights.shape
@@ -112,33 +112,33 @@ class Call:
 
     @property
     def G(self) -> int:
-        of = self.value if self.key is None else self.key
-        return self.shape[1] if of is None else of.shape[1]
+        grouped = self.value if self.key is None else self.key
+        return self.shape[1] if grouped is None else grouped.shape[1]
 
     def chunks(self, cells: int | None = None, scores: bool = False) -> Iterator[Chunk]:
-        """The weights of all queries in order, about `cells` of them at a time; their scores on
-        request."""
+        """Yields the weights of all queries in order, about `cells` weights at a time, and their scores if `scores`
+        is true."""
         cells = cells or (CPU_CELLS if self.device.type == "cpu" else GPU_CELLS)
         B, H, T, S = self.shape
         step = max(1, cells // (B * H * S))
         for start in range(0, T, step):
             rows = slice(start, min(T, start + step))
-            yield self._given(rows) if self.weights is not None else self._recomputed(rows, scores)
+            yield self._returned_chunk(rows) if self.weights is not None else self._recompute_chunk(rows, scores)
 
-    def _given(self, rows: slice) -> Chunk:
+    def _returned_chunk(self, rows: slice) -> Chunk:
         assert self.weights is not None
-        att = _wide(self.weights[:, :, rows])
-        # A weight may underflow to 0, but hardly in all heads.
+        att = _widen(self.weights[:, :, rows])
+        # One head's weight may underflow to 0; that of all heads hardly does.
         visible = (att > 0).any(1, keepdim=True) if self.seen is None else self.seen[None, None, rows]
         return Chunk(rows, att, visible, None)
 
-    def _recomputed(self, rows: slice, wanted: bool) -> Chunk:
+    def _recompute_chunk(self, rows: slice, wanted: bool) -> Chunk:
         assert self.query is not None
         B, H, T, S = self.shape
-        q = _wide(self.query[:, :, rows])
+        q = _widen(self.query[:, :, rows])
         t, K = q.shape[2:]
-        # The keys of a group are not repeated: its heads become further queries.
-        scores = (q.reshape(B, self.G, -1, K) @ self._wide_key).view(B, H, t, S)
+        # The heads of a group are multiplied as further queries, so that its keys need no copies.
+        scores = (q.reshape(B, self.G, -1, K) @ self._transposed_key).view(B, H, t, S)
         scores *= K**-0.5 if self.scaling is None else self.scaling
         if self.softcap is not None:
             scores = self.softcap * (scores / self.softcap).tanh_()
@@ -154,7 +154,7 @@ class Call:
         if self.sinks is None:
             att = scores.softmax(-1)
         else:
-            logits = _wide(self.sinks).view(1, H, 1, 1)
+            logits = _widen(self.sinks).view(1, H, 1, 1)
             total = torch.logaddexp(scores.logsumexp(-1, keepdim=True), logits)
             att = scores.sub_(total).exp_()
             sink = (logits - total).exp()[..., 0]
@@ -162,17 +162,17 @@ class Call:
         return Chunk(rows, att, visible.any(1, keepdim=True), sink, kept)
 
     @cached_property
-    def _wide_key(self) -> Tensor:
+    def _transposed_key(self) -> Tensor:
         assert self.key is not None
-        return _wide(self.key).transpose(-2, -1)
+        return _widen(self.key).transpose(-2, -1)
 
     def _mask_rows(self, rows: slice) -> slice:
-        """A mask may have one row for all queries."""
+        """Returns the rows of the mask that belong to these queries: a mask may have one row for all of them."""
         assert self.mask is not None
         return rows if self.mask.shape[-2] > 1 else slice(None)
 
     def _visible(self, rows: slice) -> Tensor:
-        """bool, broadcasts to [B, H, t, S]"""
+        """Returns the keys that each query sees, a bool that broadcasts to [B, H, t, S]."""
         _, _, T, S = self.shape
         if self.mask is not None and self.mask.dim() == 4:
             mask = self.mask[..., self._mask_rows(rows), :S]
@@ -197,7 +197,7 @@ class Call:
         return tensor.device
 
 
-def _wide(x: Tensor) -> Tensor:
+def _widen(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
@@ -206,63 +206,65 @@ Visit = Callable[[Call], None]
 
 @dataclass(eq=False)
 class Watch:
-    """The state of `observe` while models run inside it."""
+    """The state of one `observe` context while models run inside it."""
 
     visit: Visit
     tree: frozenset[int]  # the modules of the model, by id
     originals: dict[int, str] = field(default_factory=dict)  # the implementation of each config, by id
     calls: int = 0
-    before: int = 0  # calls of the forward passes before this one
-    # attention modules that run, outside the interface
+    calls_before: int = 0  # calls of the forward passes before the current one
+    # running attention modules of models that do not use the interface
     modules: list[nn.Module] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)  # that enclose the running module, the outermost first
-    visits: dict[str, int] = field(default_factory=dict)  # of each container, in this forward pass
-    most: dict[str, int] = field(default_factory=dict)  # of each container, in any forward pass
+    places: list[Place] = field(default_factory=list)  # containers around the running module, the outermost first
+    visits: dict[str, int] = field(default_factory=dict)  # members of each container that ran in this pass
+    most_visits: dict[str, int] = field(default_factory=dict)  # largest `visits` of each container in any pass
     runs: int = 0  # forward passes so far
-    running: list[tuple[nn.Module, int]] = field(default_factory=list)  # stacks, with the calls before them
-    attended: set[nn.Module] = field(default_factory=set)  # stacks that ran and attended in this pass
-    crossing: list[bool] = field(default_factory=list)  # of each attention module that runs: see Call.is_crossed
-    anywhere: bool = False  # no attention module is known, so every scaled_dot_product_attention counts
-    root: nn.Module | None = None
-    busy: bool = False  # our function runs the model's own, whose inner calls do not count
+    running: list[tuple[nn.Module, int]] = field(default_factory=list)  # running stacks, with the calls before each
+    attended_stacks: set[nn.Module] = field(default_factory=set)  # stacks that computed attention in this pass
+    are_crossed: list[bool] = field(default_factory=list)  # for each running attention module: see Call.is_crossed
+    counts_every_call: bool = False  # no attention module is known, so every scaled_dot_product_attention counts
+    root: nn.Module | None = None  # the model while it runs
+    busy: bool = False  # the model's own implementation runs, whose inner calls do not count
     thread: int = field(default_factory=threading.get_ident)  # the thread whose runs are observed
 
     def begin(self, module: nn.Module) -> None:
-        """Begins a pass at the outermost running stack; a stack that attended and runs again begins another."""
+        """Notes that a stack runs. A forward pass begins with the outermost running stack, and with a stack that has
+        already computed attention in the current pass."""
         is_outermost = module is self.root or not self.running or any(module is one for one, _ in self.running)
         if is_outermost:  # also discards the state of an interrupted pass
-            for what in (self.running, self.places, self.modules, self.crossing):
+            for what in (self.running, self.places, self.modules, self.are_crossed):
                 what.clear()
-        if is_outermost or module in self.attended:
+        if is_outermost or module in self.attended_stacks:
             self.visits.clear()
-            self.attended.clear()
-            self.before = self.calls
+            self.attended_stacks.clear()
+            self.calls_before = self.calls
             self.runs += 1
         self.running.append((module, self.calls))
 
     def end(self) -> None:
-        if not self.running:  # the module called itself
+        """Notes that the innermost running stack has ended."""
+        if not self.running:  # the module called itself, and `begin` discarded the state
             return
-        module, before = self.running.pop()
-        if self.calls > before:
-            self.attended.add(module)
+        module, calls_before = self.running.pop()
+        if self.calls > calls_before:
+            self.attended_stacks.add(module)
 
     def report(self, **call: Any) -> None:
-        # In a backward pass a checkpoint recomputes a layer; PyTorch has no public name that shows this.
+        # Gradient checkpointing recomputes layers in a backward pass, which no public function of PyTorch reveals.
         if torch._C._current_graph_task_id() != -1 or self.thread != threading.get_ident():
             return
         busy, self.busy = self.busy, True
         try:
-            with torch.no_grad(), exact():
-                self.visit(Call(self.calls, run=self.runs, order=self.calls - self.before,
-                                path=tuple(self.places), is_crossed=any(self.crossing), **call))
+            with torch.no_grad(), without_autocast():
+                self.visit(Call(self.calls, run=self.runs, order=self.calls - self.calls_before,
+                                path=tuple(self.places), is_crossed=any(self.are_crossed), **call))
         finally:
             self.busy = busy
         self.calls += 1
 
 
 @contextmanager
-def exact() -> Iterator[None]:
+def without_autocast() -> Iterator[None]:
     """Disables autocast, which would round recomputed weights."""
     with ExitStack() as stack:
         for kind in ("cpu", "cuda"):
@@ -271,11 +273,11 @@ def exact() -> Iterator[None]:
         yield
 
 
-_watches: list[Watch] = []  # of all models that are observed, the innermost last
+_watches: list[Watch] = []  # one for each running `observe`, the innermost last
 
 
-def _original(config: Any) -> str:
-    """The implementation that the model had."""
+def _original_name(config: Any) -> str:
+    """Returns the name of the attention implementation that the model had."""
     for watch in reversed(_watches):
         if id(config) in watch.originals:
             return watch.originals[id(config)]
@@ -286,8 +288,9 @@ def _original(config: Any) -> str:
                        "sinkscope.observe, found one outside")
 
 
-def _implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
-    """Returns the function that the model would have called. `eager` is a function of the model's own file."""
+def _find_implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
+    """Returns the attention function that the model would have called. The one named `eager` is defined in the
+    model's own file."""
     for kind in type(module).__mro__:
         file = sys.modules.get(kind.__module__)
         interface = getattr(file, "ALL_ATTENTION_FUNCTIONS", None)
@@ -299,18 +302,18 @@ def _implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor,
                            "found none")
 
 
-def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any,
+def _report_attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any,
                **options: Any) -> tuple[Tensor, Tensor | None]:
-    """Runs the model's own implementation and reports the call to observers of this module: another model may have
-    the same config."""
-    name = _original(getattr(module, "config", None))
+    """Runs the model's own implementation and reports the call to the observers of this module; another observed
+    model may share its config."""
+    name = _original_name(getattr(module, "config", None))
     if attention_mask is not None and not isinstance(attention_mask, Tensor):
         raise UnsupportedModel(
             f"{name}: expected a mask as a tensor, found {type(attention_mask).__name__}; "
             "call model.set_attn_implementation('sdpa') first")
-    with _busy():
-        out, weights = _implementation(name, module)(module, query, key, value, attention_mask, **options)
-    query, key, value = (_as_autocast(x) for x in (query, key, value))
+    with _without_reports():
+        out, weights = _find_implementation(name, module)(module, query, key, value, attention_mask, **options)
+    query, key, value = (_cast_as_autocast(x) for x in (query, key, value))
     flash, causal = "flash" in name, options.get("is_causal")
     if causal is None:
         causal = getattr(module, "is_causal", True)
@@ -320,7 +323,7 @@ def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, att
             module=module, query=query, key=key, value=value, out=out, mask=attention_mask,
             scaling=options.get("scaling"), softcap=options.get("softcap"), sinks=options.get("s_aux"),
             bias=options.get("position_bias"),
-            # eager attention without a mask sees every key, and so does a last query alone.
+            # Without a mask, eager attention sees every key, and so does a single query, which is the last.
             causal=bool(causal) and not masked and (flash or (query.shape[2] > 1 and name != "eager")),
             aligned=flash,
             window=options.get("sliding_window") if flash and not masked else None)
@@ -328,29 +331,29 @@ def _attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, att
 
 
 @contextmanager
-def _busy() -> Iterator[None]:
-    """Calls inside an implementation are not reported."""
-    before = [(watch, watch.busy) for watch in _watches if watch.thread == threading.get_ident()]
-    for watch, _ in before:
+def _without_reports() -> Iterator[None]:
+    """Suppresses reports of the calls that an implementation makes itself."""
+    earlier = [(watch, watch.busy) for watch in _watches if watch.thread == threading.get_ident()]
+    for watch, _ in earlier:
         watch.busy = True
     try:
         yield
     finally:
-        for watch, busy in before:
+        for watch, busy in earlier:
             watch.busy = busy
 
 
-def _as_autocast(x: Tensor) -> Tensor:
-    """Autocast rounds queries, keys and values before it multiplies them."""
+def _cast_as_autocast(x: Tensor) -> Tensor:
+    """Rounds queries, keys or values as autocast does before it multiplies them."""
     kind = x.device.type
     if x.dtype == torch.float32 and torch.is_autocast_enabled(kind):
         return x.to(torch.get_autocast_dtype(kind))
     return x
 
 
-def _mask(*args: Any, config: Any = None, **options: Any) -> Any:
-    """The mask that the model's own implementation needs: each backend has another kind of mask."""
-    interface, name = AttentionMaskInterface(), _original(config)
+def _original_mask(*args: Any, config: Any = None, **options: Any) -> Any:
+    """Makes the mask that the model's own implementation needs: the kind of mask differs by implementation."""
+    interface, name = AttentionMaskInterface(), _original_name(config)
     return interface[name](*args, config=config, **options) if name in interface else None
 
 
@@ -365,7 +368,7 @@ class _DirectCalls(TorchFunctionMode):
         out = func(*args, **(kwargs or {}))
         watch = self.watch
         if func is nn.functional.scaled_dot_product_attention and not watch.busy and (
-                watch.modules or watch.anywhere and watch.root is not None):
+                watch.modules or watch.counts_every_call and watch.root is not None):
             self._report(out, *args, **(kwargs or {}))
         return out
 
@@ -381,15 +384,16 @@ class _DirectCalls(TorchFunctionMode):
         while mask is not None and mask.dim() < 4:
             mask = mask[None]
         module = self.watch.modules[-1] if self.watch.modules else self.watch.root
-        query, key, value = (_as_autocast(x) for x in (query, key, value))
+        query, key, value = (_cast_as_autocast(x) for x in (query, key, value))
         self.watch.report(module=module, query=query, key=key, value=value, scaling=scale,
                           out=out.transpose(1, 2), mask=mask, causal=is_causal)
 
 
 def _attention_modules(model: nn.Module) -> list[nn.Module]:
-    """Returns the innermost modules whose class name ends in Attention, outside transformers' interface."""
-    looked_up = {m for part in _in_interface(model) for m in part.modules()}
-    looked_up -= {m for part in model.modules() if _is_by_hand(part) for m in part.modules()}
+    """Returns the innermost modules whose class name contains "attention" and which are outside transformers'
+    interface."""
+    looked_up = {m for part in _interface_models(model) for m in part.modules()}
+    looked_up -= {m for part in model.modules() if _bypasses_interface(part) for m in part.modules()}
     found = [m for m in model.modules()
              if m not in looked_up and re.search("attention", type(m).__name__, re.IGNORECASE)]
     return [m for m in found if not any(n is not m and n in found for n in m.modules())]
@@ -400,8 +404,8 @@ def _returned_weights(out: Any) -> Tensor | None:
     return next((x for x in rest if isinstance(x, Tensor) and x.dim() == 4), None)
 
 
-def _cached(module: nn.Module, given: tuple[Any, ...]) -> Tensor | None:
-    """The keys that a cache holds of this layer."""
+def _cached_keys(module: nn.Module, given: tuple[Any, ...]) -> Tensor | None:
+    """Returns this layer's keys in the cache among the arguments `given`; None without a cache."""
     layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
     cache = next((x for x in given if isinstance(x, Cache)), None)
     if cache is None or not isinstance(layer, int) or not 0 <= layer < len(cache.layers):
@@ -410,26 +414,27 @@ def _cached(module: nn.Module, given: tuple[Any, ...]) -> Tensor | None:
     return keys if isinstance(keys, Tensor) and keys.dim() == 4 else None
 
 
-def _in_interface(model: nn.Module) -> list[PreTrainedModel]:
+def _interface_models(model: nn.Module) -> list[PreTrainedModel]:
     """Returns the models of transformers in the tree that look up their attention by name."""
     return [m for m in model.modules()
             if isinstance(m, PreTrainedModel) and m._can_set_attn_implementation()]
 
 
-def _is_by_hand(module: nn.Module) -> bool:
+def _bypasses_interface(module: nn.Module) -> bool:
     return isinstance(module, PreTrainedModel) and not module._can_set_attn_implementation()
 
 
 def _configs(model: nn.Module) -> list[Any]:
     """Returns the configs that name the attention implementations in the tree."""
-    by_hand = {id(m.config) for m in model.modules() if _is_by_hand(m)}
-    configs = {id(m.config): m.config for part in _in_interface(model) for m in part.modules()
+    by_hand = {id(m.config) for m in model.modules() if _bypasses_interface(m)}
+    configs = {id(m.config): m.config for part in _interface_models(model) for m in part.modules()
                if hasattr(getattr(m, "config", None), "_attn_implementation_internal")}
     return [config for key, config in configs.items() if key not in by_hand]
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """The model inside torch.compile, PEFT, DataParallel, DistributedDataParallel or FSDP."""
+    """Returns the model inside the wrappers of torch.compile, PEFT, DataParallel, DistributedDataParallel and
+    FSDP."""
     while True:
         inner = getattr(model, "_orig_mod", None)
         if inner is None and hasattr(model, "get_base_model"):
@@ -441,8 +446,8 @@ def unwrap(model: nn.Module) -> nn.Module:
         model = inner
 
 
-def name_of(model: nn.Module) -> str:
-    """Returns the name of the model's class; `fully_shard` derives a class of its own from it."""
+def class_name(model: nn.Module) -> str:
+    """Returns the name of the model's class, without the prefix of the class that `fully_shard` derives from it."""
     kind = type(unwrap(model))
     is_sharded = any(base.__name__ == "FSDPModule" for base in kind.__mro__)
     return kind.__name__.removeprefix("FSDP") if is_sharded else kind.__name__
@@ -450,35 +455,35 @@ def name_of(model: nn.Module) -> str:
 
 @contextmanager
 def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
-    """Inside the context, `visit` gets a `Call` for each attention call of `model`, in their order.
+    """Passes a `Call` to `visit` for each attention call of `model`, in their order, while the context lasts.
 
-    The model computes with the implementation that it had; the name of the implementation is put back
-    at the end, also after an exception. A compiled model runs uncompiled. The context may hold any
-    number of forward passes: `Call.layer` counts on, a cache may give fewer queries than keys, and a
-    padded batch gives queries without keys.
+    The model computes with the implementation that it had; the name of the implementation is restored
+    at the end, also after an exception. A compiled model runs uncompiled. The context may include any
+    number of forward passes: `Call.layer` continues to count. With a cache a call has fewer queries than keys;
+    in a padded batch some queries see no key.
 
-    Raises UnsupportedModel where the tree of modules holds nothing that computes attention in a way
-    that is known: transformers' interface, scaled_dot_product_attention, or returned weights.
+    Raises UnsupportedModel if no module computes attention in a known way: by transformers' interface, by
+    scaled_dot_product_attention, or with returned weights.
     """
     watch = Watch(visit, frozenset(map(id, model.modules())))
     with ExitStack() as stack:
         _watches.append(watch)
         stack.callback(_watches.remove, watch)
         stack.enter_context(torch.compiler.set_stance("force_eager"))
-        _follow(model, watch, stack)
+        _track_containers(model, watch, stack)
         configs, modules = _configs(model), _attention_modules(model)
-        _take_names(configs, watch, stack)
-        watch.anywhere = not configs and not modules
-        if not configs and any(_is_by_hand(m) for m in model.modules()) and not modules:
+        _register_names(configs, watch, stack)
+        watch.counts_every_call = not configs and not modules
+        if not configs and any(_bypasses_interface(m) for m in model.modules()) and not modules:
             raise UnsupportedModel(f"{type(unwrap(model)).__name__}: expected attention modules, "
                                    "found none")
-        if modules or watch.anywhere:
+        if modules or watch.counts_every_call:
             _hook_modules(modules, watch, stack)
         yield watch
 
 
-def _follow(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
-    """Keeps track of the numbered containers that enclose the running module."""
+def _track_containers(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
+    """Adds hooks that keep `watch.places` up to date, the numbered containers around the running module."""
     members: dict[nn.Module, tuple[str, int]] = {}
     for name, module in model.named_modules():
         head, _, number = name.rpartition(".")
@@ -499,24 +504,24 @@ def _follow(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
         container, index = members[module]
         visit = watch.visits.get(container, 0)
         watch.visits[container] = visit + 1
-        watch.most[container] = max(watch.most.get(container, 0), visit + 1)
+        watch.most_visits[container] = max(watch.most_visits.get(container, 0), visit + 1)
         watch.places.append(Place(container, index, visit))
 
     def leave(*_: Any) -> None:
         watch.places.pop()
 
-    for module in [model, *_stacks(model)]:
+    for module in [model, *_find_stacks(model)]:
         stack.callback(module.register_forward_pre_hook(begin).remove)
         stack.callback(module.register_forward_hook(end, always_call=True).remove)
     for module in members:
         stack.callback(module.register_forward_pre_hook(enter).remove)
         stack.callback(module.register_forward_hook(leave, always_call=True).remove)
-    _follow_sources(model, watch, stack)
+    _track_cross_attention(model, watch, stack)
 
 
-def _stacks(model: nn.Module) -> list[nn.Module]:
-    """The parts of a model that hold layers, or read tokens: where one runs twice, each run is a forward pass. A
-    layer, and what it holds, may run again as another layer of the same weights."""
+def _find_stacks(model: nn.Module) -> list[nn.Module]:
+    """Returns the parts of a model that contain layers or embeddings: if such a part runs twice, each run counts as a
+    forward pass. Layers and their modules are no such parts, since several layers may share one module."""
     names = [name.split(".") for name, _ in model.named_modules()]
     holders = {".".join(parts[:n]) for parts in names if parts[-1].isdigit() for n in range(1, len(parts))}
     return [module for name, module in model.named_modules() if name and not isinstance(module, nn.Embedding) and (
@@ -524,53 +529,55 @@ def _stacks(model: nn.Module) -> list[nn.Module]:
             or name in holders and not any(part.isdigit() for part in name.split(".")))]
 
 
-def arguments_of(module: nn.Module) -> Callable[[Any, Any], dict[str, Any]]:
-    """Returns a function that names the arguments of the module's forward pass, as a hook gets them."""
+def argument_namer(module: nn.Module) -> Callable[[Any, Any], dict[str, Any]]:
+    """Returns a function from a hook's `args` and `kwargs` to the arguments of the module's forward pass, by name."""
     names = list(inspect.signature(module.forward).parameters)
     return lambda args, kwargs: dict(zip(names, args, strict=False)) | kwargs
 
 
-def _follow_sources(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
-    """Keeps track of modules that attend to other tokens than their own."""
-    arguments = {module: arguments_of(module) for module in model.modules()
+def _track_cross_attention(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
+    """Adds hooks that keep `watch.are_crossed` up to date: whether running modules attend to another sequence."""
+    arguments = {module: argument_namer(module) for module in model.modules()
                  if re.search("attention", type(module).__name__, re.IGNORECASE)}
 
     def before(module: nn.Module, args: Any, kwargs: Any) -> None:
         given = arguments[module](args, kwargs)
-        watch.crossing.append(
+        watch.are_crossed.append(
             getattr(module, "is_cross_attention", False) is True
-            or any(isinstance(given.get(name), Tensor) for name in SOURCES)
+            or any(isinstance(given.get(name), Tensor) for name in SOURCE_ARGUMENTS)
             or "cross" in type(module).__name__.lower())
 
     def after(*_: Any) -> None:
-        watch.crossing.pop()
+        watch.are_crossed.pop()
 
     for module in arguments:
         stack.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
         stack.callback(module.register_forward_hook(after, always_call=True).remove)
 
 
-def _take_names(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
+def _register_names(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
+    """Makes the models of these configs call `_report_attention`, and restores their implementations at the end."""
     for config in configs:
         name = config._attn_implementation_internal or "eager"
         if name.startswith(NAME):  # another observer of this config has already set its name
-            name = _original(config)
+            name = _original_name(config)
         watch.originals[id(config)] = name
-        # Models ask whether "flash" is in the name before they prepare their inputs.
+        # The name keeps "flash", since models prepare their inputs differently if it contains that word.
         ours = f"{NAME}_flash" if "flash" in name else NAME
-        AttentionInterface.register(ours, _attention)
-        AttentionMaskInterface.register(ours, _mask)
+        AttentionInterface.register(ours, _report_attention)
+        AttentionMaskInterface.register(ours, _original_mask)
 
         def put_back(config: Any = config, name: Any = config._attn_implementation_internal) -> None:
             config._attn_implementation_internal = name
 
         stack.callback(put_back)
-        # set_attn_implementation would change every part of the model to one name.
+        # The field is set directly: set_attn_implementation would give every part of the model the same name.
         config._attn_implementation_internal = ours
 
 
 def _hook_modules(modules: list[nn.Module], watch: Watch, stack: ExitStack) -> None:
-    calls: list[int] = []
+    """Reports calls of models outside the interface: their scaled_dot_product_attention, or the returned weights."""
+    calls: list[int] = []  # `watch.calls` at the start of each running module
 
     def before(module: nn.Module, *_: Any) -> None:
         watch.modules.append(module)
@@ -580,7 +587,7 @@ def _hook_modules(modules: list[nn.Module], watch: Watch, stack: ExitStack) -> N
         watch.modules.pop()
         weights = _returned_weights(out)
         if watch.calls == calls.pop() and weights is not None:
-            watch.report(module=module, weights=weights, cached=_cached(module, (*args, *kwargs.values())))
+            watch.report(module=module, weights=weights, cached=_cached_keys(module, (*args, *kwargs.values())))
 
     for module in modules:
         stack.callback(module.register_forward_pre_hook(before).remove)

@@ -13,51 +13,53 @@ from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
 from .loading import Digests, digests_of, digests_of_name, load
-from .recorder import PROMPT_MEANS, Assembly, Measured, Prompt, Recorder
-from .recording import Array, Means, bytes_of
+from .recorder import PROMPT_MEANS, Assembly, Measurement, Prompt, Recorder
+from .recording import Array, Means, recording_bytes
 from .storage import Folder
-from .studies import Job, Row, Task, address_of, digest_of_text, settings_text, slug
+from .studies import Job, Row, Task, digest_of_text, settings_text, slug, split_revision
 
 MEASURED, FAILED, SHORT, UNREADABLE = "measured", "failed", "short", "unreadable"
-# Columns per head, [L H], layer by layer; of alpha only the first token's.
-OF_HEADS = ("alpha", "alpha_raw", "entropy_mean", "distance", "contribution", "cos_gap")
-LISTS = ("sink_1", "sink_ratio_raw")  # a number for each eps
-NUMBERS = ("alpha_1", "loss", *PROMPT_MEANS)
+# Metrics with one number for each head, [L H], layer by layer. Of alpha, the row has only the first token's.
+HEAD_METRICS = ("alpha", "alpha_raw", "entropy_mean", "distance", "contribution", "cos_gap")
+EPS_METRICS = ("sink_1", "sink_ratio_raw")  # metrics with one number for each eps
+PROMPT_METRICS = ("alpha_1", "loss", *PROMPT_MEANS)
 SCHEMA = pa.schema([
     ("model", pa.string()), ("checkpoint", pa.string()), ("weights_sha256", pa.string()),
     ("tokenizer_sha256", pa.string()), ("text_sha256", pa.string()), ("settings", pa.string()),
     ("prompt", pa.int32()), ("state", pa.string()), ("error", pa.string()), ("T", pa.int32()),
     ("first_id", pa.int32()), ("first_token", pa.string()), ("ids", pa.list_(pa.int32())),
-    *((name, pa.list_(pa.float32())) for name in LISTS), *((name, pa.float32()) for name in NUMBERS),
-    *((f"head_{name}", pa.list_(pa.float32())) for name in OF_HEADS),
-    # For kept prompts only: the strings of the tokens, and the fields as safetensors.
+    *((name, pa.list_(pa.float32())) for name in EPS_METRICS), *((name, pa.float32()) for name in PROMPT_METRICS),
+    *((f"head_{name}", pa.list_(pa.float32())) for name in HEAD_METRICS),
+    # Set for kept prompts only: the token strings, and the recorded fields as the bytes of a safetensors file.
     ("tokens", pa.list_(pa.string())), ("kept", pa.large_binary()),
-    # For the first measured row of a part only: the sums over the part, and the conditions that all of its rows share.
+    # Set in the first measured row of a part only: the sums over the part as the bytes of a safetensors file, and
+    # the conditions that all rows of the part share.
     ("sums", pa.large_binary()), ("conditions", pa.string()),
 ])
-JOINED = ["weights_sha256", "tokenizer_sha256", "prompt", "state", "first_id", "first_token", "ids", *LISTS,
-          *NUMBERS, "tokens", "kept", "sums", "conditions"]
+# Columns that joining the parts of a checkpoint reads.
+JOINED_COLUMNS = ["weights_sha256", "tokenizer_sha256", "prompt", "state", "first_id", "first_token", "ids",
+                  *EPS_METRICS, *PROMPT_METRICS, "tokens", "kept", "sums", "conditions"]
 
 
 class Worker:
-    """Measures one model at a time: an actor of Ray, or an object of the plain loop."""
+    """Measures one model at a time, as an actor of Ray or, without Ray, in a loop of the calling process."""
 
     def __init__(self, job: Job) -> None:
         self.job, self.folder = job, Folder(job.out)
-        self.name: str | None = None  # of the checkpoint that is open
+        self.name: str | None = None  # name of the checkpoint that is open
         self.digests = Digests("", None)
         self.recorder: Recorder | None = None
         self.file_sha256: str | None = None
 
     def run(self, task: Task) -> Row:
-        """Measures a task's missing blocks, and writes the recording when no block is missing. The
-        result has the recording's address, or the reason why there is none."""
+        """Measures a task's missing blocks, and writes the recording if no block is missing. Returns the
+        recording's address, or the error; neither if another task will write the missing blocks."""
         error = address = None
         try:
             self._identify(task.name)
-            there = set(self.folder.names(f"rows/{self.checkpoint}"))
+            written = set(self.folder.names(f"rows/{self.checkpoint}"))
             for block in task.blocks:
-                if self._part(block) not in there:
+                if self._part_name(block) not in written:
                     self._measure(block)
             address, error = self._finish()
         except Exception as problem:  # one checkpoint's failure does not stop the others
@@ -65,7 +67,7 @@ class Worker:
             error = f"{type(problem).__name__}: {problem}"
             row = {"model": task.name, "state": UNREADABLE, "error": error,
                    "settings": settings_text(self.job.settings)}
-            self._write(self._error(task.name), [row])
+            self._write_rows(self._error_file(task.name), [row])
         return {"name": task.name, "address": address, "error": error}
 
     # The checkpoint
@@ -78,21 +80,21 @@ class Worker:
     def _identify(self, name: str) -> None:
         if self.name == name:
             return
-        self.name = self.recorder = None  # frees the memory of the last model first
+        self.name = self.recorder = None  # frees the last model's memory before the next is loaded
         factory = self.job.models[name]
         if factory is not None:
             model, tokenizer = factory()
             self.digests, self.file_sha256 = digests_of(model, tokenizer), None
             self.recorder = Recorder(model, tokenizer, self.job.settings)
         else:
-            where, revision = address_of(self.job, name)
+            where, revision = split_revision(self.job, name)
             self.digests = digests_of_name(where, revision)
         self.name = name
 
-    def _opened(self) -> Recorder:
+    def _open_recorder(self) -> Recorder:
         if self.recorder is None:
             assert self.name is not None
-            where, revision = address_of(self.job, self.name)
+            where, revision = split_revision(self.job, self.name)
             options = {**self.job.load_options, **({"revision": revision} if revision else {})}
             loaded = load(where, **options)
             self.file_sha256 = loaded.sha256
@@ -101,48 +103,48 @@ class Worker:
 
     # A block
 
-    def _part(self, block: int) -> str:
+    def _part_name(self, block: int) -> str:
         return f"{block:05d}-of-{self.job.blocks:05d}.parquet"
 
     def _measure(self, block: int) -> None:
-        recorder, job = self._opened(), self.job
+        recorder, job = self._open_recorder(), self.job
         prompts = {i: recorder.prompt(job.texts[i]) for i in job.prompts(block)}
-        rows = {i: self._row(i) for i in prompts}
+        rows = {i: self._short_row(i) for i in prompts}
         assembly = Assembly(job.settings.eps, job.settings.first)
         for kept in (True, False):
             some = {i: one for i, one in prompts.items() if one and (i < job.settings.keep) == kept}
             found = recorder.measure_all(list(some.values()), job.batch, progress=False,
                                          keep=len(some) if kept else 0)
             for i, one in zip(some, found, strict=True):
-                rows[i] |= self._numbers(some[i], one, assembly.add(one))
+                rows[i] |= self._measured_columns(some[i], one, assembly.add(one))
         first = next((i for i, row in rows.items() if row["state"] == MEASURED), None)
         if first is not None:
             prompt = prompts[first]
             assert prompt is not None
-            conditions = recorder.conditions([prompt], job.source, self.name, address_of(self.job, self.name)[1],
+            conditions = recorder.conditions([prompt], job.source, self.name, split_revision(self.job, self.name)[1],
                                              self.file_sha256, job.license)
-            rows[first] |= {"sums": _packed(assembly.means.state()),
+            rows[first] |= {"sums": _pack(assembly.means.state()),
                             "conditions": json.dumps(conditions, ensure_ascii=False)}
-        self._write(f"rows/{self.checkpoint}/{self._part(block)}", list(rows.values()))
+        self._write_rows(f"rows/{self.checkpoint}/{self._part_name(block)}", list(rows.values()))
 
-    def _row(self, i: int) -> Row:
+    def _short_row(self, i: int) -> Row:
         return {"model": self.name, "checkpoint": self.checkpoint, "weights_sha256": self.digests.weights,
                 "tokenizer_sha256": self.digests.tokenizer, "text_sha256": digest_of_text(self.job.texts[i]),
                 "settings": settings_text(self.job.settings), "prompt": i, "state": SHORT}
 
-    def _numbers(self, prompt: Prompt, one: Measured | None, numbers: Mapping[str, Any]) -> Row:
+    def _measured_columns(self, prompt: Prompt, one: Measurement | None, numbers: Mapping[str, Any]) -> Row:
         first = self.job.settings.first
-        row = {name: numbers.get(name) for name in (*LISTS, *NUMBERS)}
+        row = {name: numbers.get(name) for name in (*EPS_METRICS, *PROMPT_METRICS)}
         if one is None:
             return row | {"state": FAILED}
         row |= {f"head_{name}": x[..., first] if name.startswith("alpha") else x
-                for name in OF_HEADS if (x := one.metrics.get(name)) is not None}
+                for name in HEAD_METRICS if (x := one.metrics.get(name)) is not None}
         row |= {"state": MEASURED, "T": one.metrics["alpha"].shape[-1], "first_id": one.first_id,
                 "first_token": one.tokens[first], "ids": prompt.ids}
-        return row | ({"tokens": one.tokens, "kept": _packed(one.kept)} if one.kept else {})
+        return row | ({"tokens": one.tokens, "kept": _pack(one.kept)} if one.kept else {})
 
-    def _write(self, name: str, rows: Sequence[Row]) -> None:
-        table = {column.name: pa.array([_plain(row.get(column.name)) for row in rows], column.type)
+    def _write_rows(self, name: str, rows: Sequence[Row]) -> None:
+        table = {column.name: pa.array([_flatten(row.get(column.name)) for row in rows], column.type)
                  for column in SCHEMA}
         out = BytesIO()
         pq.write_table(pa.table(table, schema=SCHEMA), out, compression="zstd")
@@ -150,32 +152,33 @@ class Worker:
 
     # The recording
 
-    def _error(self, name: str) -> str:
+    def _error_file(self, name: str) -> str:
         return f"errors/{slug(name)}.parquet"
 
     def _finish(self) -> tuple[str | None, str | None]:
-        """Returns the address of the recording, and makes it if all parts exist and it does not."""
+        """Returns the recording's address, or an error. Writes the recording if it is missing and all parts exist."""
         assert self.name is not None
         name = f"{self.checkpoint}.safetensors"
         if not self.folder.has(name):
-            parts = [self._part(block) for block in range(self.job.blocks)]
+            parts = [self._part_name(block) for block in range(self.job.blocks)]
             if not set(parts) <= set(self.folder.names(f"rows/{self.checkpoint}")):
                 return None, None  # the worker that writes the last part joins them
-            data = self._joined(parts)
+            data = self._join_parts(parts)
             if data is None:
                 return None, (f"no text was measured: each failed or has fewer than {self.job.settings.tokens} "
                               "tokens")
             self.folder.write(name, data)
-        self.folder.remove(self._error(self.name))
+        self.folder.remove(self._error_file(self.name))
         return self.folder.at(name), None
 
-    def _joined(self, parts: Sequence[str]) -> bytes | None:
-        """Joins the parts in a fixed order, so that the result has the same bits on every worker."""
+    def _join_parts(self, parts: Sequence[str]) -> bytes | None:
+        """Returns the bytes of the recording of all parts; None if no text was measured. Parts are joined in a fixed
+        order, so that every worker gets the same bits."""
         job = self.job
         assembly, conditions = Assembly(job.settings.eps, job.settings.first), None
         ids, texts, has_ids = sha256(), [], True
         for part in parts:
-            rows = self.folder.table(f"rows/{self.checkpoint}/{part}", JOINED).to_pylist()
+            rows = self.folder.table(f"rows/{self.checkpoint}/{part}", JOINED_COLUMNS).to_pylist()
             if any(row["weights_sha256"] != self.digests.weights for row in rows):
                 raise ValueError(f"{part}: expected rows of the weights {self.digests.weights}, found others")
             for row in rows:
@@ -184,7 +187,7 @@ class Worker:
                     texts.append(job.texts[row["prompt"]])
                     ids.update(np.array(row["ids"] or [], "<i4").tobytes())
                     has_ids = has_ids and row["ids"] is not None
-            assembly.join(_assembly(rows, job))
+            assembly.join(_assemble(rows, job))
         if conditions is None:
             return None
         recording = assembly.recording(json.loads(conditions) | {"license": job.license})
@@ -193,10 +196,10 @@ class Worker:
             prompts["texts_sha256"] = sha256("\0".join(texts).encode()).hexdigest()
         recording.conditions["prompts"] |= prompts
         recording.model.update(weights_sha256=self.digests.weights, tokenizer_sha256=self.digests.tokenizer)
-        return bytes_of(recording)
+        return recording_bytes(recording)
 
 
-def _assembly(rows: Sequence[Row], job: Job) -> Assembly:
+def _assemble(rows: Sequence[Row], job: Job) -> Assembly:
     """Returns an assembly of a part's rows."""
     assembly = Assembly(job.settings.eps, job.settings.first)
     measured = sum(row["state"] == MEASURED for row in rows)
@@ -204,8 +207,8 @@ def _assembly(rows: Sequence[Row], job: Job) -> Assembly:
         if row["state"] == SHORT:
             continue
         numbers = {"failed": np.uint8(row["state"] == FAILED)}
-        numbers |= {name: np.float32(row[name]) for name in NUMBERS}
-        numbers |= {name: np.array(row[name], np.float32) for name in LISTS if row[name] is not None}
+        numbers |= {name: np.float32(row[name]) for name in PROMPT_METRICS}
+        numbers |= {name: np.array(row[name], np.float32) for name in EPS_METRICS if row[name] is not None}
         for name, x in numbers.items():
             assembly.rows.setdefault(name, []).append(x)
         if row["sums"] is not None:
@@ -213,13 +216,13 @@ def _assembly(rows: Sequence[Row], job: Job) -> Assembly:
         if row["state"] == MEASURED:
             assembly.firsts[row["first_id"], row["first_token"]] = None
         if row["kept"] is not None:
-            assembly.kept.append(Measured({}, from_bytes(row["kept"]), row["tokens"], row["first_id"]))
+            assembly.kept.append(Measurement({}, from_bytes(row["kept"]), row["tokens"], row["first_id"]))
     return assembly
 
 
-def _packed(tensors: Mapping[str, Array]) -> bytes:
+def _pack(tensors: Mapping[str, Array]) -> bytes:
     return to_bytes({name: np.ascontiguousarray(x) for name, x in tensors.items()})
 
 
-def _plain(x: Any) -> Any:
+def _flatten(x: Any) -> Any:
     return x.ravel() if isinstance(x, np.ndarray) else x

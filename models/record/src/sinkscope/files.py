@@ -1,4 +1,4 @@
-"""Files that are complete or absent: a finished file replaces its target atomically."""
+"""Writes files atomically: a reader finds the complete file or the one before it, never a part."""
 
 import os
 import stat
@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 def check_target(path: str | PathLike[str]) -> Path:
-    """Prepares a target: makes its folder, and tries to write there before the work begins. Raises OSError if the
-    name belongs to something other than a regular file, since renaming would replace the device or the link itself,
-    and if the folder is not writable."""
+    """Checks before the work begins that a file can be written: makes its folder, and writes and removes a temporary
+    file there. Raises OSError if the folder is not writable, or if the name belongs to a link or a device, which
+    renaming would replace."""
     target = Path(path)
     if target.is_symlink() or (target.exists() and not target.is_file()):
         kind = (
@@ -21,7 +21,7 @@ def check_target(path: str | PathLike[str]) -> Path:
         raise OSError(f"{path}: expected a regular file or none, found {kind}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, part = _temporary(target)
+        descriptor, part = _make_temporary(target)
         os.close(descriptor)
         os.unlink(part)
     except OSError as error:
@@ -31,30 +31,30 @@ def check_target(path: str | PathLike[str]) -> Path:
     return target
 
 
-def _temporary(target: Path) -> tuple[int, str]:
+def _make_temporary(target: Path) -> tuple[int, str]:
     """Creates a new file (O_EXCL) next to the target, for this process alone."""
     return tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
 
 
 @contextmanager
-def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+def replaced_at_end(path: str | PathLike[str]) -> Iterator[Path]:
     """Yields a temporary file in the same folder, which replaces `path` at the end, and is removed after a failure."""
     target = check_target(path)
-    descriptor, name = _temporary(target)
+    descriptor, name = _make_temporary(target)
     part = Path(name)
     try:
         os.close(descriptor)
         yield part
         with part.open("rb") as file:
             os.fsync(file.fileno())
-        os.chmod(part, _mode(target))
+        os.chmod(part, _file_mode(target))
         part.replace(target)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
 
 
-def _mode(target: Path) -> int:
+def _file_mode(target: Path) -> int:
     """Returns the mode of the replaced file; for a new one, the process's default mode."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
@@ -64,14 +64,14 @@ def _mode(target: Path) -> int:
 
 
 def write_bytes(path: str | PathLike[str], data: bytes) -> int:
-    with replacing(path) as part:
+    with replaced_at_end(path) as part:
         part.write_bytes(data)
     return len(data)
 
 
 def check_source(path: str | PathLike[str], error: Callable[[str], Exception]) -> None:
-    """A regular file: a pipe or a device would be waited for."""
-    found = os.stat(path)
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or a pipe"
+    """Raises the error unless the path is a regular file: reading from a pipe or a device could block."""
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
         raise error(f"{path}: expected a regular file, found {kind}")

@@ -1,5 +1,5 @@
-"""Gathers the metrics of one forward pass: of heads from the calls of attention, of the residual stream
-from the inputs of the layers."""
+"""Gathers the metrics of one forward pass: metrics of heads from the calls of attention, and metrics of the
+residual stream from the inputs of the layers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from . import metrics
-from .attention import Call, Chunk, UnsupportedModel, exact
-from .probe import Facts, between, check_rows, named, reach, where
+from .attention import Call, Chunk, UnsupportedModel, without_autocast
+from .probe import Facts, call_name, check_rows, container_path, key_ranges, mask_of_ranges
 from .recording import ROW_SUM, SEEN, Array
 from .settings import Settings
 
@@ -24,18 +24,18 @@ class Heads:
 
     def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
         self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
-        self.layers: list[dict[str, Tensor]] = []  # of each layer, [B, ...]
-        self.stacked: dict[str, Array] = {}  # the same for all layers, [B, L, ...], on request
-        self.store: dict[str, list[Tensor]] = {}  # per layer, the fields of the first `keep` prompts
-        self.seen = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that a query sees, in any layer
-        # the first key that a query sees, in any layer
-        self.least = torch.full((batch, facts.T), facts.T)
+        self.layers: list[dict[str, Tensor]] = []  # metrics of each layer, [B, ...]
+        self.stacked: dict[str, Array] = {}  # metrics of all layers that `_stack_layers` has joined, [B, L, ...]
+        self.store: dict[str, list[Tensor]] = {}  # for each layer, the fields of the first `keep` prompts
+        self.seen = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that any query sees in any layer
+        # the first key that each query sees in any layer
+        self.first_seen = torch.full((batch, facts.T), facts.T)
         maps, T = settings.maps, facts.T
         if maps == "auto":
             maps = "full" if T <= POOLED else "pooled"
         self.maps = maps if keep else "none"
-        self.block = -(-T // POOLED)  # queries, and keys, of a pooled cell
-        self.P = -(-T // self.block)
+        self.block = -(-T // POOLED)  # height and width of a pooled cell, in queries and keys
+        self.P = -(-T // self.block)  # rows and columns of a pooled map
 
     def visit(self, call: Call) -> None:
         facts, device = self.facts, call.device
@@ -48,40 +48,40 @@ class Heads:
                                    f"for the "
                                    "first prompt, found more")
         if self.batch != B:
-            raise UnsupportedModel(f"{where(call)}: expected attention over {self.batch} sequences, one for each "
+            raise UnsupportedModel(f"{call_name(call)}: expected attention over {self.batch} sequences, one for each "
                                    f"prompt, found {B}")
         if facts.paths and call.path != (expected := facts.paths[len(self.layers)]):
-            raise UnsupportedModel(f"{where(call)}: expected the layers that ran for the first prompt, "
-                                   f"{named(expected)} at this place, found {named(call.path)}")
+            raise UnsupportedModel(f"{call_name(call)}: expected the layers that ran for the first prompt, "
+                                   f"{container_path(expected)} at this place, found {container_path(call.path)}")
         given = call.weights if call.seen is None else None
         if given is not None:
-            call = replace(call, seen=between(*facts.reach[len(self.layers)]).to(device))
+            call = replace(call, seen=mask_of_ranges(*facts.ranges[len(self.layers)]).to(device))
             if given.masked_select(~call.seen).any():  # type: ignore[operator]
-                raise UnsupportedModel(f"{where(call)}: expected no weight on keys that had none in the first prompt, "
-                                       "found some: the model's mask depends on the prompt; record prompts of one mask "
-                                       "together")
-        # Sums over queries are in float64 where the device has it. Results have their memory before the
-        # loop: small ones allocated between large ones that come and go would scatter the heap.
-        exact = torch.float32 if device.type == "mps" else torch.float64
-        sums = {name: torch.zeros(B, H, T, dtype=exact, device=device)
+                raise UnsupportedModel(f"{call_name(call)}: expected no weight on keys that had none in the first "
+                                       "prompt, found some: the model's mask depends on the prompt; record prompts of "
+                                       "one mask together")
+        # Sums over queries are in float64 where the device has it. Results are allocated before the loop: small
+        # tensors between large ones that are freed again would fragment the heap.
+        sum_dtype = torch.float32 if device.type == "mps" else torch.float64
+        sums = {name: torch.zeros(B, H, T, dtype=sum_dtype, device=device)
                 for name in ("alpha", "alpha_raw", "contribution_at")}
         rows = {name: torch.zeros(B, H, T, device=device)
                 for name in (ROW_SUM, "entropy", "distance", "att_bias", "head_gate")}
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
-        keep_map = self._map(B, H, device)
+        keep_map = self._allocate_map(B, H, device)
         ranges = torch.zeros(2, B, T, dtype=torch.long, device=device)
         keys = torch.zeros(B, T, dtype=torch.bool, device=device)
         for chunk in call.chunks():
-            if not (facts.sinks or facts.from_weights):
+            if not (facts.uses_shares or facts.from_weights):
                 check_rows(call, chunk)
-            ranges[..., chunk.rows] = torch.stack(reach(chunk.visible[:, 0]))
-            # With weights alone, a key of weight 0 counts as hidden.
+            ranges[..., chunk.rows] = torch.stack(key_ranges(chunk.visible[:, 0]))
+            # If the model returned only its weights, a key whose weights are all 0 counts as hidden.
             keys |= (chunk.visible[:, 0] if given is None else (chunk.att > 0).any(1)).any(-2)
             att, visible = chunk.att, facts.visible(chunk.rows, device)
-            share = metrics.part_of_row(att) if facts.sinks else att
+            share = metrics.part_of_row(att) if facts.uses_shares else att
             sums["alpha"] += metrics.alpha(share, facts.kind)
-            if facts.sinks:  # some layers may have no sink logit: their rows are their shares
+            if facts.uses_shares:  # also in layers without a sink logit, whose weights equal their shares
                 sums["alpha_raw"] += metrics.alpha(att, facts.kind)
             if chunk.sink is not None:
                 rows["att_bias"][..., chunk.rows] = chunk.sink
@@ -97,17 +97,18 @@ class Heads:
                 self._keep_rows(keep_map, chunk)
         self._compare_mask(call, ranges.cpu(), keys.cpu())
         rows["head_gate"] = metrics.head_gate(rows["head_gate"], self.settings.first)
-        absent = set() if facts.sinks else {"alpha_raw"}
+        absent = set() if facts.uses_shares else {"alpha_raw"}
         absent |= set() if facts.operation == "sink_logit" else {"att_bias"}
         absent |= {"contribution_at"} if lengths is None else set()
         found = {name: x.float() for name, x in (sums | rows).items() if name not in absent}
-        by_head = H // call.G if facts.G == H else 1  # if layers group their heads differently
+        # If layers group their heads differently, norms are repeated for each head.
+        copies = H // call.G if facts.G == H else 1
         if norms is not None:
-            found["value_norm"] = norms.repeat_interleave(by_head, 1)
+            found["value_norm"] = norms.repeat_interleave(copies, 1)
         if call.query is not None:
             assert call.key is not None
             key = call.key.float()
-            found["key_norm"] = key.norm(dim=-1).repeat_interleave(by_head, 1)
+            found["key_norm"] = key.norm(dim=-1).repeat_interleave(copies, 1)
             found["cos_gap"] = metrics.cos_gap(
                 call.query.float(), key.repeat_interleave(H // call.G, 1), facts.last.to(device),
                 self.settings.first)
@@ -115,26 +116,27 @@ class Heads:
         self._keep_fields(call, keep_map)
 
     def _compare_mask(self, call: Call, ranges: Tensor, keys: Tensor) -> None:
-        """Compares the mask with the first prompt's. A sparse mask may hide further keys."""
+        """Refuses a mask in which a query's last visible key differs from the first prompt's. A sparse mask may hide
+        earlier keys."""
         first, last = ranges
         self.seen |= keys
-        self.least = torch.minimum(self.least, first)
+        self.first_seen = torch.minimum(self.first_seen, first)
         if self.settings.mask is not None:
             return
         if self.facts.kind == "causal":
             differs = last > self.facts.last
         else:
-            differs = (last >= 0) & (last != self.facts.reach[len(self.layers)][1])
+            differs = (last >= 0) & (last != self.facts.ranges[len(self.layers)][1])
         if differs.any():
             b, t = differs.nonzero()[0].tolist()
             raise UnsupportedModel(
-                f"{where(call)}: expected the {self.facts.kind} mask of the first prompt, found that query {t} sees "
-                f"keys up to {int(last[b, t])}: the model's mask depends on the prompt; record prompts of one mask "
-                "together")
+                f"{call_name(call)}: expected the {self.facts.kind} mask of the first prompt, found that query {t} "
+                f"sees keys up to {int(last[b, t])}: the model's mask depends on the prompt; record prompts of one "
+                "mask together")
 
     def _refuse_padding(self) -> None:
-        """Refuses padding and packed texts that the model itself hides: there a key's position does not give its
-        number of queries."""
+        """Refuses padding and packed texts that the model itself hides: with them, the number of queries that see a
+        key no longer follows from its position."""
         if self.settings.mask is not None:
             return
         hidden = (~self.seen).nonzero().tolist()
@@ -143,17 +145,17 @@ class Heads:
                 f"texts: expected prompts without padding, found that no query sees key {hidden[0][1]} in any layer: "
                 'pass prompts without the tokens that the model hides, or name the mask, mask="causal"')
         # The first key that this query or any later one sees.
-        least = self.least.flip(-1).cummin(-1).values.flip(-1)
-        begins = (least[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
-        if begins:
+        first_seen = self.first_seen.flip(-1).cummin(-1).values.flip(-1)
+        starts = (first_seen[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
+        if starts:
             raise UnsupportedModel(
-                f"texts: expected one text in each prompt, found that no query from position {begins[0][1] + 1} on "
+                f"texts: expected one text in each prompt, found that no query from position {starts[0][1] + 1} on "
                 "sees a key before it, in any layer: padding that the model hides, packed texts, or position_ids that "
                 'restart; pass each text as a prompt of its own, or name the mask, mask="causal"')
 
     # Maps
 
-    def _map(self, B: int, H: int, device: torch.device) -> dict[str, Tensor] | None:
+    def _allocate_map(self, B: int, H: int, device: torch.device) -> dict[str, Tensor] | None:
         if self.maps == "none":
             return None
         if self.maps == "full":
@@ -168,11 +170,11 @@ class Heads:
             maps["att"][:, :, chunk.rows] = att.to(torch.float16).cpu()
             return
         row = torch.arange(chunk.rows.start, chunk.rows.stop, device=att.device) // self.block
-        maps["sum"].index_add_(2, row, self._columns(att.float()))
-        maps["count"].index_add_(0, row, self._columns(chunk.visible[0, 0].float()))
+        maps["sum"].index_add_(2, row, self._sum_columns(att.float()))
+        maps["count"].index_add_(0, row, self._sum_columns(chunk.visible[0, 0].float()))
 
-    def _columns(self, x: Tensor) -> Tensor:
-        """Sums of the columns of each cell.  [..., T] -> [..., P]"""
+    def _sum_columns(self, x: Tensor) -> Tensor:
+        """Sums the numbers of each pooled cell's columns.  [..., T] -> [..., P]"""
         x = nn.functional.pad(x, (0, self.P * self.block - x.shape[-1]))
         return x.unflatten(-1, (self.P, self.block)).sum(-1)
 
@@ -189,7 +191,7 @@ class Heads:
             self.store.setdefault("att_scale", []).append(scale)
         for name, x in (("q", call.query), ("k", call.key), ("v", call.value)):
             if name in self.settings.fields and x is not None:
-                if name in self.facts.wide:
+                if name in self.facts.uneven:
                     raise UnsupportedModel(f"fields: expected {name} of one width in all layers, found "
                                            f"others in layer {call.layer_idx}: record without it")
                 x = x.repeat_interleave(self.facts.G // call.G, 1) if name != "q" else x
@@ -197,7 +199,7 @@ class Heads:
 
     # Results
 
-    def _all(self, name: str) -> Array | None:
+    def _stack_layers(self, name: str) -> Array | None:
         """Returns a metric of all layers, [B, L, ...]."""
         if not self.layers or name not in self.layers[0]:
             return None
@@ -206,8 +208,8 @@ class Heads:
         return self.stacked[name]
 
     def metrics(self) -> dict[str, Array]:
-        """The averaged metrics of each prompt, [B, ...]. Those of all prompts are computed together: of short
-        prompts, calls take the time."""
+        """Returns the metrics of each prompt, [B, ...]. Those of all prompts are computed together, since for short
+        prompts the calls themselves take most of the time."""
         facts, at = self.facts, self.settings.first
         if len(self.layers) != facts.L:
             raise UnsupportedModel(f"expected {facts.L} calls of attention as for the first prompt, "
@@ -215,19 +217,19 @@ class Heads:
         self._refuse_padding()
         found = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
                                       "contribution_at", "cos_gap", "key_norm", "value_norm")
-                 if (x := self._all(name)) is not None}
+                 if (x := self._stack_layers(name)) is not None}
         for raw in ("", "_raw"):
             if f"alpha{raw}" in found:
-                found[f"sink_ratio{raw}"] = self._of_eps(metrics.sink, found[f"alpha{raw}"]) / np.float32(100)
-        found["near_eps"] = self._of_eps(metrics.near, found["alpha"])
+                found[f"sink_ratio{raw}"] = self._metric_by_eps(metrics.sink, found[f"alpha{raw}"]) / np.float32(100)
+        found["near_eps"] = self._metric_by_eps(metrics.near, found["alpha"])
         sums = found[ROW_SUM]
         found[f"{ROW_SUM}_summary"] = np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1)
         found["entropy_mean"] = found["entropy"].mean(-1)
-        distances = self._all("distance")
+        distances = self._stack_layers("distance")
         assert distances is not None
         found["distance"] = distances.mean(-1)
         # The share that the first token receives from all queries, those before it included.
-        found["first_share"] = found["alpha"][..., at] * np.float32(self._queries(at) / facts.T)
+        found["first_share"] = found["alpha"][..., at] * np.float32(self._query_count(at) / facts.T)
         load = metrics.head_load(torch.from_numpy(found["head_gate"]))
         found |= {"head_load": load.numpy(), "head_gini": metrics.head_gini(load).numpy()}
         if "contribution_at" in found:
@@ -238,13 +240,13 @@ class Heads:
                 found[f"{name}_ratio"] = metrics.norm_ratio(norms, at).numpy()
         return found
 
-    def _of_eps(self, metric: Callable[[Tensor, float], Tensor], alphas: Array) -> Array:
-        """A metric of all heads of a prompt, for each eps.  [B, L, H, T] -> [B, E, T]"""
+    def _metric_by_eps(self, metric: Callable[[Tensor, float], Tensor], alphas: Array) -> Array:
+        """Returns a metric over all heads of each prompt, for each eps.  [B, L, H, T] -> [B, E, T]"""
         B, _, _, T = alphas.shape
         by_head = torch.from_numpy(alphas).permute(1, 2, 0, 3).flatten(2)  # [L, H, B * T]
         return np.stack([metric(by_head, e).float().view(B, T).numpy() for e in self.settings.eps], 1)
 
-    def _queries(self, k: int) -> int:
+    def _query_count(self, k: int) -> int:
         return self.facts.T if self.facts.kind == "bidirectional" else self.facts.T - k
 
     def kept(self, b: int, ids: list[int] | None) -> dict[str, Array]:
@@ -254,20 +256,20 @@ class Heads:
         if ids is not None:
             found["tokens"] = np.array(ids, np.int32)
         for name in ("alpha", "alpha_raw", ROW_SUM, "att_bias"):
-            if (x := self._all(name)) is not None:
+            if (x := self._stack_layers(name)) is not None:
                 found[name] = x[b].copy()  # not a view, which would hold the whole batch
         if facts.kind != "causal" and any(facts.windows):
             seen = facts.seen[:, None].expand(-1, facts.H, -1)
             found[SEEN] = seen.float().contiguous().numpy()
         for name in ("key_norm", "value_norm"):
-            if name in self.settings.fields and (x := self._all(name)) is not None:
+            if name in self.settings.fields and (x := self._stack_layers(name)) is not None:
                 found[name] = x[b].copy()
         return found
 
 
 class Stream:
-    """Gathers the metrics of the residual stream: the input of each layer, with attention or without,
-    and the output of the last, which is taken before the final norm."""
+    """Gathers the metrics of the residual stream: of the input of each layer, with attention or without,
+    and of the last layer's output before the final norm."""
 
     def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
         self.facts, self.settings, self.keep = facts, settings, keep
@@ -277,25 +279,26 @@ class Stream:
     @contextmanager
     def watch(self) -> Iterator[None]:
         hooks = [hook for block in self.facts.members for hook in (
-            block.register_forward_pre_hook(self._before, with_kwargs=True),
-            block.register_forward_hook(self._after))]
+            block.register_forward_pre_hook(self._take_input, with_kwargs=True),
+            block.register_forward_hook(self._take_last_output))]
         try:
             yield
         finally:
             for hook in hooks:
                 hook.remove()
 
-    def _before(self, _: nn.Module, args: Any, kwargs: Any) -> None:
+    def _take_input(self, _: nn.Module, args: Any, kwargs: Any) -> None:
         self._take(args[0] if args else kwargs.get("hidden_states"))
 
-    def _after(self, _: nn.Module, args: Any, out: Any) -> None:
+
+    def _take_last_output(self, _: nn.Module, args: Any, out: Any) -> None:
         if len(self.states) == self.facts.blocks:
             self._take(out[0] if isinstance(out, tuple) else out)
 
     def _take(self, hidden: Any) -> None:
         if not isinstance(hidden, Tensor) or hidden.dim() != 3 or hidden.shape[1] != self.facts.T:
             return
-        with torch.no_grad(), exact():
+        with torch.no_grad(), without_autocast():
             self._measure(hidden.detach().float())
 
     def _measure(self, h: Tensor) -> None:
@@ -311,19 +314,19 @@ class Stream:
             self.store.append(h[: self.keep].cpu())
 
     @property
-    def _whole(self) -> bool:
+    def _is_complete(self) -> bool:
         return len(self.states) == self.facts.blocks + 1
 
     def metrics(self) -> dict[str, Array]:
         """Returns the metrics of each prompt, [B, ...]."""
-        if not self._whole:
+        if not self._is_complete:
             return {}
         return {name: torch.stack([state[name] for state in self.states], 1).numpy() for name in self.states[0]}
 
     def kept(self, b: int, found: Mapping[str, Array]) -> dict[str, Array]:
         kept = {}
-        if self._whole and "hidden_norm" in self.settings.fields:
+        if self._is_complete and "hidden_norm" in self.settings.fields:
             kept["hidden_norm"] = found["hidden_norm"].copy()
-        if self._whole and self.store:
+        if self._is_complete and self.store:
             kept["hidden"] = torch.stack([h[b] for h in self.store]).numpy()
         return kept

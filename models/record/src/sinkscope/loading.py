@@ -1,4 +1,5 @@
-"""Models by name: a folder, a name on the Hugging Face hub, or a GGUF file; and what identifies them."""
+"""Loads models by name (a folder, a name on the Hugging Face hub, or a GGUF file), and computes the digests that
+identify them."""
 
 import hashlib
 import json
@@ -57,17 +58,17 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-# What a folder's tokenizer is made of, and what is neither tokenizer nor model.
-TOKENIZER = re.compile(r"(added_tokens|chat_template|merges|sentencepiece|special_tokens|spiece|tokenizer|vocab)")
-BESIDE = re.compile(r"(\.git|readme|license)|.*\.(md|txt|png|jpg|pdf|svg|ipynb|csv)$", re.IGNORECASE)
+# Names of the files of a tokenizer, and of the files that belong to neither tokenizer nor model.
+TOKENIZER_FILES = re.compile(r"(added_tokens|chat_template|merges|sentencepiece|special_tokens|spiece|tokenizer|vocab)")
+OTHER_FILES = re.compile(r"(\.git|readme|license)|.*\.(md|txt|png|jpg|pdf|svg|ipynb|csv)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Digests:
-    """SHA-256 of a model's weights (with its config) and of its tokenizer; None if it has none."""
+    """SHA-256 digests of a model's weights, with its config, and of its tokenizer."""
 
     weights: str
-    tokenizer: str | None
+    tokenizer: str | None  # None if there is no tokenizer
 
 
 def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> Digests:
@@ -78,7 +79,7 @@ def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> D
         digest = file_sha256(path)  # the file holds the tokenizer as well
         return Digests(digest, digest)
     if path.is_dir():
-        return _digests({one.name: file_sha256(one) for one in path.iterdir() if one.is_file()})
+        return _digests_of_files({one.name: file_sha256(one) for one in path.iterdir() if one.is_file()})
     import huggingface_hub
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -90,20 +91,20 @@ def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> D
         except (LocalEntryNotFoundError, OSError, ValueError):
             raise error from None
         return digests_of_name(folder)
-    return _digests({one.rfilename: one.lfs.sha256 if one.lfs else str(one.blob_id) for one in found
+    return _digests_of_files({one.rfilename: one.lfs.sha256 if one.lfs else str(one.blob_id) for one in found
                      if "/" not in one.rfilename})
 
 
-def _digests(files: Mapping[str, str]) -> Digests:
-    tokenizer = {name: x for name, x in files.items() if TOKENIZER.match(name)}
-    weights = {name: x for name, x in files.items() if name not in tokenizer and not BESIDE.match(name)}
+def _digests_of_files(files: Mapping[str, str]) -> Digests:
+    tokenizer = {name: x for name, x in files.items() if TOKENIZER_FILES.match(name)}
+    weights = {name: x for name, x in files.items() if name not in tokenizer and not OTHER_FILES.match(name)}
     if not weights:
         raise FileNotFoundError("expected files of a model, found none")
-    return Digests(_digest_of(weights), _digest_of(tokenizer) if tokenizer else None)
+    return Digests(_digest_of_json(weights), _digest_of_json(tokenizer) if tokenizer else None)
 
 
 def sizes_of_name(name: str, revision: str | None = None) -> tuple[int, int, int] | None:
-    """Returns L, H and G by the config; None if it lacks them, or cannot be read."""
+    """Returns L, H and G from the model's config; None if the config lacks them or cannot be read."""
     path, options = Path(name), {"revision": revision} if revision else {}
     if path.suffix == ".gguf":
         name, options = str(path.parent), {"gguf_file": path.name}
@@ -116,7 +117,8 @@ def sizes_of_name(name: str, revision: str | None = None) -> tuple[int, int, int
 
 
 def digests_of(model: nn.Module, tokenizer: Any) -> Digests:
-    """Returns the digests of a model made by a user's function: of every tensor of its state, and of its vocabulary."""
+    """Returns the digests of a model that a user's function made, over every tensor of its state, and of its
+    tokenizer, over the serialized tokenizer or its vocabulary."""
     digest = hashlib.sha256()
     for name, x in model.state_dict().items():
         if isinstance(x, torch.Tensor):
@@ -124,11 +126,11 @@ def digests_of(model: nn.Module, tokenizer: Any) -> Digests:
             digest.update(x.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
-        said: Any = json.loads(backend.to_str())
+        content: Any = json.loads(backend.to_str())
     else:
-        said = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else None
-    return Digests(digest.hexdigest(), None if said is None else _digest_of(said))
+        content = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else None
+    return Digests(digest.hexdigest(), None if content is None else _digest_of_json(content))
 
 
-def _digest_of(x: Any) -> str:
+def _digest_of_json(x: Any) -> str:
     return hashlib.sha256(json.dumps(x, sort_keys=True).encode()).hexdigest()

@@ -1,5 +1,5 @@
-"""Recordings of attention maps that another program made: nanoGPT, JAX, TransformerLens, nnsight, a
-dump."""
+"""Makes recordings of attention maps that another program computed, such as nanoGPT, JAX, TransformerLens or
+nnsight, or that a file holds."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,13 +12,21 @@ from torch import Tensor, nn
 from . import __version__, metrics
 from .attention import Call
 from .gather import Heads
-from .probe import ROW_SUM_ROUNDING, Facts, between, last_of, reach, reach_of_weights, window_of
-from .recorder import Assembly, Measured, edited
+from .probe import (
+    ROW_SUM_ROUNDING,
+    Facts,
+    key_ranges,
+    last_visible_keys,
+    mask_of_ranges,
+    mask_ranges_of_weights,
+    window_of,
+)
+from .recorder import Assembly, Measurement, parse_edits
 from .recording import Array, Recording
 from .settings import FIELDS, Settings
 
 VECTORS = ("q", "k", "v")
-# Rows of the core's table of operations.
+# Names of the attention operations, as in the core's table.
 OPERATIONS = (
     "softmax",
     "sigmoid",
@@ -62,22 +70,24 @@ def record_maps(
     edits: Sequence[Mapping[str, Any] | str] = (),
     license: str | None = None,
     command: str | None = None,
-    _known: "Known | None" = None,
+    _known: "KnownFacts | None" = None,
 ) -> Recording:
-    """A recording of the attention maps of many prompts, with the numbers that `record` gives.
+    """Makes a recording of the attention maps of many prompts, with the metrics that `record` gives.
 
-    maps: of each prompt [L, H, T, T], or an iterable of its layers, each [H, T, T] or [1, H, T, T]: one layer
-        is read at a time. Arrays, tensors, or what has `.value` (a proxy of nnsight).
-    tokens: of each prompt its T token strings, or ids.
-    q, k, v: of each prompt its layers [H or G, T, K]: norms, ratios, contributions and the cosine gap.
-    hidden: of each prompt [blocks + 1, T, D], the input of each layer and the output of the last.
-    mask: causal, prefix or bidirectional; causal where no query of the first prompt has weight on a
-        later key. A window is found where each query has weight on as many keys.
-    operation: what made the weights. Rows of softmax must sum to 1; those of others need not, and alpha
-        is then of their shares, beside raw alpha and the row sums.
-    layers, blocks: the model's own numbers of these layers, and how many layers it has.
-    edits: in words, or with a `label`, what was changed during the runs: the recording is of class
-        EDITED. The others are as for `record`.
+    maps: for each prompt [L, H, T, T], or an iterable of its layers, each [H, T, T] or [1, H, T, T]. One layer
+        is read at a time. Each is an array, a tensor, or an object with `.value` (a proxy of nnsight).
+    tokens: for each prompt its T token strings or ids.
+    q, k, v: for each prompt its layers, [H or G, T, K]. Norms, ratios, contributions and the cosine gap need them.
+    hidden: for each prompt [blocks + 1, T, D], the input of each layer and the output of the last.
+    mask: causal, prefix or bidirectional. By default it is causal if no query of the first prompt has weight on a
+        later key. A window is found if all queries have weight on the same number of keys.
+    operation: the attention operation that made the weights. Rows of softmax must sum to 1. Rows of other operations
+        need not: alpha is then computed from their shares, and raw alpha and the row sums are recorded as well.
+    layers, blocks: the model's own numbers of the given layers, and how many layers the model has.
+    edits: descriptions, or mappings with a `label`, of what was changed during the runs. The recording is then of
+        class EDITED.
+
+    The other arguments are those of `record`.
     """
     settings = Settings.checked(None, eps, keep, FIELDS, "auto", first, mask)
     if operation not in OPERATIONS:
@@ -90,7 +100,7 @@ def record_maps(
     }
     facts: Facts | None = None
     D, V = 0, 1
-    prompts = iter(tokens if isinstance(tokens, Iterator) else list_of(tokens, "tokens"))
+    prompts = iter(tokens if isinstance(tokens, Iterator) else to_list(tokens, "tokens"))
     for i, given in enumerate(maps):
         strings = next(prompts, None)
         if strings is None:
@@ -99,41 +109,41 @@ def record_maps(
         absent = [name for name, x in parts.items() if x is None]
         if absent:
             raise ValueError(f"{absent[0]}: expected those of each prompt of maps, found {i}")
-        calls = list(_calls(given, parts, f"maps[{i}]"))
+        calls = list(_read_calls(given, parts, f"maps[{i}]"))
         if facts is None:
             facts = _facts(calls, settings, operation, layers, blocks, _known)
             known = _known.ranges if _known else [None] * len(calls)
-            ranges = [of or _range(call, facts) for call, of in zip(calls, known, strict=True)]
-            visible = [between(*of) for of in ranges]
+            ranges = [of or _visible_range(call, facts) for call, of in zip(calls, known, strict=True)]
+            visible = [mask_of_ranges(*of) for of in ranges]
             facts = replace(
                 facts,
                 windows=[window_of(*of, facts.kind) for of in ranges],
                 seen=torch.stack([sees.sum(-1) for sees in visible]),
-                reach=tuple(ranges),
+                ranges=tuple(ranges),
             )
-        ids, written = _tokens(strings, facts.T, i)
+        ids, written = _parse_tokens(strings, facts.T, i)
         is_kept = i < keep
         heads = Heads(facts, settings, 1, int(is_kept))
         for call in calls:
-            _check(call, facts, operation)
+            _check_call(call, facts, operation)
             sees = visible[len(heads.layers) % facts.L]
             _refuse_unseen(call, ~sees, "its window")
             heads.visit(replace(call, seen=sees))
         found = {name: x[0] for name, x in heads.metrics().items()}
         kept = heads.kept(0, ids) if is_kept else {}
         if "hidden" in parts:
-            states = _array(parts["hidden"])
+            states = _to_array(parts["hidden"])
             if states.ndim != 3 or states.shape[:2] != (facts.blocks + 1, facts.T):
                 raise ValueError(
                     f"hidden: expected {facts.blocks + 1} states of {facts.T} tokens, found a shape of "
                     f"{list(states.shape)}"
                 )
             D = states.shape[2]
-            found |= _of_states(torch.from_numpy(states).float(), settings.first)
+            found |= _stream_metrics(torch.from_numpy(states).float(), settings.first)
             if kept:
                 kept["hidden_norm"] = found["hidden_norm"]
         V = max([V, *(1 + i for i in ids or ())])
-        assembly.add(Measured(found, kept, written, ids[settings.first] if ids else None))
+        assembly.add(Measurement(found, kept, written, ids[settings.first] if ids else None))
     if facts is None:
         raise ValueError("maps: expected those of one prompt or more, found none")
     if next(prompts, None) is not None:
@@ -171,11 +181,11 @@ def record_maps(
             "versions": {"sinkscope": __version__},
             "command": command,
         }
-        | ({"edits": edited(edits)} if edits else {})
+        | ({"edits": parse_edits(edits)} if edits else {})
     )
 
 
-def _of_states(states: Tensor, first: int) -> dict[str, Array]:
+def _stream_metrics(states: Tensor, first: int) -> dict[str, Array]:
     others = torch.cat([states[:, :first], states[:, first + 1 :]], 1)
     norms = states.norm(dim=-1)
     return {
@@ -189,21 +199,21 @@ def _of_states(states: Tensor, first: int) -> dict[str, Array]:
     }
 
 
-def _array(x: Any) -> Array:
+def _to_array(x: Any) -> Array:
     """Converts a tensor, an array, a proxy, or a list of these."""
     x = getattr(x, "value", x)
     if isinstance(x, list | tuple):
-        return np.stack([_array(part) for part in x])
+        return np.stack([_to_array(part) for part in x])
     if hasattr(x, "detach"):
         return x.detach().float().cpu().numpy()
     return np.asarray(x, np.float32)
 
 
-def _layers(x: Any, where: str) -> Iterator[Array]:
-    """[H, T, T] of each layer."""
+def _read_layers(x: Any, where: str) -> Iterator[Array]:
+    """Yields the map of each layer, [H, T, T]."""
     x = getattr(x, "value", x)
     for i, layer in enumerate(x):
-        found = _array(layer)
+        found = _to_array(layer)
         if found.ndim == 4 and len(found) == 1:
             found = found[0]
         if found.ndim != 3:
@@ -216,9 +226,9 @@ def _layers(x: Any, where: str) -> Iterator[Array]:
         yield found
 
 
-def _calls(given: Any, parts: Mapping[str, Any], where: str) -> Iterator[Call]:
-    vectors = {name: _layers(parts[name], name) for name in VECTORS if name in parts}
-    for i, att in enumerate(_layers(given, where)):
+def _read_calls(given: Any, parts: Mapping[str, Any], where: str) -> Iterator[Call]:
+    vectors = {name: _read_layers(parts[name], name) for name in VECTORS if name in parts}
+    for i, att in enumerate(_read_layers(given, where)):
         H, T, S = att.shape
         if T != S:
             raise ValueError(
@@ -245,10 +255,10 @@ def _calls(given: Any, parts: Mapping[str, Any], where: str) -> Iterator[Call]:
 
 
 @dataclass(frozen=True)
-class Known:
-    """Facts about the model that an observer of the maps knows."""
+class KnownFacts:
+    """Facts about the model that an observer knows, but the maps alone do not show."""
 
-    # for each layer the first and the last key that each query sees, [T]; None if only the weights are known
+    # for each layer, the first and the last key that each query sees, [T] each; None if only the weights are known
     ranges: Sequence[tuple[Tensor, Tensor] | None]
     G: int
     K: int
@@ -257,12 +267,12 @@ class Known:
     softcap: float | None
 
 
-def _range(call: Call, facts: Facts) -> tuple[Tensor, Tensor]:
-    """The first and the last key that each query sees, [T]."""
+def _visible_range(call: Call, facts: Facts) -> tuple[Tensor, Tensor]:
+    """Returns the first and the last key that each query sees, [T] each."""
     assert call.weights is not None
     if facts.operation not in ("softmax", "sink_logit"):
         return torch.zeros(facts.T, dtype=torch.long), facts.last
-    return reach_of_weights(*reach((call.weights > 0).any(1)[0]), facts.kind, facts.last)
+    return mask_ranges_of_weights(*key_ranges((call.weights > 0).any(1)[0]), facts.kind, facts.last)
 
 
 def _facts(
@@ -271,7 +281,7 @@ def _facts(
     operation: str,
     layers: Sequence[int] | None,
     blocks: int | None,
-    known: Known | None,
+    known: KnownFacts | None,
 ) -> Facts:
     if not calls:
         raise ValueError("maps: expected one layer or more, found none")
@@ -306,7 +316,7 @@ def _facts(
         kind,
         prefix if kind == "prefix" else 0,
         [None] * L,
-        (last_of(kind, prefix, T) + 1).expand(L, T),
+        (last_visible_keys(kind, prefix, T) + 1).expand(L, T),
         operation,
         None,
         numbers,
@@ -316,7 +326,7 @@ def _facts(
     )
 
 
-def _check(call: Call, facts: Facts, operation: str) -> None:
+def _check_call(call: Call, facts: Facts, operation: str) -> None:
     B, H, T, _ = call.shape
     if (H, T) != (facts.H, facts.T):
         raise ValueError(
@@ -329,7 +339,7 @@ def _check(call: Call, facts: Facts, operation: str) -> None:
         sums = call.weights.sum(-1)
         off = (sums - 1).abs()
         # A dump in half precision rounds each weight.
-        if off.max() > max(ROW_SUM_ROUNDING, 2e-2 if _is_half(call.weights) else 0):
+        if off.max() > max(ROW_SUM_ROUNDING, 2e-2 if _is_half_precision(call.weights) else 0):
             raise ValueError(
                 f"maps: expected rows that sum to 1, found one of "
                 f"{sums.flatten()[off.argmax()].item():.3g} "
@@ -344,20 +354,20 @@ def _refuse_unseen(call: Call, hidden: Tensor, by: str) -> None:
         raise ValueError(f"maps: expected no weight on keys that {by} hides, found some in layer {call.layer}")
 
 
-def _is_half(x: Tensor) -> bool:
-    """Every number is one of float16 or of bfloat16."""
+def _is_half_precision(x: Tensor) -> bool:
+    """Whether float16, or bfloat16, represents every number exactly."""
     return any(torch.equal(x.to(dtype).float(), x) for dtype in (torch.float16, torch.bfloat16))
 
 
-def list_of(x: Any, where: str) -> list[Any]:
-    """Converts a list, an array or a tensor to a list; refuses a string, which would become its letters."""
+def to_list(x: Any, where: str) -> list[Any]:
+    """Converts a list, an array or a tensor to a list. Refuses a string, which would become a list of its letters."""
     if isinstance(x, str | bytes):
         raise ValueError(f"{where}: expected a list of token strings or ids, found the text {x!r} alone")
     return list(x.tolist() if hasattr(x, "tolist") else x)
 
 
-def _tokens(strings: Sequence[Any], T: int, i: int) -> tuple[list[int] | None, list[str]]:
-    found = list_of(strings, f"tokens of prompt {i}")
+def _parse_tokens(strings: Sequence[Any], T: int, i: int) -> tuple[list[int] | None, list[str]]:
+    found = to_list(strings, f"tokens of prompt {i}")
     if len(found) != T:
         raise ValueError(f"tokens: expected {T}, one for each query, found {len(found)} for prompt {i}")
     ids = [int(x) for x in found] if all(isinstance(x, int | np.integer) for x in found) else None
@@ -371,5 +381,6 @@ def from_maps(
     eps: Sequence[float] = (0.1, 0.2, 0.3),
     **options: Any,
 ) -> Recording:
-    """A recording of the maps of one prompt: att [L, H, T, T] and its T tokens; `record_maps` of one."""
+    """Makes a recording of the maps of one prompt, att [L, H, T, T], and its T tokens. Other arguments are those of
+    `record_maps`."""
     return record_maps([att], [tokens], eps, 1, model_id=model_id, **options)

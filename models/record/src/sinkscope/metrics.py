@@ -1,12 +1,12 @@
 """Metrics of attention sinks as functions of tensors. Formulas count tokens from 1, tensors from 0.
 
 `att` holds the weights that the model used. Alpha, Sink_k and entropy are defined on rows that sum to
-1: where an operation does not normalize, pass them the shares of its rows, and show `row_mass(att)`
-beside them. The recorder, the goldens and the training measure with these functions.
+1: if an operation does not normalize its rows, pass `part_of_row(att)` to these metrics, and report
+`row_mass(att)` as well. The recorder, the goldens and the training measure with these functions.
 
-A map may be given in chunks of queries, [..., t, T] for t of the T queries: what is a mean over
-queries (`alpha`, `contributions`) then adds up over the chunks, what is a number of a query
-(`row_mass`, `entropy`) is concatenated.
+A map may be passed in chunks of queries, [..., t, T] for t of the T queries. Means over queries (`alpha`,
+`contributions`) are then added up over the chunks; metrics of single queries (`row_mass`, `entropy`) are
+concatenated.
 """
 
 import math
@@ -15,28 +15,29 @@ import torch
 from torch import Tensor
 
 EPS = 0.3  # the literature's threshold for "this head has a sink", meant for T = 64
-TINY = 1e-8  # keeps the share finite where a whole row has no weight
-NEAR = 0.002  # a head this close to eps may fall on either side in another arithmetic
+TINY = 1e-8  # added to row sums, so that shares stay finite in a row without weight
+NEAR = 0.002  # alphas this close to eps may exceed it or not, depending on the rounding of other hardware
 
 
 def alpha(att: Tensor, mask: str = "causal") -> Tensor:
     """Mean weight that token k receives from the queries that see it (Gu et al. 2025, equation 6).
     [..., T, T] -> [..., T]
 
-    All T queries see it under a bidirectional mask. Under a prefix or a window the divisor stays
-    T-k+1, as in the authors' code: alpha_k may exceed 1 inside a prefix, and a window caps it.
+    Under a bidirectional mask all T queries see token k. Under a prefix or a window the sum is divided by
+    T-k+1, as in the authors' code, although another number of queries sees token k: alpha_k may exceed 1 inside a
+    prefix, and a window limits it.
     """
     T = att.shape[-1]
     if mask == "bidirectional":
         return att.sum(-2) / T
-    queries = torch.arange(T, 0, -1, dtype=att.dtype, device=att.device)  # T-k+1 see token k
+    queries = torch.arange(T, 0, -1, dtype=att.dtype, device=att.device)  # T-k+1 queries see token k
     return (att / queries).sum(-2)
 
 
 def alpha_bias(att_bias: Tensor) -> Tensor:
     """alpha_* of a bias key (Gu et al. 2025, section 7.3).  [..., T] -> [..., 1]
 
-    The authors' map has a row for the bias key, which sees only itself: T+1 rows, and a 1.
+    The authors' map has T+1 rows: the bias key has a row, too, with weight 1 on itself.
     """
     return ((att_bias.sum(-1) + 1) / (att_bias.shape[-1] + 1))[..., None]
 
@@ -65,7 +66,7 @@ def near(alphas: Tensor, eps: float = EPS) -> Tensor:
 
 
 def entropy(share: Tensor, seen: Tensor) -> Tensor:
-    """Entropy of each row over ln of the keys that the query sees (Guo et al. 2024); NaN for a row
+    """Entropy of each row, divided by ln of the number of keys that the query sees (Guo et al. 2024); NaN for a row
     without weight.  share [..., T, n], seen [T] or [..., T] -> [..., T]"""
     rows = -torch.xlogy(share, share).sum(-1)
     entropy = torch.where(seen > 1, rows / seen.to(rows.dtype).log(), 0)
@@ -73,18 +74,18 @@ def entropy(share: Tensor, seen: Tensor) -> Tensor:
 
 
 def distance(share: Tensor, rows: slice) -> Tensor:
-    """Mean number of tokens between a query and what it attends to, from the shares of its row.
+    """Mean distance in tokens from each query to the keys, weighted by the shares of its row.
     [..., t, T] -> [..., t]"""
     query = torch.arange(rows.start, rows.stop, device=share.device)[:, None]
-    apart = (query - torch.arange(share.shape[-1], device=share.device)).abs().to(share.dtype)
-    return (share * apart).sum(-1) / share.sum(-1)
+    distances = (query - torch.arange(share.shape[-1], device=share.device)).abs().to(share.dtype)
+    return (share * distances).sum(-1) / share.sum(-1)
 
 
 def cos_gap(q: Tensor, k: Tensor, last: Tensor, first: int = 0) -> Tensor:
-    """Mean cos of the queries with the first key minus their mean cos with the other visible keys,
-    which are those up to `last`.  q, k [..., T, K], last [T] -> [...]
+    """Mean cosine of the queries with the first key, minus their mean cosine with the other visible keys. Each
+    query sees the keys up to its entry of `last`.  q, k [..., T, K], last [T] -> [...]
 
-    The cosines of a query with many keys add up to one product with the sum of their directions.
+    The sum of a query's cosines with many keys is computed as one product with the sum of the keys' directions.
     """
     q, k = (x / x.norm(dim=-1, keepdim=True) for x in (q, k))
     to_first = (q * k[..., first : first + 1, :]).sum(-1)
@@ -94,8 +95,8 @@ def cos_gap(q: Tensor, k: Tensor, last: Tensor, first: int = 0) -> Tensor:
 
 
 def geometry(q: Tensor, k: Tensor, visible: Tensor) -> dict[str, Tensor]:
-    """q.k = |q| |k| cos of every visible pair (Gu et al. 2025, figure 2), and `cos_gap`.
-    q, k [L, H, T, K], visible [T, T] -> [L, H, T, T] each, [L, H]"""
+    """Dot product, cosine and product of norms of every visible pair of query and key (Gu et al. 2025, figure 2),
+    and `cos_gap`.  q, k [L, H, T, K], visible [T, T] -> [L, H, T, T] each, [L, H]"""
     dot = q @ k.transpose(-2, -1)
     norms = q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :]
     maps = {"qk_dot": dot, "qk_cos": dot / norms, "qk_norm": norms}
@@ -111,10 +112,10 @@ def largest(hidden: Tensor) -> Tensor:
 
 
 def massive(hidden: Tensor) -> dict[str, Tensor]:
-    """Returns `largest` and the channel and token of the three; ties go to the first token.
+    """Returns `largest`, and the channel and token of each of the three largest |h|; ties go to the first token.
     [L+1, T, D] -> [L+1, 4], [L+1, 3, 2]"""
-    places = hidden.abs().flatten(1).sort(descending=True, stable=True).indices[:, :3]
-    at = torch.stack([places % hidden.shape[-1], places // hidden.shape[-1]], -1)
+    indices = hidden.abs().flatten(1).sort(descending=True, stable=True).indices[:, :3]
+    at = torch.stack([indices % hidden.shape[-1], indices // hidden.shape[-1]], -1)
     return {"massive": largest(hidden), "massive_at": at.double()}
 
 
@@ -125,7 +126,7 @@ def loss(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 def rank(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Number of tokens that the logits up to t prefer to token t+1; ties are broken by the lower id.
+    """Number of tokens that rank before token t+1 in the logits at t; among equal logits the lower id ranks first.
     [..., T, V] -> [..., T-1]"""
     logits = logits[..., :-1, :]
     own = logits.gather(-1, tokens[..., 1:, None])
@@ -134,36 +135,36 @@ def rank(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 def accuracy(ranks: Tensor) -> Tensor:
-    """Share of tokens that were the first choice.  [..., n] -> [...]"""
+    """Share of tokens of rank 0, which the model predicts first.  [..., n] -> [...]"""
     return (ranks == 0).double().mean(-1)
 
 
 def first_to_others(vectors: Tensor, first: int = 0) -> Tensor:
-    """Norm of the first token's vector over the mean norm of the others.  [..., T, width] -> [...]
+    """Norm of the first token's vector, divided by the mean norm of the others.  [..., T, width] -> [...]
 
-    On `hidden` it shows a massive activation (far above 1); on `v` a value drain (far below 1).
+    For hidden states a ratio far above 1 shows a massive activation, for values a ratio far below 1 a value drain.
     `first` is the position that counts as the first token.
     """
     return norm_ratio(vectors.norm(dim=-1), first)
 
 
 def norm_ratio(norms: Tensor, first: int = 0) -> Tensor:
-    """The same of norms.  [..., T] -> [...]"""
+    """First norm divided by the mean of the others: `first_to_others`, from norms.  [..., T] -> [...]"""
     others = torch.cat([norms[..., :first], norms[..., first + 1:]], -1)
     return norms[..., first] / others.mean(-1)
 
 
 def contributions(att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "causal") -> Tensor:
-    """Each key's share of sum_j |A_tj| lengths_j, mean over the queries that see it, as alpha is; NaN
-    where a query mixes nothing.  att [..., T, T], lengths [..., T], visible [T, T] -> [..., T]"""
+    """Each key's share of sum_j |A_tj| lengths_j, averaged over the queries that see the key, like alpha; NaN
+    if the sum of a query is 0.  att [..., T, T], lengths [..., T], visible [T, T] -> [..., T]"""
     parts = att.abs() * lengths[..., None, :]
     share = parts / parts.sum(-1, keepdim=True)
     return alpha(share.masked_fill(~visible, 0), mask)
 
 
 def tag_share(rows: Tensor, direction: Tensor, centered: bool = False) -> Tensor:
-    """Share of the rows' squared length along a direction; with `centered` a share of their variance.
-    The direction is a sink's value, which tags the tokens that attend to it (arXiv 2502.00919).
+    """Share of the rows' squared length along a direction; with `centered`, share of their variance.
+    The direction is a sink's value, which tags the tokens that attend to the sink (arXiv 2502.00919).
     [..., n, K], [..., K] -> [...]"""
     if centered:
         rows = rows - rows.mean(-2, keepdim=True)
@@ -172,8 +173,8 @@ def tag_share(rows: Tensor, direction: Tensor, centered: bool = False) -> Tensor
 
 
 def head_gate(to_first: Tensor, first: int = 0, to_bias: Tensor | None = None) -> Tensor:
-    """1 - P_t1 - P_t*: a query's attention on tokens after the first (arXiv 2602.01203, the sink as a
-    gate). P_t1 is the first token's share, and P_t* that of a bias key. NaN up to the first token.
+    """A query's attention on tokens after the first, 1 - P_t1 - P_t* (arXiv 2602.01203, the sink as a gate). P_t1 is
+    the first token's share, and P_t* is the bias key's share. NaN for queries up to the first token.
     [..., T] -> [..., T]"""
     queries = torch.arange(to_first.shape[-1], device=to_first.device)
     others = 1 - to_first if to_bias is None else 1 - to_first - to_bias
@@ -186,8 +187,8 @@ def head_load(gate: Tensor) -> Tensor:
 
 
 def head_gini(load: Tensor) -> Tensor:
-    """Gini coefficient of the loads x of the heads of a layer, sum_i (2i - H - 1) x_i / (H sum x) with
-    x ascending; NaN where no head has any.  [..., H] -> [...]"""
+    """Gini coefficient of the loads x of a layer's heads, sum_i (2i - H - 1) x_i / (H sum x) with x ascending; NaN
+    if all loads are 0.  [..., H] -> [...]"""
     H = load.shape[-1]
     x = load.sort(-1).values
     ranks = 2 * torch.arange(1, H + 1, dtype=x.dtype, device=x.device) - H - 1
@@ -195,8 +196,9 @@ def head_gini(load: Tensor) -> Tensor:
 
 
 def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:
-    """Row of the largest output of a projection, column of its largest input, the weight there, that
-    input, that output, of each token.  [..., T, F], [..., T, D], [..., D, F] -> [..., T, 5]"""
+    """For each token: the row of a projection's largest output, the column of its largest input, the weight in that
+    row and column, the largest input, and the largest output.
+    [..., T, F], [..., T, D], [..., D, F] -> [..., T, 5]"""
     row, column = outputs.abs().argmax(-1), inputs.abs().argmax(-1)
     weight = torch.stack([w[r, c] for w, r, c in
                           zip(down.flatten(0, -3), row.flatten(0, -2), column.flatten(0, -2))])
@@ -205,53 +207,53 @@ def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:
 
 
 def super_weight(spikes: Tensor) -> Tensor:
-    """The spikes of the token whose output is the largest, with that token in third place.
-    [L, T, 5] -> [L, 6]"""
+    """The spikes of the token with the largest output, in each layer, with the token's position inserted as the third
+    number.  [L, T, 5] -> [L, 6]"""
     token = spikes[..., 4].abs().argmax(-1)
     found = spikes[torch.arange(len(spikes)), token]
     return torch.cat([found[:, :2], token[:, None], found[:, 2:]], -1)
 
 
 def mixing(hidden: Tensor) -> Tensor:
-    """|V - mean over tokens|_F / sqrt(T).  [..., T, D] -> [...]"""
-    apart = hidden - hidden.mean(-2, keepdim=True)
-    return torch.linalg.matrix_norm(apart) / hidden.shape[-2] ** 0.5
+    """Spread of the hidden states around their mean over tokens, |H - mean|_F / sqrt(T).  [..., T, D] -> [...]"""
+    deviations = hidden - hidden.mean(-2, keepdim=True)
+    return torch.linalg.matrix_norm(deviations) / hidden.shape[-2] ** 0.5
 
 
 def kurtosis(hidden: Tensor) -> Tensor:
-    """m4 / m2^2 over all tokens and channels.  [..., T, D] -> [...]"""
+    """Kurtosis over all tokens and channels, m4 / m2^2 of the central moments.  [..., T, D] -> [...]"""
     x = hidden.flatten(-2)
-    apart = x - x.mean(-1, keepdim=True)
-    return apart.pow(4).mean(-1) / apart.pow(2).mean(-1).square()
+    deviations = x - x.mean(-1, keepdim=True)
+    return deviations.pow(4).mean(-1) / deviations.pow(2).mean(-1).square()
 
 
 def matrix_entropy(hidden: Tensor) -> Tensor:
-    """-sum p ln p of p_j = sigma_j^2 / |H|_F^2, sigma the singular values of H, over ln min(n, D); NaN
-    for a single row (arXiv 2510.06477, compression valleys).  [..., n, D] -> [...]
+    """Entropy -sum p ln p of p_j = sigma_j^2 / |H|_F^2, divided by ln min(n, D), where sigma are the singular values
+    of H (arXiv 2510.06477, compression valleys). NaN if H has a single row or column, is zero, or is not finite.
+    [..., n, D] -> [...]
 
-    The eigenvalues of H H^T, or H^T H, are the squares of the singular values. They are found in F64:
-    under a massive row the others are as small as the rounding of F32. NaN, too, where H is zero or
-    not finite.
+    The squared singular values are computed as the eigenvalues of H H^T or H^T H, in F64: next to a massive row, the
+    others are as small as the rounding error of F32.
     """
     size = min(hidden.shape[-2:])
     if size < 2:
         return hidden.new_full(hidden.shape[:-2], torch.nan)
     x = (hidden.cpu() if hidden.device.type == "mps" else hidden).double()  # MPS has no F64
     gram = x @ x.mT if size == x.shape[-2] else x.mT @ x
-    whole = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
+    trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
     valid = gram.isfinite().all(-1).all(-1)
     p = torch.linalg.eigvalsh(torch.where(valid[..., None, None], gram, 0)).clamp_min(0)
-    p = p / torch.where(valid, whole, torch.nan)[..., None]
+    p = p / torch.where(valid, trace, torch.nan)[..., None]
     return (-torch.xlogy(p, p).sum(-1) / math.log(size)).to(hidden)
 
 
 def divergence(base: Tensor, logits: Tensor) -> Tensor:
-    """KL(p' || p) of the predictions of each token but the first, p' of the other run, in nats.
+    """KL(p' || p) in nats for each token but the first, where p' are the predictions of the base run.
     [T, V] -> [T-1]"""
-    there, here = base[:-1].log_softmax(-1), logits[:-1].log_softmax(-1)
-    return (there.exp() * (there - here)).sum(-1)
+    base_log, log = base[:-1].log_softmax(-1), logits[:-1].log_softmax(-1)
+    return (base_log.exp() * (base_log - log)).sum(-1)
 
 
 def hidden_change(base: Tensor, hidden: Tensor) -> Tensor:
-    """|h - h'| / |h'| of each token.  [L+1, T, D] -> [L+1, T]"""
+    """|h - h'| / |h'| of each token, where h' is the hidden state of the base run.  [L+1, T, D] -> [L+1, T]"""
     return (hidden - base).norm(dim=-1) / base.norm(dim=-1)

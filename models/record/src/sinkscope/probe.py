@@ -1,4 +1,5 @@
-"""What the first forward pass shows about a model, and whether its observation is sound."""
+"""Examines a model's first forward pass: collects facts about the model, and checks that its attention can be
+observed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,18 +10,18 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from .attention import MASKED, Call, Chunk, Place, UnsupportedModel, name_of
+from .attention import MASKED, Call, Chunk, Place, UnsupportedModel, class_name
 from .settings import Settings
 
-# How far recomputed weights may give another output than the model's attention, in units of the dtype's
-# rounding: of each weight, of each score relative to its size, and of each product in a score. Models of
-# random weights use up to two thirds of it, and scores that are 5% larger twice of it.
-OF_WEIGHT, OF_SCORE, OF_PRODUCT = 2.0, 1.0, 1.0
-IN_DTYPE = 2.0  # times this if the softmax itself runs in the dtype, as with sink logits
-LEAST = 1e-4  # of the largest value: float32 products may run in TF32
-UNSEEN = 1e-20  # a smaller weight counts as masked, if the mask is not -inf
+# Tolerance for the output of recomputed weights, relative to the output of the model's attention, in units of the
+# dtype's rounding: for each weight, for each score relative to its size, and for each product in a score. Models with
+# random weights differ by at most two thirds of this tolerance; scores that are 5% too large differ by twice of it.
+WEIGHT_ROUNDINGS, SCORE_ROUNDINGS, PRODUCT_ROUNDINGS = 2.0, 1.0, 1.0
+IN_DTYPE_FACTOR = 2.0  # widens the tolerance if the softmax itself runs in the dtype, as with sink logits
+LEAST_TOLERANCE = 1e-4  # smallest tolerance, relative to the largest value: float32 products may run in TF32
+LARGEST_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked, if the mask is not -inf
 ROW_SUM_ROUNDING = 1e-4  # tolerance for rows that should sum to 1, in float32
-FEW = 4  # queries that show the window of weights, since single weights underflow
+FEWEST_QUERIES = 4  # fewer queries do not prove a window, since single weights may underflow
 
 
 @dataclass
@@ -33,25 +34,23 @@ class Facts:
     K: int
     kind: str  # causal, prefix or bidirectional
     prefix: int
-    windows: list[int | None]  # of each layer with attention
-    seen: Tensor  # [L, T]: number of keys that a query sees
-    operation: (
-        str  # a row of the core's table: softmax, or sink_logit if a sink logit takes part in the softmax
-    )
+    windows: list[int | None]  # window of each layer with attention, in keys; None without one
+    seen: Tensor  # [L, T]: number of keys that each query sees
+    operation: str  # name of the attention operation in the core's table
     softcap: float | None
     layers: list[int]  # the model's own numbers of the layers with attention
     blocks: int  # layers of the model, with attention or not
     members: list[nn.Module]  # the modules that are the blocks, each once
-    wide: tuple[str, ...] = ()  # of q, k, v: what has another width in some layers
+    uneven: tuple[str, ...] = ()  # those of q, k and v whose width differs between layers
     paths: tuple[tuple[Place, ...], ...] = ()  # the numbered containers that enclose each call
     from_weights: bool = False  # maps from another program, whose rows may lack the share of a sink logit
-    # the first and the last key that each query of the first prompt sees in each layer, [T]
-    reach: tuple[tuple[Tensor, Tensor], ...] = ()
-    U: int = 0  # width of values; 0: unknown
+    # for each layer, the first and the last key that each query of the first prompt sees, [T] each
+    ranges: tuple[tuple[Tensor, Tensor], ...] = ()
+    U: int = 0  # width of values; 0 if unknown
 
     @property
-    def sinks(self) -> bool:
-        """Rows need not sum to 1: alpha is that of their shares."""
+    def uses_shares(self) -> bool:
+        """Whether alpha is computed from each row's shares, since rows need not sum to 1."""
         return self.operation != "softmax"
 
     @property
@@ -59,7 +58,7 @@ class Facts:
         return len(self.windows)
 
     def mask(self) -> dict[str, Any]:
-        """`mask` of a recording's model, with `windows` if layers have different ones."""
+        """Returns the key `mask` of a recording's model, and the key `windows` if layers have different windows."""
         windows = set(self.windows)
         mask: dict[str, Any] = {"kind": self.kind}
         if self.kind == "prefix":
@@ -70,17 +69,17 @@ class Facts:
 
     @property
     def last(self) -> Tensor:
-        """The last key that each query could see, [T]: a window narrows neither baselines nor pairs."""
-        return last_of(self.kind, self.prefix, self.T)
+        """The last key that each query may see under the kind of mask, [T]."""
+        return last_visible_keys(self.kind, self.prefix, self.T)
 
     def visible(self, rows: slice, device: torch.device) -> Tensor:
-        """Returns the visible keys of the queries, bool [t, T]."""
+        """Returns the keys that the queries see under the kind of mask, bool [t, T]; windows are ignored."""
         return torch.arange(self.T, device=device) <= self.last[rows, None].to(device)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A call of a forward pass."""
+class ObservedCall:
+    """The sizes and the place of a call of attention, without its tensors."""
 
     H: int
     G: int
@@ -90,29 +89,30 @@ class Seen:
     run: int
     path: tuple[Place, ...]
     softcap: float | None
-    by_weights: bool  # the model returned its weights, and not what hid the others
+    by_weights: bool  # the model returned its weights, but not the mask
 
     @classmethod
-    def of(cls, call: Call) -> "Seen":
+    def of(cls, call: Call) -> "ObservedCall":
         K, V = (0 if x is None else x.shape[-1] for x in (call.query, call.value))
         by_weights = call.weights is not None
-        return cls(call.shape[1], call.G, K, V, where(call), call.run, call.path, call.softcap, by_weights)
+        return cls(call.shape[1], call.G, K, V, call_name(call), call.run, call.path, call.softcap, by_weights)
 
 
-def where(call: Call) -> str:
+def call_name(call: Call) -> str:
+    """Returns a name of the call for messages, as in "LlamaAttention, layer 3"."""
     return f"{type(call.module).__name__}, layer {call.layer_idx}"
 
 
-def named(path: tuple[Place, ...]) -> str:
-    """Returns the name of a call's layer in the tree of modules."""
+def container_path(path: tuple[Place, ...]) -> str:
+    """Returns the name of the outermost numbered module around a call, such as model.layers.3."""
     return f"{path[0].container}.{path[0].index}" if path else "no layer"
 
 
 def refuse_crossed(call: Call) -> None:
-    """Refuses cross-attention, also if an encoder has as many tokens as the decoder."""
+    """Refuses cross-attention, also when encoder and decoder have the same number of tokens."""
     if call.is_crossed:
         raise UnsupportedModel(
-            f"{where(call)}: expected attention to the model's own tokens, found some to those of another part; a "
+            f"{call_name(call)}: expected attention to the model's own tokens, found some to those of another part; a "
             "decoder that attends to an encoder is not recorded: record one of them alone, "
             "record(model.get_encoder(), ...)"
         )
@@ -124,47 +124,50 @@ class Probe:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.calls: list[Seen] = []
+        self.calls: list[ObservedCall] = []
         self.T = 0
-        self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []  # first and last visible key, their number
-        self.sinks = False
+        # for each layer, the first key and the last key that each query sees, and how many it sees, [T] each
+        self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.has_sink_logits = False
         self.softcap: float | None = None
-        self.later = 0.0  # the largest weight of a key after its query
+        self.later_weight = 0.0  # the largest weight that a query gives to a key after it
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
         refuse_crossed(call)
         if B != 1:
             raise UnsupportedModel(
-                f"{where(call)}: expected attention over one sequence for the first prompt, found {B}: whether these "
-                "are sequences or heads is not said; sinkscope.watching gives the maps of each"
+                f"{call_name(call)}: expected attention over one sequence for the first prompt, found {B}: whether "
+                "these are sequences or heads is not said; sinkscope.watching gives the maps of each"
             )
         if T != S:
             raise UnsupportedModel(
-                f"{where(call)}: expected as many queries as keys, found {T} and {S}; a decoder that attends "
+                f"{call_name(call)}: expected as many queries as keys, found {T} and {S}; a decoder that attends "
                 "to an encoder is not recorded: record one of them alone, record(model.get_encoder(), "
                 "...)"
             )
         if self.calls and T != self.T:
-            found = ", ".join(dict.fromkeys(_tower(seen.path) for seen in self.calls)), _tower(call.path)
+            found = ", ".join(dict.fromkeys(_tower_name(seen.path) for seen in self.calls)), _tower_name(call.path)
             raise UnsupportedModel(
-                f"{where(call)}: expected {self.T} tokens as in the layers before, found {T}; a model of "
+                f"{call_name(call)}: expected {self.T} tokens as in the layers before, found {T}; a model of "
                 f"several "
                 f'towers ({found[0]} and {found[1]}) is recorded one at a time: part="{found[1]}"'
             )
-        self.calls.append(Seen.of(call))
-        self.T, self.sinks, self.softcap = T, self.sinks or call.sinks is not None, call.softcap
+        self.calls.append(ObservedCall.of(call))
+        self.T, self.softcap = T, call.softcap
+        self.has_sink_logits = self.has_sink_logits or call.sinks is not None
         first, last, count = torch.empty(3, T, dtype=torch.long)
         for chunk in call.chunks(scores=True):
             self._compare(call, chunk)
             check_rows(call, chunk)
             seen = chunk.visible[0, 0]
-            self.later = max(self.later, chunk.att.triu(chunk.rows.start + 1).max().item())
-            first[chunk.rows], last[chunk.rows] = (x.cpu() for x in reach(seen))
+            self.later_weight = max(self.later_weight, chunk.att.triu(chunk.rows.start + 1).max().item())
+            first[chunk.rows], last[chunk.rows] = (x.cpu() for x in key_ranges(seen))
             count[chunk.rows] = seen.sum(-1).cpu()
         self.ranges.append((first, last, count))
 
     def _compare(self, call: Call, chunk: Chunk) -> None:
+        """Refuses a call if its recomputed weights, times the values, differ from its output by more than rounding."""
         if call.out is None:
             return
         # A call with an output also has its query and key.
@@ -180,18 +183,18 @@ class Probe:
         found = mixed(chunk.att, value)
         expected = call.out[:, chunk.rows].transpose(1, 2).to(found)
         rounding = max(torch.finfo(x.dtype).eps for x in (call.out, call.query, call.value)) / 2
-        rounding *= 1 if call.sinks is None else IN_DTYPE
-        # The relative error of each weight, from the rounding of its score: that of the score itself,
-        # and of its K products, which add up to about |q| |k| / sqrt(K).
+        rounding *= 1 if call.sinks is None else IN_DTYPE_FACTOR
+        # The rounding of a score gives the relative error of its weight: the score itself is rounded, and each of its
+        # K products, whose errors add up to about |q| |k| / sqrt(K).
         scale = call.query.shape[-1] ** -0.5 if call.scaling is None else call.scaling
         query = call.query[:, :, chunk.rows].to(found).norm(dim=-1)
         key = call.key.to(found).norm(dim=-1).repeat_interleave(H // call.G, 1)
         products = query[..., None] * key[:, :, None] * abs(scale) * call.query.shape[-1] ** -0.5
         assert chunk.scores is not None
         scores = chunk.scores.abs().masked_fill(chunk.att == 0, 0)  # -inf if invisible
-        error = chunk.att * (OF_WEIGHT + OF_SCORE * scores + OF_PRODUCT * products) * rounding
-        # sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2), without a tensor of
-        # [t, S, V]
+        error = chunk.att * (WEIGHT_ROUNDINGS + SCORE_ROUNDINGS * scores + PRODUCT_ROUNDINGS * products) * rounding
+        # The error of the output is at most sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2).
+        # The right side needs no tensor of [t, S, V].
         total = error.sum(-1, keepdim=True)
         squares = mixed(error, value.square()) - 2 * found * mixed(error, value) + found.square() * total
         allowed = (total * squares.clamp_min(0)).sqrt() + rounding * (
@@ -199,7 +202,7 @@ class Probe:
         )
         largest = value.abs().max().clamp_min(1e-30)
         if rounding < 1e-5:
-            allowed = allowed.clamp_min((LEAST * largest).item())
+            allowed = allowed.clamp_min((LEAST_TOLERANCE * largest).item())
         off = (found - expected).abs()
         if not bool((off <= allowed).all()):
             at = (off / allowed.clamp_min(1e-30)).nan_to_num(torch.inf).argmax()
@@ -211,7 +214,7 @@ class Probe:
             )
 
     def facts(self, model: nn.Module, ran: Mapping[str, int]) -> Facts:
-        """ran: how many members of each container ran in that pass"""
+        """Returns the facts about the model; `ran` has how many members of each container ran in the pass."""
         name = type(model).__name__
         if not self.calls:
             raise UnsupportedModel(f"{name}: expected calls of attention, found none")
@@ -227,33 +230,33 @@ class Probe:
         for i, seen in enumerate(self.calls):
             if seen.by_weights:
                 first, last, _ = self.ranges[i]
-                whole = last.maximum(last_of(kind, prefix, T))  # a mask that is named may show later keys
-                first, last = reach_of_weights(first, last, kind, whole)
-                self.ranges[i] = first, last, between(first, last).sum(-1)
+                # A mask that the caller named may be narrower than the weights show.
+                limit = last.maximum(last_visible_keys(kind, prefix, T))
+                first, last = mask_ranges_of_weights(first, last, kind, limit)
+                self.ranges[i] = first, last, mask_of_ranges(first, last).sum(-1)
         windows = [window_of(first, last, kind) for first, last, _ in self.ranges]
-        layers, blocks, members = layers_of(model, self.calls, ran)
+        layers, blocks, members = find_layers(model, self.calls, ran)
         K = max(widths)
         K = K or head_width(model, H)
-        # If layers group their heads differently, keys and values are counted by head.
-        wide = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
+        uneven = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
         return Facts(
             T,
             H,
-            H if len(groups) > 1 else groups.pop(),
+            H if len(groups) > 1 else groups.pop(),  # a group per head if layers group their heads differently
             int(K),
             kind,
             prefix,
             windows,
             torch.stack([n for _, _, n in self.ranges]),
-            "sink_logit" if self.sinks else "softmax",
+            "sink_logit" if self.has_sink_logits else "softmax",
             self.softcap,
             layers,
             blocks,
             members,
-            wide,
+            uneven,
             tuple(seen.path for seen in self.calls),
             U=max(values),
-            reach=tuple((first, last) for first, last, _ in self.ranges),
+            ranges=tuple((first, last) for first, last, _ in self.ranges),
         )
 
     def _kind(self) -> tuple[str, int]:
@@ -268,10 +271,10 @@ class Probe:
                 'some queries see later keys: name the queries that count for key k, mask="causal" (T - k of them) or '
                 'mask="bidirectional" (all)'
             )
-        if ahead and self.later < UNSEEN:
+        if ahead and self.later_weight < LARGEST_MASKED_WEIGHT:
             raise UnsupportedModel(
                 f"mask: expected keys that are visible, found that no query gives a later key more than "
-                f"{self.later:.0e}: what hides them is added to scores and above {MASKED:g}; add -inf"
+                f"{self.later_weight:.0e}: what hides them is added to scores and above {MASKED:g}; add -inf"
             )
         if ahead:
             is_prefix = all(torch.equal(last, t.clamp_min(prefix - 1)) for last in ahead)
@@ -280,58 +283,58 @@ class Probe:
         return kind, prefix if kind == "prefix" else 0
 
 
-def reach(visible: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the first and the last key that each query sees; T and -1 if it sees none. bool [..., t, T] -> [...,
-    t]"""
+def key_ranges(visible: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the first and the last key that each query sees; T and -1 for a query that sees none.
+    bool [..., t, T] -> [..., t] each"""
     key = torch.arange(visible.shape[-1], device=visible.device)
     return torch.where(visible, key, len(key)).amin(-1), torch.where(visible, key, -1).amax(-1)
 
 
-def between(first: Tensor, last: Tensor) -> Tensor:
-    """bool [T, T]"""
+def mask_of_ranges(first: Tensor, last: Tensor) -> Tensor:
+    """Returns the mask in which each query sees its keys from `first` to `last`.  [T], [T] -> bool [T, T]"""
     key = torch.arange(len(first))
     return (key >= first[:, None]) & (key <= last[:, None])
 
 
-def last_of(kind: str, prefix: int, T: int) -> Tensor:
-    """The last key that each query could see, [T]."""
+def last_visible_keys(kind: str, prefix: int, T: int) -> Tensor:
+    """Returns the last key that each query may see under this kind of mask, [T]."""
     return torch.arange(T).clamp_min({"causal": 0, "prefix": prefix - 1}.get(kind, T - 1))
 
 
-def reach_of_weights(first: Tensor, last: Tensor, kind: str, whole: Tensor) -> tuple[Tensor, Tensor]:
-    """The first and the last key that each query sees, from those that have a weight, [T] each: all that the mask shows
-    (up to `whole`), but where softmax gives weight to a window of keys alone. Single keys may have a weight of 0 in all
-    heads, too: weights underflow, soonest in float16."""
+def mask_ranges_of_weights(first: Tensor, last: Tensor, kind: str, limit: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the first and the last key that each query sees, [T] each, from the first and the last key with a weight.
+    The result is a window if the weights fill one, otherwise all keys up to `limit`. The keys with a weight alone do
+    not decide, since the weights of visible keys may underflow to 0, above all in float16."""
     key, T = torch.arange(len(first)), len(first)
     width = int((key - first).max()) + 1
     start = (key - width + 1).clamp_min(0)
-    end = whole if kind != "bidirectional" else (key + width - 1).clamp_max(T - 1)
-    cut = key >= width  # queries from which a window of this width hides the first key
+    end = limit if kind != "bidirectional" else (key + width - 1).clamp_max(T - 1)
+    cut = key >= width  # queries for which a window of this width hides the first key
     at_edge = (first == start) & (last == end)
-    is_window = width > 1 and (bool(at_edge.all()) or cut.sum() >= FEW and at_edge[cut].float().mean() > 0.5)
-    return (start, end) if is_window else (torch.zeros_like(first), whole)
+    is_window = width > 1 and (bool(at_edge.all()) or cut.sum() >= FEWEST_QUERIES and at_edge[cut].float().mean() > 0.5)
+    return (start, end) if is_window else (torch.zeros_like(first), limit)
 
 
 def has_a_kind(first: Tensor, last: Tensor) -> bool:
-    """True if a mask is causal, prefix or bidirectional, from the first and last key that each query sees, [T]. Two
-    tokens of a bidirectional mask see each other, or neither does. A window may narrow each kind."""
+    """Whether a mask is causal, prefix or bidirectional (each also with a window), from the first and the last key that
+    each query sees, [T] each. In a bidirectional mask, two tokens see each other, or neither sees the other."""
     t = torch.arange(len(first))
     if (last <= t).all() or torch.equal(last, t.clamp_min(last[0].item())):
         return True
-    sees = first != len(first)  # a query may see nothing
+    sees = first != len(first)  # queries that see at least one key
     return bool((last[first[sees]] >= t[sees]).all())
 
 
-def layers_of(
-    model: nn.Module, calls: Sequence[Seen], ran: Mapping[str, int]
+def find_layers(
+    model: nn.Module, calls: Sequence[ObservedCall], ran: Mapping[str, int]
 ) -> tuple[list[int], int, list[nn.Module]]:
-    """The model's own number of each layer with attention, how many layers there are, and the
-    modules that they are.
+    """Returns the model's own number of each layer with attention, how many layers there are, and the modules of all
+    layers.
 
-    The layers are the outermost numbered container that every call lies in. A member that runs more than once
-    counts as often: layers may share their weights.
+    The layers are the members of the outermost numbered container that encloses every call. A member that runs
+    several times counts as several layers, which share their weights.
     """
-    name = name_of(model)
+    name = class_name(model)
     runs = len({seen.run for seen in calls})
     if runs > 1:
         raise UnsupportedModel(
@@ -342,7 +345,7 @@ def layers_of(
     paths = [[place.container for place in seen.path] for seen in calls]
     shared = [one for one in paths[0] if all(one in path for path in paths)]
     if not shared:
-        towers = dict.fromkeys(_tower(seen.path) for seen in calls)
+        towers = dict.fromkeys(_tower_name(seen.path) for seen in calls)
         if len(towers) > 1 and all(paths):
             raise UnsupportedModel(
                 f"{name}: expected one stack of layers, found {', '.join(towers)}; record one at a time: "
@@ -373,12 +376,12 @@ def layers_of(
     count = sum(is_member(n) for n, _ in model.named_modules(remove_duplicate=False))
     numbers = [place.index for place in places[container]]
     if ran.get(container, 0) <= count and numbers == sorted(set(numbers)):
-        return numbers, count, members  # a layer that is skipped has its number all the same
+        return numbers, count, members  # layers without attention, which made no call, are numbered as well
     return found, ran.get(container, len(found)), members
 
 
 def check_rows(call: Call, chunk: Chunk) -> None:
-    """Refuses returned weights whose rows do not sum to 1: the rest of their mass is unknown."""
+    """Refuses returned weights whose rows do not sum to 1, since it is unknown what receives the rest."""
     if call.weights is None:
         return
     sums = chunk.att.sum(-1)
@@ -392,15 +395,15 @@ def check_rows(call: Call, chunk: Chunk) -> None:
         )
 
 
-def _tower(path: tuple[Place, ...]) -> str:
-    """Returns the name, in the tree, of the part of a model that a call belongs to."""
+def _tower_name(path: tuple[Place, ...]) -> str:
+    """Returns the name of the part of the model that makes a call, such as vision_model."""
     head = path[0].container.rpartition(".")[0] if path else ""
     outer = head.removesuffix(".encoder")  # of vision_model.encoder.layers: vision_model
-    return outer if outer.endswith(("_model", "_tower")) else head or "the model"
+    return outer if outer.endswith(("_model", "_tower_name")) else head or "the model"
 
 
 def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
-    """Returns the number of keys that a windowed layer sees; None if every query sees all keys before it."""
+    """Returns the number of keys that each query of a windowed layer sees; None for a layer without a window."""
     t = torch.arange(len(first))
     if kind == "bidirectional":
         reach = torch.maximum(t - first, last - t).max().item()
@@ -410,8 +413,8 @@ def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
 
 
 def config_of(model: nn.Module) -> Any:
-    """The config of the text model in the tree, or None. A config of transformers precedes a `config` attribute
-    of a user's enclosing module."""
+    """Returns the config of the text model in the tree, or None. If a user's enclosing module has a `config` of its
+    own, the config of the transformers model inside is returned."""
     having = [m for m in model.modules() if getattr(m, "config", None) is not None]
     having.sort(key=lambda m: not isinstance(m, PreTrainedModel))
     found: Any = having[0].config if having else None
@@ -419,13 +422,13 @@ def config_of(model: nn.Module) -> Any:
 
 
 def head_width(model: nn.Module, H: int) -> int:
-    """Returns K of a model that returns only its weights."""
+    """Returns K, according to the config, of a model that returns only its weights."""
     config: Any = config_of(model)
-    return int(getattr(config, "head_dim", None) or max(1, width(model)[0] // H))
+    return int(getattr(config, "head_dim", None) or max(1, output_sizes(model)[0] // H))
 
 
-def width(model: nn.Module) -> tuple[int, int]:
-    """Returns D and V; V is the number of outputs if there is no vocabulary. 0: the config lacks it."""
+def output_sizes(model: nn.Module) -> tuple[int, int]:
+    """Returns D and V from the config, 0 where it lacks them. V is the number of labels if there is no vocabulary."""
     config = config_of(model)
 
     def first(*names: str) -> int:

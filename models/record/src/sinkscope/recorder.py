@@ -1,7 +1,7 @@
-"""Runs prompts through a model and measures what its attention does, without keeping maps.
+"""Runs prompts through a model and measures its attention, without keeping the maps of all prompts.
 
-`record` makes a `Recording`. `Recorder` is the part of it that belongs to one model; `study` uses it on
-many models, and on many machines.
+`record` makes a `Recording`. It measures with a `Recorder`, which belongs to one model; `study` makes one for each
+of its models, on each of its workers.
 """
 
 import gc
@@ -21,13 +21,13 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from . import __version__, metrics
-from .attention import UnsupportedModel, exact, name_of, observe, unwrap
+from .attention import UnsupportedModel, class_name, observe, unwrap, without_autocast
 from .gather import Heads, Stream
-from .probe import Facts, Probe, config_of, width
+from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, Means, Recording
 from .settings import FIELDS, Settings
 
-CHECKED = 64  # positions whose logits are compared with those of the untouched model
+CHECKED_POSITIONS = 64  # number of positions at which logits are compared with those of the unobserved model
 # Metrics whose mean over layers and heads is recorded for each prompt.
 PROMPT_MEANS = (
     "alpha_raw",
@@ -40,7 +40,7 @@ PROMPT_MEANS = (
     "key_ratio",
     "value_ratio",
 )
-LOSS_ROWS = 256  # logits that are widened to float32 together
+LOSS_ROWS = 256  # number of positions whose logits are widened to float32 together
 
 Inputs = Mapping[str, Tensor]
 
@@ -56,8 +56,8 @@ class Prompt:
 
 
 @dataclass
-class Measured:
-    """The averaged metrics of one prompt, and its fields and token strings if they are kept."""
+class Measurement:
+    """The metrics of one prompt, and, if the prompt is kept, its recorded fields; the token strings of the prompt."""
 
     metrics: dict[str, Array]
     kept: dict[str, Array] = field(default_factory=dict)
@@ -91,30 +91,31 @@ def record(
 ) -> Recording:
     """Runs each of `texts` through `model` and measures its attention.
 
-    texts: strings, lists of token ids, or mappings of model inputs (`input_ids`, `pixel_values`). Each
-    row of a mapping's batch is a prompt, and what its `attention_mask` hides is cut off.
-    tokens: the length T that every prompt is cut to; shorter ones are left out. None: the shortest.
+    texts: strings, lists of token ids, or mappings of model inputs (`input_ids`, `pixel_values`). Each row of a
+        mapping's batch is a prompt; tokens that its `attention_mask` hides are cut off.
+    tokens: the length T that every prompt is cut to; shorter prompts are left out. None cuts all prompts to the
+        length of the shortest.
     eps: the thresholds of Sink_k^eps.
     keep: number of prompts that are kept with maps and `fields` (hidden_norm, key_norm, value_norm, loss;
         q, k, v, hidden are larger).
-    maps: "full" float16 maps [L, H, T, T]; "pooled" to at most 128 x 128 bytes; "auto": full up to
-        T = 128; "none".
-    first: the position that counts as the first token (0; a register or a class token elsewhere).
-    mask: causal, prefix or bidirectional decides how many queries see a key; None looks at the model.
-    part: the part of a model of several towers whose attention is recorded, by its name in the tree
-        ("vision_model"). It runs alone where it takes the inputs, else inside the whole.
-    edits: in words, what hooks of one's own change in the model: the recording is then of class EDITED.
-    batch: prompts of one forward pass. A batch that runs out of memory is repeated prompt by prompt.
-    tolerance: largest difference of the first prompt's logits from those of the untouched model, as a
-        part of their standard deviation.
+    maps: "full" keeps float16 maps, [L, H, T, T]; "pooled" keeps at most 128 x 128 bytes for each head; "auto" keeps
+        full maps up to T = 128 and pooled maps of longer prompts; "none" keeps no maps.
+    first: the position that counts as the first token: 0, or that of a register or class token elsewhere.
+    mask: causal, prefix or bidirectional, which decides how many queries see a key. None detects it from the model.
+    part: for a model of several towers, the name of the part whose attention is recorded ("vision_model"). The part
+        runs alone if it accepts the inputs, otherwise inside the whole model.
+    edits: descriptions of what the caller's own hooks change in the model. The recording is then of class EDITED.
+    batch: number of prompts in one forward pass. A batch that runs out of memory is repeated prompt by prompt.
+    tolerance: largest accepted difference between the first prompt's logits with and without observation, in
+        standard deviations of the logits.
 
-    Raises UnsupportedModel where the attention cannot be observed, or observing it changes the logits,
-    or the recomputed weights do not give the output of the model's own attention.
+    Raises UnsupportedModel if the attention cannot be observed, if observing it changes the logits, or if the
+    recomputed weights do not give the output of the model's own attention.
     """
     settings = Settings.checked(tokens, eps, keep, fields, maps, first, mask, tolerance)
     if batch < 1:
         raise ValueError(f"batch: expected 1 or more, found {batch}")
-    changes = edited(edits)
+    changes = parse_edits(edits)
     recorder = Recorder(model, tokenizer, settings, part)
     prompts = recorder.prompts(texts)
     assembly = Assembly(settings.eps, settings.first)
@@ -124,8 +125,8 @@ def record(
     return assembly.recording(conditions | ({"edits": changes, "class": "EDITED"} if changes else {}))
 
 
-def prompt_row(one: Measured | None, thresholds: int, first: int) -> dict[str, Any]:
-    """The numbers of one prompt that a recording has as `prompt.NAME`."""
+def prompt_row(one: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
+    """Returns the numbers of one prompt that a recording stores as `prompt.NAME`; NaN for a failed prompt."""
     nan = np.float32(np.nan)
     found = one.metrics if one else {}
     row = {
@@ -145,8 +146,8 @@ def prompt_row(one: Measured | None, thresholds: int, first: int) -> dict[str, A
     return row
 
 
-def edited(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
-    """Parses the edits by a user's own hooks, each with a label in words."""
+def parse_edits(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
+    """Returns the caller's edits as the objects that a recording stores, each with a label."""
     if isinstance(edits, str | Mapping):
         raise ValueError(f"edits: expected a list of labels, found {edits!r} alone")
     found = [
@@ -158,18 +159,19 @@ def edited(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
 
 
 class Assembly:
-    """Makes a recording of prompts that are added in order; other assemblies' prompts are appended."""
+    """Collects the metrics of prompts in the order of `add`, and makes a recording of them. `join` appends the prompts
+    of another assembly."""
 
     def __init__(self, eps: Sequence[float], first: int) -> None:
         self.eps, self.first = eps, first
         self.means = Means()
-        self.kept: list[Measured] = []
-        # id and token of each prompt's first
+        self.kept: list[Measurement] = []
+        # the distinct first tokens of the prompts, by id and string
         self.firsts: dict[tuple[int | None, str | None], None] = {}
         self.rows: dict[str, list[Any]] = {}
 
-    def add(self, one: Measured | None) -> dict[str, Any]:
-        """Adds a prompt and returns its row; None is a failed prompt, whose row is NaN."""
+    def add(self, one: Measurement | None) -> dict[str, Any]:
+        """Adds a prompt, or None for a failed prompt, and returns its row."""
         row = prompt_row(one, len(self.eps), self.first)
         for name, value in row.items():
             self.rows.setdefault(name, []).append(value)
@@ -189,7 +191,7 @@ class Assembly:
 
     @property
     def first_id(self) -> int | None:
-        """Returns the id that all prompts have at the first token's position; None if they differ."""
+        """The id that all prompts have at the first token's position; None if they differ."""
         return next(iter(self.firsts))[0] if len(self.firsts) == 1 else None
 
     def recording(self, conditions: dict[str, Any]) -> Recording:
@@ -219,7 +221,8 @@ class Assembly:
 
 
 class Recorder:
-    """Measures prompts with one model. The first prompt that fits into memory is checked."""
+    """Measures prompts with one model. With the first prompt that fits into memory, it checks that observing the model
+    does not change its logits."""
 
     def __init__(
         self, model: nn.Module, tokenizer: Any, settings: Settings, part: str | None = None
@@ -227,20 +230,20 @@ class Recorder:
         if not isinstance(model, nn.Module):
             raise ValueError(f"model: expected a torch.nn.Module, found {type(model).__name__}")
         self.whole = getattr(model, "_orig_mod", model)
-        self.model = _part(self.whole, part)
+        self.model = _find_part(self.whole, part)
         self.tokenizer, self.settings = tokenizer, settings
         self.facts: Facts | None = None
         self.device = _device(self.model)
         self.config: Any = config_of(self.model)
         self.outputs = 0  # number of outputs per token
-        self.reads_ids = True  # the tokens of the part are those of the prompt, not patches of an image
-        _refuse_what_has_no_prompt(self.model)
+        self.reads_ids = True  # attention is over the prompt's tokens, not over patches of an image
+        _refuse_foreign_tokens(self.model)
 
     # Prompts
 
     def prompt(self, text: Any) -> Prompt | None:
-        """Returns one prompt, cut to the length of the settings; None if it is shorter."""
-        found = self._prompts(text)
+        """Returns one text as a prompt, cut to the length in the settings; None if the text is shorter."""
+        found = self._parse_prompts(text)
         if len(found) != 1:
             raise ValueError(f"texts: expected a batch of 1, found {len(found)}")
         ids = found[0].ids
@@ -250,13 +253,13 @@ class Recorder:
         return self._cut(found[0], T) if len(ids) >= T else None
 
     def prompts(self, texts: Iterable[Any]) -> list[Prompt]:
-        """The prompts, cut to one length; those that are shorter are left out with a warning."""
+        """Returns the texts as prompts, cut to one length. Warns about shorter texts and leaves them out."""
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
             raise ValueError(
                 f"texts: expected a list of texts, lists of ids or mappings, found a "
                 f"{type(texts).__name__} alone: put it into a list"
             )
-        found = [prompt for text in texts for prompt in self._prompts(text)]
+        found = [prompt for text in texts for prompt in self._parse_prompts(text)]
         lengths = [len(p.ids) for p in found if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
         if lengths and T < 2:
@@ -282,10 +285,10 @@ class Recorder:
             raise ValueError(f"texts: expected one of {T} tokens or more, found none among {len(found)}")
         return fit
 
-    def _prompts(self, text: Any) -> list[Prompt]:
-        """A text is one prompt, a mapping one for each row of its batch."""
+    def _parse_prompts(self, text: Any) -> list[Prompt]:
+        """Returns the prompts of one item of `texts`: one for a text, and one for each row of a mapping's batch."""
         if isinstance(text, Mapping):
-            rows = rows_of_batch(text)
+            rows = split_batch(text)
             lists = [row["input_ids"][0].tolist() if "input_ids" in row else None for row in rows]
             for ids in lists:
                 if ids is not None and "attention_mask" not in text:
@@ -296,7 +299,7 @@ class Recorder:
                 raise ValueError(
                     "texts: expected token ids or model inputs where there is no tokenizer, found text"
                 )
-            # A tokenizer that ends a text with a separator keeps it; other texts are cut at the end.
+            # Where the tokenizer ends a text with a separator token, truncation keeps it; other texts are cut later.
             ends = getattr(self.tokenizer, "sep_token_id", None) is not None and self.settings.tokens
             made = self.tokenizer(
                 text, **({"truncation": True, "max_length": self.settings.tokens} if ends else {})
@@ -304,16 +307,16 @@ class Recorder:
             ids, mask = made.input_ids, getattr(made, "attention_mask", None)
             if mask is not None and not all(mask):  # a tokenizer that pads by itself
                 row = {"input_ids": torch.tensor([ids]), "attention_mask": torch.tensor([mask])}
-                ids = _unpadded(row)["input_ids"][0].tolist()
+                ids = _cut_padding(row)["input_ids"][0].tolist()
         else:
-            ids = self._ids(text)
+            ids = self._parse_ids(text)
         return [
             Prompt(
                 {"input_ids": torch.tensor([ids])}, ids, None, text if isinstance(text, str) else None
             )
         ]
 
-    def _ids(self, text: Any) -> list[int]:
+    def _parse_ids(self, text: Any) -> list[int]:
         found = text.tolist() if hasattr(text, "tolist") else text
         if not isinstance(found, Sequence) or not all(
             isinstance(i, int | np.integer) and not isinstance(i, bool) for i in found
@@ -354,7 +357,7 @@ class Recorder:
     # Forward passes
 
     def _forward(self, inputs: Inputs) -> Any:
-        """Runs only the part if it takes these inputs, else the whole model."""
+        """Runs the recorded part alone if it accepts these inputs, otherwise the whole model."""
         moved = {name: x.to(self.device) for name, x in inputs.items()}
         model = self.whole
         if self.model is not self.whole and all(name in _parameters(self.model) for name in moved):
@@ -367,13 +370,14 @@ class Recorder:
                 return model(*moved.values())  # a user's model may name its ids differently
             return model(**moved, **extra)
 
-    def _check(self, prompt: Prompt) -> Facts:
-        """Compares the first prompt with the untouched model, and looks at every layer."""
+    def _check_first_prompt(self, prompt: Prompt) -> Facts:
+        """Runs the first prompt with and without observation, compares the logits, and returns the facts about the
+        model."""
         with torch.compiler.set_stance("force_eager"):
-            expected, self.outputs = _some_logits(self._forward(prompt.inputs))
+            expected, self.outputs = _sample_logits(self._forward(prompt.inputs))
         probe = Probe(self.settings)
         with observe(self.model, probe.visit) as watch:
-            found, _ = _some_logits(self._forward(prompt.inputs))
+            found, _ = _sample_logits(self._forward(prompt.inputs))
         spread = (expected.std() if expected.numel() > 1 else expected.abs().mean()).clamp_min(1e-12)
         off = ((found - expected).abs().max() / spread).item()
         if not off <= self.settings.tolerance:  # NaN is refused, too
@@ -381,7 +385,7 @@ class Recorder:
                 f"{type(self.model).__name__}: expected the logits of the untouched model within "
                 f"{self.settings.tolerance:g} of their deviation, found {off:.3g}"
             )
-        facts = probe.facts(self.model, watch.most)
+        facts = probe.facts(self.model, watch.most_visits)
         self.reads_ids = prompt.ids is not None and len(prompt.ids) == facts.T
         if prompt.ids is not None and not self.reads_ids and self.model is self.whole:
             raise UnsupportedModel(
@@ -397,8 +401,8 @@ class Recorder:
 
     def measure_all(
         self, prompts: Sequence[Prompt], batch: int = 1, progress: bool = True, keep: int | None = None
-    ) -> Iterator[Measured | None]:
-        """Yields one result per prompt, in order; None if it ran out of memory."""
+    ) -> Iterator[Measurement | None]:
+        """Yields the measurement of each prompt, in order; None for a prompt that ran out of memory."""
         keep = self.settings.keep if keep is None else keep
         with tqdm(total=len(prompts), unit="prompt", disable=not progress) as bar:
             for start in range(0, len(prompts), batch):
@@ -408,21 +412,21 @@ class Recorder:
                     bar.update()
                     yield one
 
-    def _measure_some(self, prompts: list[Prompt], keep: int) -> list[Measured | None]:
+    def _measure_some(self, prompts: list[Prompt], keep: int) -> list[Measurement | None]:
         try:
-            with _evaluating(self.whole):
+            with _evaluation_mode(self.whole):
                 if self.facts is None:
-                    self.facts = self._check(prompts[0])
+                    self.facts = self._check_first_prompt(prompts[0])
                 return list(self._measure(prompts, keep))
         except Exception as error:
             if not _is_out_of_memory(error):
                 raise
-        # Runs outside of `except`, so that the failed pass's memory is free by now.
+        # This code is outside of `except`, so that the failed pass's tensors are freed before.
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         if len(prompts) > 1:
-            found: list[Measured | None] = []
+            found: list[Measurement | None] = []
             for prompt in prompts:
                 taken = sum(bool(one and one.kept) for one in found)
                 found += self._measure_some([prompt], keep - taken)
@@ -430,10 +434,10 @@ class Recorder:
         warnings.warn("a prompt ran out of memory and is left out", stacklevel=2)
         return [None]
 
-    def _measure(self, prompts: list[Prompt], keep: int) -> list[Measured]:
+    def _measure(self, prompts: list[Prompt], keep: int) -> list[Measurement]:
         facts, settings = self.facts, self.settings
         assert facts is not None
-        if prompts[1:] and len(prompts) == facts.T:  # an output of [T, T, D] would not show which axis holds the tokens
+        if prompts[1:] and len(prompts) == facts.T:  # in an output of [T, T, D] the axis of tokens would be ambiguous
             return self._measure(prompts[:-1], keep) + self._measure(prompts[-1:], keep - len(prompts) + 1)
         if not self.reads_ids:
             prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
@@ -449,10 +453,10 @@ class Recorder:
         stream = Stream(facts, settings, keep)
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
-        with exact():  # autocast refuses float64, and mixes of half and wider numbers
-            return self._gathered(prompts, heads, stream, keep, inputs, _logits(out, self.model))
+        with without_autocast():  # autocast refuses float64, and mixes of half and wider numbers
+            return self._collect(prompts, heads, stream, keep, inputs, _logits(out, self.model))
 
-    def _gathered(
+    def _collect(
         self,
         prompts: list[Prompt],
         heads: Heads,
@@ -460,7 +464,7 @@ class Recorder:
         keep: int,
         inputs: Inputs,
         logits: Tensor | None,
-    ) -> list[Measured]:
+    ) -> list[Measurement]:
         facts, settings = heads.facts, self.settings
         found = heads.metrics() | stream.metrics()
         if (
@@ -469,8 +473,8 @@ class Recorder:
             and "input_ids" in inputs
             and logits is not None
             and logits.shape[:2] == inputs["input_ids"].shape
-            # Labels of tokens are no vocabulary.
-            and logits.shape[-1] >= max(width(self.model)[1], 1 + int(inputs["input_ids"].max()))
+            # Fewer outputs than the vocabulary are labels of a token classifier, which have no loss.
+            and logits.shape[-1] >= max(output_sizes(self.model)[1], 1 + int(inputs["input_ids"].max()))
         ):
             found |= _losses(logits, inputs["input_ids"].to(logits.device))
         measured = []
@@ -482,10 +486,10 @@ class Recorder:
                 if "loss_at" in own and "loss" in settings.fields:
                     kept["loss"] = own["loss_at"][1:].copy()
             first = prompt.ids[settings.first] if prompt.ids else None
-            measured.append(Measured(own, kept, prompt.tokens or _numbered(facts.T), first))
+            measured.append(Measurement(own, kept, prompt.tokens or _position_names(facts.T), first))
         return measured
 
-    # What a reader must know
+    # Conditions of the recording
 
     def _dtype(self) -> str:
         kind, parameter = self.device.type, next(self.model.parameters(), None)
@@ -507,19 +511,19 @@ class Recorder:
         license: str | None = None,
         command: str | None = None,
     ) -> dict[str, Any]:
-        """Returns the JSON of a recording, except for the conditions that the prompts decide. Known after the first
-        prompt."""
+        """Returns the conditions of a recording, except those that `Assembly.recording` adds. Available after the first
+        prompt was measured."""
         facts, config, settings = self.facts, self.config, self.settings
         if facts is None:
             raise RuntimeError("every prompt failed: see the warnings")
         if not self.reads_ids:
             prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
-        D, V = width(self.model)
+        D, V = output_sizes(self.model)
         model: dict[str, Any] = {
-            "id": model_id or getattr(config, "_name_or_path", "") or name_of(self.model),
+            "id": model_id or getattr(config, "_name_or_path", "") or class_name(self.model),
             "revision": revision or getattr(config, "_commit_hash", None),
             "sha256": file_sha256,
-            "family": getattr(config, "model_type", None) or name_of(self.model),
+            "family": getattr(config, "model_type", None) or class_name(self.model),
             "L": facts.L,
             "H": facts.H,
             "G": facts.G,
@@ -546,7 +550,7 @@ class Recorder:
             "tokens": [],
             "prompts": {
                 "source": source,
-                "sha256": _digest(prompts),
+                "sha256": _digest_of_ids(prompts),
                 "count": len(prompts),
                 "kept": 0,
                 "T": facts.T,
@@ -562,37 +566,38 @@ class Recorder:
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Returns the versions that numbers may depend on. A study calls this for each of its blocks, and metadata are
-    read from files."""
+    """Returns the versions of packages that numbers may depend on. They are cached, since a study needs them for each
+    of its blocks, and reading a version opens files."""
     return {"sinkscope": __version__} | {name: version(name) for name in ("torch", "transformers")}
 
 
 def token_strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """Returns the text of each token, with its space; the id if there is no tokenizer."""
+    """Returns the text of each token, with its leading space; the ids as strings if there is no tokenizer."""
     if tokenizer is None:
         return [str(i) for i in ids]
     strings = []
     for i, raw in zip(ids, tokenizer.convert_ids_to_tokens(list(ids)), strict=True):
         text = tokenizer.decode([i])
-        # SentencePiece writes a space before a word, which decoding one token alone drops.
+        # SentencePiece marks the space before a word, but decoding a single token drops that space.
         lost = isinstance(raw, str) and raw.startswith("\u2581") and not text.startswith(" ")
         strings.append(f" {text}" if lost else text)
     return strings
 
 
-def _numbered(T: int) -> list[str]:
+def _position_names(T: int) -> list[str]:
     return [str(t) for t in range(T)]
 
 
-def _digest(prompts: Sequence[Prompt]) -> str | None:
-    """SHA-256 of the ids of all prompts as little-endian int32; None for other inputs."""
+def _digest_of_ids(prompts: Sequence[Prompt]) -> str | None:
+    """Returns the SHA-256 of the ids of all prompts as little-endian int32; None if a prompt has no ids."""
     if any(p.ids is None for p in prompts):
         return None
     return sha256(np.array([p.ids for p in prompts], "<i4").tobytes()).hexdigest()
 
 
-def rows_of_batch(inputs: Mapping[str, Any]) -> list[dict[str, Tensor]]:
-    """Splits a batch of model inputs into rows with a batch of 1, without the columns that the mask hides."""
+def split_batch(inputs: Mapping[str, Any]) -> list[dict[str, Tensor]]:
+    """Splits a batch of model inputs into inputs with a batch of 1, without the tokens that the attention mask
+    hides."""
     tensors = {
         name: torch.as_tensor(x) if isinstance(x, list | tuple | np.ndarray) else x
         for name, x in inputs.items()
@@ -615,10 +620,10 @@ def rows_of_batch(inputs: Mapping[str, Any]) -> list[dict[str, Tensor]]:
             f"{list(tensors[other[0]].shape)}: pass one mapping for each prompt"
         )
     rows = [{name: x[b : b + 1] if B > 1 else x for name, x in tensors.items()} for b in range(B)]
-    return [_unpadded(row) for row in rows]
+    return [_cut_padding(row) for row in rows]
 
 
-def _unpadded(row: dict[str, Tensor]) -> dict[str, Tensor]:
+def _cut_padding(row: dict[str, Tensor]) -> dict[str, Tensor]:
     mask = row.get("attention_mask")
     if mask is None or mask.dim() != 2:
         return row
@@ -647,7 +652,7 @@ def _unpadded(row: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _part(whole: nn.Module, part: str | None) -> nn.Module:
+def _find_part(whole: nn.Module, part: str | None) -> nn.Module:
     if part is None:
         return whole
     for root in (whole, unwrap(whole)):
@@ -669,7 +674,7 @@ def _part(whole: nn.Module, part: str | None) -> nn.Module:
 
 
 def _device(model: nn.Module) -> torch.device:
-    """Returns the device of the model's inputs: offloaded parameters are on no device."""
+    """Returns the device of the model's inputs, which an offloaded model names in a hook of accelerate."""
     for module in model.modules():
         where = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
         if where is not None:
@@ -678,8 +683,9 @@ def _device(model: nn.Module) -> torch.device:
     return torch.device("cpu") if first is None else first.device
 
 
-def _refuse_what_has_no_prompt(model: nn.Module) -> None:
-    """Refuses models whose tokens are not those of the prompt, with a suggestion."""
+def _refuse_foreign_tokens(model: nn.Module) -> None:
+    """Refuses models that attend to tokens outside the prompt (prompt tuning, an encoder with its decoder), and
+    suggests what to record instead."""
     name = type(unwrap(model)).__name__
     for module in model.modules():
         config = getattr(module, "active_peft_config", None)
@@ -708,8 +714,8 @@ def _parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
 
 
 def _logits(out: Any, model: nn.Module) -> Tensor | None:
-    """[B, T, V] of a transformers output; of a model of one's own the first tensor that it returns, if
-    that is as wide as the vocabulary and not as the hidden states."""
+    """Returns the logits, [B, T, V]. The output of a model outside transformers counts as logits if it, or its first
+    element, is as wide as the vocabulary, and the hidden states are not. Otherwise returns None."""
     found = getattr(out, "logits", None)
     if found is None:
         embedding = next((m for m in model.modules() if isinstance(m, nn.Embedding)), None)
@@ -726,14 +732,14 @@ def _logits(out: Any, model: nn.Module) -> Tensor | None:
 
 
 def _digest_of_texts(prompts: Sequence[Prompt]) -> dict[str, str]:
-    """Returns the SHA-256 of the texts, which models with other tokenizers share; empty without texts."""
+    """Returns the SHA-256 of the texts, which is the same for every tokenizer; no digest if a prompt has no text."""
     if any(p.text is None for p in prompts):
         return {}
     return {"texts_sha256": sha256("\0".join(p.text or "" for p in prompts).encode()).hexdigest()}
 
 
-def _some_logits(out: Any) -> tuple[Tensor, int]:
-    """Returns the model's outputs at some positions, evenly spread, in float32: [B, positions, V]; and V."""
+def _sample_logits(out: Any) -> tuple[Tensor, int]:
+    """Returns the model's outputs at evenly spaced positions in float32, [B, positions, V], and V."""
     named = [getattr(out, name, None) for name in ("logits", "last_hidden_state")]
     values = (
         list(out.values())
@@ -754,12 +760,12 @@ def _some_logits(out: Any) -> tuple[Tensor, int]:
     if found.dim() != 3:
         return found.float(), V
     T = found.shape[1]
-    return found[:, torch.linspace(0, T - 1, min(T, CHECKED)).long().to(found.device)].float(), V
+    return found[:, torch.linspace(0, T - 1, min(T, CHECKED_POSITIONS)).long().to(found.device)].float(), V
 
 
 def _losses(logits: Tensor, ids: Tensor) -> dict[str, Array]:
-    """Returns the losses of each prompt, [B, ...], some positions at a time, since logits are a model's widest
-    tensor."""
+    """Returns the losses and the accuracy of each prompt, [B, ...]. Logits, which are a model's widest tensor, are
+    widened to float32 only LOSS_ROWS positions at a time."""
     B, T = ids.shape
     parts = [slice(t, t + LOSS_ROWS + 1) for t in range(0, T - 1, LOSS_ROWS)]
     loss, rank = (
@@ -774,17 +780,17 @@ def _losses(logits: Tensor, ids: Tensor) -> dict[str, Array]:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    said = str(error) if isinstance(error, RuntimeError) else ""
+    message = str(error) if isinstance(error, RuntimeError) else ""
     return (
         isinstance(error, MemoryError | torch.OutOfMemoryError)
-        or "out of memory" in said
-        or "can't allocate memory" in said
+        or "out of memory" in message
+        or "can't allocate memory" in message
     )
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Disables dropout; restores the mode of each module at the end."""
+def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Puts the model into evaluation mode, and restores the mode of each module at the end."""
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:

@@ -1,8 +1,8 @@
-"""A recording: what a model did on some prompts, as one safetensors file. Needs numpy alone.
+"""A recording of a model's attention on some prompts, which is stored as one safetensors file. This module needs
+only numpy and safetensors.
 
-The tensors carry the names and shapes of the core's fields and metrics (`node wasm/cli.js describe`
-lists them); the conditions are one JSON text in the file's metadata, described by
-core/report/recording.schema.json.
+The tensors have the names and shapes of the core's fields and metrics, which `node wasm/cli.js describe`
+lists. The conditions are a JSON text in the file's metadata, with the schema core/report/recording.schema.json.
 """
 
 import json
@@ -37,14 +37,14 @@ CITATION = """@inproceedings{gu2025attention,
   url = {https://arxiv.org/abs/2410.10781}
 }"""
 
-# Published names of a field and a metric, each written in one place.
+# Published names of a metric and a field, which the code calls by other words.
 ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
-# Names of `prompt.NAME` that differ from the metric's: the page and the core know these.
+# Metrics whose numbers by prompt, `prompt.NAME`, have a NAME other than the metric's, and that NAME.
 PROMPT_ROWS = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
 # Metrics whose smallest and largest value over the prompts are recorded.
-RANGED = ("alpha", "entropy_mean", "distance", "contribution", "cos_gap", "loss_mean")
-# The units of the summary, as the core's table has them.
+METRICS_WITH_RANGE = ("alpha", "entropy_mean", "distance", "contribution", "cos_gap", "loss_mean")
+# Units of the metrics in the summary, as in the core's table.
 UNITS = {
     "alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads",
     "sink_ratio_raw": "share of heads", ROW_SUM: "weight", "entropy_mean": "of ln n", "distance": "tokens",
@@ -53,31 +53,31 @@ UNITS = {
 }
 
 
-# Characters that a terminal obeys, or that reorder a line of text; and those that end a line or a cell.
+# Control characters of terminals, and the characters that end a line or change the direction of text.
 _CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
 
 
 def visible(text: str, lines: bool = False) -> str:
     """Returns the text with its control characters as escapes; `lines` keeps tabs and line feeds."""
-    wanted = f"[{_CONTROLS}]" if lines else f"[{_CONTROLS}\t\n]"
-    return re.sub(wanted, lambda found: f"\\u{ord(found[0]):04x}", text)
+    escaped = f"[{_CONTROLS}]" if lines else f"[{_CONTROLS}\t\n]"
+    return re.sub(escaped, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class RecordingError(ValueError):
-    """A file that is no recording; the message has the place, the expected and the actual value."""
+    """Raised for a file that is no recording; the message names the place, the expected and the actual value."""
 
 
 class Table(list[dict[str, Any]]):
-    """Rows of numbers, printed as text and, in a notebook, as an HTML table."""
+    """Rows of a table, one mapping from column to value each. It prints as text and, in a notebook, as HTML."""
 
     title = ""
 
     def _cells(self) -> list[list[str]]:
         head = list(self[0]) if self else []
-        return [head] + [[_text(row[name]) for name in head] for row in self]
+        return [head] + [[_cell_text(row[name]) for name in head] for row in self]
 
     def to_csv(self) -> str:
-        """Rows end with a line feed; undefined values are empty."""
+        """Returns the table as CSV. Rows end with a line feed; undefined values are empty."""
         import csv
         from io import StringIO
 
@@ -89,7 +89,7 @@ class Table(list[dict[str, Any]]):
         return out.getvalue()
 
     def defined(self) -> list[dict[str, Any]]:
-        """Returns the rows with None for undefined values, as JSON needs it."""
+        """Returns the rows with None in place of NaN and infinity, which JSON does not have."""
         return [
             {name: None if isinstance(x, float) and not np.isfinite(x) else x for name, x in row.items()}
             for row in self
@@ -117,7 +117,7 @@ class Table(list[dict[str, Any]]):
         return f"<table><caption>{escape(self.title)}</caption>{''.join(lines)}</table>"
 
 
-def _text(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     if isinstance(value, float):
         return "–" if np.isnan(value) else f"{value:.4g}"
     return str(value)
@@ -125,10 +125,10 @@ def _text(value: Any) -> str:
 
 @dataclass
 class Recording:
-    """`conditions` say what was measured and how; `tensors` hold it by name, as NumPy arrays.
+    """The `conditions` of a recording, which say what was measured and how, and its `tensors`, NumPy arrays by name.
 
-    `i.NAME` is field NAME of kept prompt i; `mean.NAME` and `deviation.NAME` are over all prompts
-    (sample deviation, n - 1), and so are `min.NAME` and `max.NAME`; `prompt.NAME` has one row for each prompt.
+    `i.NAME` is field NAME of kept prompt i. `mean.NAME`, `deviation.NAME` (sample deviation, n - 1), `min.NAME` and
+    `max.NAME` are taken over all prompts. `prompt.NAME` has one row for each prompt.
     """
 
     conditions: dict[str, Any]
@@ -148,12 +148,12 @@ class Recording:
 
     @property
     def layers(self) -> list[int]:
-        """The model's own numbers of the layers with attention: [L] in the shapes of attention."""
+        """The model's own numbers of its L layers with attention."""
         return self.model.get("layers") or list(range(self.model["L"]))
 
     @property
     def blocks(self) -> int:
-        """All layers of the model: hidden states have blocks + 1 rows."""
+        """The number of all layers of the model, with attention or not; hidden states have blocks + 1 rows."""
         return self.model.get("blocks") or self.model["L"]
 
     @property
@@ -162,20 +162,21 @@ class Recording:
         return (self.conditions.get("first") or {}).get("position") or 0
 
     def tokens(self, prompt: int = 0) -> list[str]:
-        """The token strings of a kept prompt."""
+        """Returns the token strings of a kept prompt."""
         return self.conditions["tokens"][prompt]
 
     def attention(self, prompt: int = 0) -> Array:
-        """The maps of a kept prompt in float32: [L, H, T, T], or [L, H, P, P] where they are pooled."""
+        """Returns the maps of a kept prompt in float32: [L, H, T, T], or [L, H, P, P] if they are pooled."""
         if f"{prompt}.att" in self:
             return self[f"{prompt}.att"].astype(np.float32)
         scale = self[f"{prompt}.att_scale"][..., None, None]
         return self[f"{prompt}.att_pooled"].astype(np.float32) * scale / np.float32(255)
 
     def map(self, layer: int, head: int, prompt: int = 0) -> Array:
-        """The map of one head on a kept prompt, [T, T]; `layer` is the model's own number.
+        """Returns the map of one head on a kept prompt, [T, T], or [P, P] if it is pooled. `layer` is the model's own
+        number of the layer.
 
-        Raises ValueError where that layer has no attention.
+        Raises ValueError if the layer has no attention.
         """
         if layer not in self.layers:
             raise ValueError(f"layer: expected one of {', '.join(map(str, self.layers))}, got {layer}")
@@ -184,12 +185,16 @@ class Recording:
         return self.attention(prompt)[self.layers.index(layer), head]
 
     def measure(self, eps: float | None = None) -> dict[str, Any]:
-        """The sink in the words of the JavaScript package's `measure`, as means over the prompts.
+        """Returns the sink metrics as means over the prompts, under the keys of the JavaScript package's `measure`.
 
-        `sink`: Sink_k^eps, from 0 to 1; where rows need not sum to 1, the smaller of that by shares and by
-        weights (Gu et al. 2025, section 3.2). `alpha`: [L, H], the weight of the first token in each head, as
-        the model uses it. `layer` and `head` give the first token most; `map` is theirs on the first kept prompt, and
-        None where none is kept. Raises ValueError for an eps that was not recorded.
+        `sink`: Sink_k^eps, from 0 to 1. If rows need not sum to 1, it is the smaller of Sink_k^eps from shares and
+            from weights (Gu et al. 2025, section 3.2).
+        `alpha`: [L, H], the mean weight of the first token in each head, as the model uses it.
+        `layer`, `head`: the head with the largest alpha.
+        `map`, `tokens`: the map of this head on the first kept prompt, and that prompt's token strings; None if no
+            prompt is kept.
+
+        Raises ValueError for an eps that was not recorded.
         """
         thresholds = list(self.conditions["eps"])
         eps = thresholds[0] if eps is None else eps
@@ -222,9 +227,9 @@ class Recording:
         )
 
     def table(self) -> Table:
-        """The summary metrics in the units of the core's table: the mean over prompts and over the layers and
-        heads that have one, its 95% interval over prompts (Student's t), the mean of the prompts' sample
-        deviations, the largest and where."""
+        """Returns the summary metrics, one row each, in the units of the core's table: the mean over prompts and over
+        the layers and heads where the metric is defined, the 95% interval of this mean over prompts (Student's t),
+        the mean of the sample deviations over prompts, the largest value and its layer or head."""
         rows = Table()
         rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
         for name, label, mean, deviation, prompts in self._summary():
@@ -234,10 +239,10 @@ class Recording:
                 {
                     "metric": label,
                     "unit": UNITS[name],
-                    "mean": _mean(mean),
+                    "mean": _finite_mean(mean),
                     "low": low,
                     "high": high,
-                    "deviation": _mean(deviation),
+                    "deviation": _finite_mean(deviation),
                     "largest": float(mean.flat[at]) if has_parts else np.nan,
                     "at": self.place(name, at) if has_parts else "",
                 }
@@ -245,7 +250,7 @@ class Recording:
         return rows
 
     def place(self, name: str, at: int) -> str:
-        """Names the place of element `at` of a metric of heads or layers, by the model's own numbers: "L3H0"."""
+        """Names the layer or head that element `at` of a metric belongs to, by the model's own numbers ("L3H0")."""
         shape = self.tensors[f"mean.{name}"].shape
         if len(shape) == 1:
             return "embedding" if at == 0 else f"after layer {at - 1}"
@@ -254,8 +259,8 @@ class Recording:
         return f"L{layer}KV{head}" if name in ("key_ratio", "value_ratio") else f"L{layer}H{head}"
 
     def _summary(self) -> Iterator[tuple[str, str, Array, Array, Array | None]]:
-        """The name and label of each summary metric, mean and deviation of each of its parts (heads, layers, or one),
-        and one number for each prompt."""
+        """Yields, for each summary metric, its name and label, its mean and deviation for each head or layer (or one
+        of each), and its numbers by prompt, which may be None."""
         at = self.first
         for name, label, pick in self.summarized():
             mean, deviation = (self.tensors[f"{of}.{name}"] for of in ("mean", "deviation"))
@@ -265,16 +270,17 @@ class Recording:
                     each = None if prompts is None else prompts[:, i]
                     yield name, f"{label}, eps {e:g}", mean[i, at][None], deviation[i, at][None], each
             else:
-                mean, deviation = (self._part(x, pick) for x in (mean, deviation))
+                mean, deviation = (self._summary_part(x, pick) for x in (mean, deviation))
                 yield name, label, mean, deviation, prompts
 
-    def _part(self, x: Array, pick: str) -> Array:
-        """Returns the part of a metric that the summary covers: its first token, the mean over its rows, or all of
-        it."""
+    def _summary_part(self, x: Array, pick: str) -> Array:
+        """Returns the numbers of a metric that the summary covers: those at the first token ("first"), the means over
+        queries ("rows"), or all of them ("all")."""
         return x[..., self.first] if pick == "first" else x.mean(-1) if pick == "rows" else x
 
     def summarized(self) -> Iterator[tuple[str, str, str]]:
-        """The name and label of each metric of the summary that the recording has."""
+        """Yields the name and the label of each summary metric in the recording, and which numbers the summary
+        covers (see `_summary_part`; "eps": those of each eps)."""
         k = self.first + 1
         for name, label, pick in (
             ("alpha", f"alpha_{k}", "first"),
@@ -295,16 +301,16 @@ class Recording:
                 yield name, label, pick
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """The table as a pandas DataFrame, a row for each metric. Needs pandas."""
-        return _pandas().DataFrame(list(self.table()))
+        """Returns the table as a pandas DataFrame, a row for each metric. Needs pandas."""
+        return _import_pandas().DataFrame(list(self.table()))
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """A row for each head, by the model's own layer numbers, with the mean, the deviation, the minimum
-        and the maximum over prompts of each metric of heads. Needs pandas."""
-        return _pandas().DataFrame(self.heads())
+        """Returns a pandas DataFrame with a row for each head, by the model's own layer numbers, and the mean, the
+        deviation, the minimum and the maximum over prompts of each metric of heads. Needs pandas."""
+        return _import_pandas().DataFrame(self.heads())
 
     def heads(self) -> list[dict[str, Any]]:
-        """The same as a list of dictionaries."""
+        """Returns the rows of `to_dataframe` as a list of dictionaries."""
         H = self.model["H"]
         columns: dict[str, Array] = {}
         for name, _, pick in self.summarized():
@@ -313,7 +319,7 @@ class Recording:
             for of, suffix in (("mean", ""), ("deviation", "_deviation"), ("min", "_min"), ("max", "_max")):
                 if f"{of}.{name}" not in self:
                     continue
-                x = self._part(self.tensors[f"{of}.{name}"], pick)
+                x = self._summary_part(self.tensors[f"{of}.{name}"], pick)
                 if x.ndim == 2:
                     columns[name + suffix] = x.repeat(H // x.shape[1], 1)
         return [
@@ -323,8 +329,8 @@ class Recording:
         ]
 
     def caption(self) -> str:
-        """Returns the conditions that a reader of a figure must know: the model, the prompts, T, eps, and the first
-        token."""
+        """Returns a caption for figures of the recording: the model, the number and length of the prompts, eps, and the
+        first token."""
         first, prompts = self.conditions.get("first") or {}, self.conditions["prompts"]
         eps = ", ".join(f"{e:g}" for e in self.conditions["eps"])
         token = (
@@ -339,7 +345,7 @@ class Recording:
         )
 
     def cite(self) -> str:
-        """Returns the citation of these numbers: the measures, and the conditions as a sentence."""
+        """Returns the BibTeX entry of the paper that defines the metrics, the caption, and the versions."""
         versions = ", ".join(
             f"{name} {number}" for name, number in (self.conditions.get("versions") or {}).items()
         )
@@ -347,13 +353,14 @@ class Recording:
 
     def save(self, path: str | PathLike[str]) -> int:
         """Writes the file atomically, so that a reader never sees half of it; returns its size in bytes."""
-        return write_bytes(path, bytes_of(self))
+        return write_bytes(path, recording_bytes(self))
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> "Recording":
-        """Reads a file that `save`, the command line, the page or a study wrote; a study's address, too.
+        """Reads a recording that `save`, the command line, the page or a study wrote, from a path or an address
+        such as s3://.
 
-        Raises RecordingError where the file is no recording or one of a newer version.
+        Raises RecordingError if the file is no recording, or one of another version.
         """
         if "://" in str(path):
             return cls._open_address(str(path))
@@ -361,7 +368,7 @@ class Recording:
         try:
             with safe_open(path, framework="numpy") as file:
                 metadata: Mapping[str, str] = file.metadata() or {}
-                conditions = _conditions(path, metadata)
+                conditions = _parse_conditions(path, metadata)
                 names = file.keys()  # safe_open is no mapping: it cannot be iterated
                 return cls(conditions, {name: file.get_tensor(name) for name in names})
         except (OSError, RecordingError):
@@ -371,7 +378,7 @@ class Recording:
 
     @classmethod
     def _open_address(cls, address: str) -> "Recording":
-        """safetensors opens files of this machine alone."""
+        """Reads a recording from an address through a temporary file, since safetensors opens only local files."""
         from tempfile import TemporaryDirectory
 
         from .storage import Folder
@@ -392,7 +399,7 @@ open_recording = Recording.open
 
 
 def interval(numbers: Array, level: float = 0.95) -> tuple[float, float]:
-    """The interval of the mean of independent numbers by Student's t; NaN below two of them."""
+    """Returns the confidence interval of the mean by Student's t; NaN for fewer than two finite numbers."""
     x = np.asarray(numbers, np.float64)
     x = x[np.isfinite(x)]
     if len(x) < 2:
@@ -402,8 +409,8 @@ def interval(numbers: Array, level: float = 0.95) -> tuple[float, float]:
 
 
 def t_quantile(freedom: int, level: float) -> float:
-    """The number that |t| stays below with probability `level`: with t = sqrt(freedom) tan(a), the
-    density of the angle a is proportional to cos(a) ** (freedom - 1)."""
+    """Returns the number that |t| stays below with probability `level`. With t = sqrt(freedom) tan(a), the density of
+    the angle a is proportional to cos(a) ** (freedom - 1), which is integrated numerically."""
     angle = np.linspace(0, np.pi / 2, 200_001)
     density = np.cos(angle) ** (freedom - 1)
     share = np.concatenate([[0], np.cumsum(density[1:] + density[:-1])])
@@ -411,20 +418,20 @@ def t_quantile(freedom: int, level: float) -> float:
 
 
 def compare(a: Recording, b: Recording) -> Table:
-    """b - a of each summary metric that has a number for each prompt, paired by prompt, with the 95%
-    interval of the mean difference by Student's t. Raises ValueError where the prompts differ."""
-    ours, theirs = (r.conditions["prompts"] for r in (a, b))
-    if ours["count"] != theirs["count"]:
+    """Returns the difference b - a of each summary metric with numbers by prompt, paired by prompt, with the 95%
+    interval of the mean difference by Student's t. Raises ValueError if the prompts differ."""
+    of_a, of_b = (r.conditions["prompts"] for r in (a, b))
+    if of_a["count"] != of_b["count"]:
         raise ValueError(
-            f"prompts: expected as many in both, found {ours['count']} and {theirs['count']}"
+            f"prompts: expected as many in both, found {of_a['count']} and {of_b['count']}"
         )
     if not any(
-        ours.get(key) is not None and ours.get(key) == theirs.get(key)
+        of_a.get(key) is not None and of_a.get(key) == of_b.get(key)
         for key in ("sha256", "texts_sha256")
     ):
         raise ValueError("prompts: expected the same texts in both, found others")
-    if ours["T"] != theirs["T"]:
-        raise ValueError(f"prompts.T: expected the same in both, found {ours['T']} and {theirs['T']}")
+    if of_a["T"] != of_b["T"]:
+        raise ValueError(f"prompts.T: expected the same in both, found {of_a['T']} and {of_b['T']}")
     if a.first != b.first:
         raise ValueError(f"first.position: expected the same in both, found {a.first} and {b.first}")
     others = {label: prompts for _, label, _, _, prompts in b._summary()}
@@ -436,29 +443,29 @@ def compare(a: Recording, b: Recording) -> Table:
         other = others.get(label)
         if prompts is None or other is None:
             continue
-        apart = other.astype(np.float64) - prompts.astype(np.float64)
-        low, high = interval(apart)
+        difference = other.astype(np.float64) - prompts.astype(np.float64)
+        low, high = interval(difference)
         rows.append(
             {
                 "metric": label,
-                "a": _mean(prompts),
-                "b": _mean(other),
-                "difference": _mean(apart),
+                "a": _finite_mean(prompts),
+                "b": _finite_mean(other),
+                "difference": _finite_mean(difference),
                 "low": low,
                 "high": high,
-                "prompts": int(np.isfinite(apart).sum()),
+                "prompts": int(np.isfinite(difference).sum()),
             }
         )
     return rows
 
 
-def _mean(x: Array) -> float:
-    """Returns the mean of the defined numbers; NaN if there are none."""
+def _finite_mean(x: Array) -> float:
+    """Returns the mean of the finite numbers; NaN if there are none."""
     found = np.asarray(x, np.float64)[np.isfinite(x)]
     return float(found.mean()) if found.size else float("nan")
 
 
-def _pandas() -> Any:
+def _import_pandas() -> Any:
     try:
         import pandas
     except ImportError as error:
@@ -466,8 +473,8 @@ def _pandas() -> Any:
     return pandas
 
 
-def bytes_of(recording: Recording) -> bytes:
-    """The file as `save` writes it."""
+def recording_bytes(recording: Recording) -> bytes:
+    """Returns the bytes of the file that `save` writes."""
     return save(
         {name: np.ascontiguousarray(x) for name, x in recording.tensors.items()},
         metadata={
@@ -477,7 +484,7 @@ def bytes_of(recording: Recording) -> bytes:
     )
 
 
-def _conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
+def _parse_conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
     version = metadata.get(VERSION_KEY)
     if version is None:
         raise RecordingError(f"{path}: expected {VERSION_KEY} in the metadata, found none")
@@ -511,13 +518,13 @@ def _are_edits(edits: Any) -> bool:
 
 
 class Means:
-    """Mean, sample deviation, least and largest over prompts, in float64: a prompt is added (Welford 1962),
-    or the numbers of other prompts are joined (Chan et al. 1983), which gives those of all."""
+    """Means, sample deviations, minima and maxima of metrics over prompts, in float64. `add` includes one prompt
+    (Welford 1962); `join` includes the prompts of another object (Chan et al. 1983)."""
 
     def __init__(self) -> None:
         self.count = 0
         self._shapes: dict[str, tuple[int, ...]] = {}
-        # The numbers of all metrics one after another, [n]: of a short prompt, a call costs more than its numbers.
+        # The numbers of all metrics one after another, [n], since one operation on all is faster than one per metric.
         self._mean: Array = np.zeros(0)
         self._squares: Array = np.zeros(0)
         self.min: dict[str, Array] = {}
@@ -525,34 +532,35 @@ class Means:
 
     @property
     def mean(self) -> dict[str, Array]:
-        return self._named(self._mean)
+        return self._by_name(self._mean)
 
     @property
     def squares(self) -> dict[str, Array]:
         """Sums of squared differences from the mean."""
-        return self._named(self._squares)
+        return self._by_name(self._squares)
 
     def add(self, metrics: Mapping[str, Array]) -> None:
-        values = self._flat(metrics)
+        values = self._flatten(metrics)
         self.count += 1
-        apart = values - self._mean
-        self._mean += apart / self.count
-        self._squares += apart * (values - self._mean)
-        self._extend(metrics, metrics)
+        difference = values - self._mean
+        self._mean += difference / self.count
+        self._squares += difference * (values - self._mean)
+        self._extend_range(metrics, metrics)
 
     def join(self, other: "Means") -> None:
         if not other.count:
             return
-        mean, squares = self._flat(other.mean), self._flat(other.squares)
+        mean, squares = self._flatten(other.mean), self._flatten(other.squares)
         n = self.count + other.count
-        apart = mean - self._mean
-        self._squares += squares + apart**2 * (self.count * other.count / n)
-        self._mean = self._mean + apart * (other.count / n) if self.count else mean
+        difference = mean - self._mean
+        self._squares += squares + difference**2 * (self.count * other.count / n)
+        self._mean = self._mean + difference * (other.count / n) if self.count else mean
         self.count = n
-        self._extend(other.min, other.max)
+        self._extend_range(other.min, other.max)
 
-    def _flat(self, tensors: Mapping[str, Array]) -> Array:
-        """The first prompt decides which metrics exist."""
+    def _flatten(self, tensors: Mapping[str, Array]) -> Array:
+        """Returns the numbers of all metrics one after another, in float64. The first call decides which metrics there
+        are; later calls must have the same."""
         if not self._shapes:
             self._shapes = {name: x.shape for name, x in tensors.items()}
             self._mean = np.zeros(sum(x.size for x in tensors.values()))
@@ -562,7 +570,7 @@ class Means:
             raise ValueError(f"means: expected the metrics of the prompts before, found others: {other}")
         return np.concatenate([tensors[name].ravel() for name in self._shapes], dtype=np.float64)
 
-    def _named(self, values: Array) -> dict[str, Array]:
+    def _by_name(self, values: Array) -> dict[str, Array]:
         found, start = {}, 0
         for name, shape in self._shapes.items():
             size = math.prod(shape)
@@ -570,14 +578,14 @@ class Means:
             start += size
         return found
 
-    def _extend(self, least: Mapping[str, Array], largest: Mapping[str, Array]) -> None:
-        for name in RANGED:
+    def _extend_range(self, least: Mapping[str, Array], largest: Mapping[str, Array]) -> None:
+        for name in METRICS_WITH_RANGE:
             if name in least:
                 self.min[name] = np.minimum(self.min.get(name, np.inf), least[name])
                 self.max[name] = np.maximum(self.max.get(name, -np.inf), largest[name])
 
     def state(self) -> dict[str, Array]:
-        """Returns everything except the count, as tensors."""
+        """Returns the state as tensors, without the count; `of_state` restores it."""
         parts = {"mean": self.mean, "squares": self.squares, "min": self.min, "max": self.max}
         return {f"{of}.{name}": x for of, tensors in parts.items() for name, x in tensors.items()}
 
@@ -588,13 +596,13 @@ class Means:
             of, name = key.split(".", 1)
             parts[of][name] = x
         means = cls()
-        means._mean, means._squares = means._flat(parts["mean"]), means._flat(parts["squares"])
+        means._mean, means._squares = means._flatten(parts["mean"]), means._flatten(parts["squares"])
         means.count, means.min, means.max = count, parts["min"], parts["max"]
         return means
 
     def tensors(self) -> dict[str, Array]:
-        """`mean.NAME`, `deviation.NAME`, `min.NAME` and `max.NAME`, float32; the deviation of one prompt is
-        NaN."""
+        """Returns `mean.NAME`, `deviation.NAME`, `min.NAME` and `max.NAME` in float32. The deviation over a single
+        prompt is NaN."""
         with np.errstate(invalid="ignore", divide="ignore"):
             deviation = {name: np.sqrt(x / np.float64(self.count - 1)) for name, x in self.squares.items()}
         parts = {"mean": self.mean, "deviation": deviation, "min": self.min, "max": self.max}

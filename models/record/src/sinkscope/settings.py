@@ -1,4 +1,4 @@
-"""Settings of a recording."""
+"""Checks the settings of a recording."""
 
 import math
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ MORE_FIELDS = ("q", "k", "v", "hidden")
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a recording. `record` explains each."""
+    """The settings of a recording, which the documentation of `record` explains."""
 
     tokens: int | None = 64
     eps: tuple[float, ...] = (0.1, 0.2, 0.3)
@@ -46,15 +46,15 @@ class Settings:
     @classmethod
     def checked(cls, tokens: Any, eps: Any, keep: Any, fields: Any, maps: Any = "auto", first: Any = 0,
                 mask: Any = None, tolerance: Any = 1e-3) -> "Settings":
-        """Returns checked settings from a caller's arguments."""
+        """Returns settings from a caller's unchecked arguments. Raises ValueError for values that are not allowed."""
         if isinstance(fields, str):
             raise ValueError(f"fields: expected a list of names, found {fields!r} alone: "
                              f"fields=[{fields!r}]")
-        return cls(tokens, thresholds(eps), keep, tuple(fields), maps, first, mask, tolerance)
+        return cls(tokens, check_eps(eps), keep, tuple(fields), maps, first, mask, tolerance)
 
 
-def thresholds(eps: Any) -> tuple[float, ...]:
-    """The list of eps as numbers from 0 to 1."""
+def check_eps(eps: Any) -> tuple[float, ...]:
+    """Returns the thresholds as a tuple of floats. Raises ValueError unless all are numbers from 0 to 1."""
     if isinstance(eps, str | bytes) or not isinstance(eps, Iterable):
         raise ValueError(f"eps: expected a list of thresholds, found {eps!r} alone: eps=[{eps}]")
     try:

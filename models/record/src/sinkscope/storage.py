@@ -12,12 +12,12 @@ from .files import write_bytes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Object stores: a file appears there when it is closed, or not at all.
-OBJECTS = ("s3", "s3a", "gcs", "gs", "abfs", "abfss", "az", "hf", "memory")
+# Filesystems of object stores, in which a file appears only once it is complete.
+OBJECT_STORES = ("s3", "s3a", "gcs", "gs", "abfs", "abfss", "az", "hf", "memory")
 
 
 class Folder:
-    """Names are relative to the folder, with slashes."""
+    """A folder at an address. Names of files are relative to the folder, with slashes."""
 
     def __init__(self, address: str | PathLike[str]) -> None:
         self.address = str(address).rstrip("/") or "/"
@@ -31,14 +31,14 @@ class Folder:
         self._is_local = self.files.type_name == "local"
 
     def at(self, name: str) -> str:
-        """The address of a file."""
+        """Returns the address of a file in the folder."""
         return f"{self.address}/{name}"
 
     def _path(self, name: str) -> str:
         return posixpath.join(self._root, name) if name else self._root
 
     def names(self, folder: str = "") -> list[str]:
-        """Returns the files and folders of a folder; none if it does not exist."""
+        """Lists the names of the files and folders in a folder; none if the folder does not exist."""
         from pyarrow.fs import FileSelector
 
         found = self.files.get_file_info(FileSelector(self._path(folder), allow_not_found=True))
@@ -54,20 +54,20 @@ class Folder:
             return file.read()
 
     def table(self, name: str, columns: list[str] | None = None) -> "pa.Table":
-        """The columns of a Parquet file; no others are read."""
+        """Reads a Parquet file; `columns` names the columns to read."""
         import pyarrow.parquet as pq
 
         with self.files.open_input_file(self._path(name)) as file:
             return pq.read_table(file, columns=columns)
 
     def write(self, name: str, data: bytes) -> None:
-        """A reader sees the whole file or none."""
+        """Writes a file so that readers see either the complete file or none."""
         path = self._path(name)
         if self._is_local:
             write_bytes(path, data)
             return
         kinds = self.files.type_name, *_protocols(self.files)
-        if any(kind in OBJECTS for kind in kinds):
+        if any(kind in OBJECT_STORES for kind in kinds):
             self._put(path, data)
             return
         self.files.create_dir(posixpath.dirname(path), recursive=True)
@@ -90,6 +90,7 @@ class Folder:
 
 
 def _filesystem(address: str) -> tuple[Any, str]:
+    """Returns the filesystem of an address, and the path in it."""
     import pyarrow as pa
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
@@ -107,6 +108,6 @@ def _filesystem(address: str) -> tuple[Any, str]:
 
 
 def _protocols(files: Any) -> tuple[str, ...]:
-    """The schemes of an fsspec filesystem."""
-    named = getattr(getattr(getattr(files, "handler", None), "fs", None), "protocol", ())
-    return (named,) if isinstance(named, str) else tuple(named)
+    """Returns the schemes of an fsspec filesystem; none for a filesystem of pyarrow."""
+    found = getattr(getattr(getattr(files, "handler", None), "fs", None), "protocol", ())
+    return (found,) if isinstance(found, str) else tuple(found)

@@ -1,10 +1,11 @@
-"""Many models on many prompts: a Parquet row for each pair, and a recording for each model.
+"""Measures many models on many prompts: writes a Parquet row for each model and prompt, and a recording for each
+model.
 
-A task is a checkpoint and a block of its prompts, and writes one Parquet part: the rows, and the sums over
-them. Whoever writes the last part of a checkpoint joins the sums of all and writes the recording. What is to be
-done is read from the parts that are there, so that a study whose workers or whose driver were killed goes on when it
-is called again, and nothing passes through the driver but names. Needs pyarrow, and Ray where `ray` is true
-(`pip install sinkscope[ray]`).
+A task measures blocks of prompts with one checkpoint. Each block is written as one Parquet part: its rows, and the
+sums over them. The worker that writes the last part of a checkpoint joins the sums of all parts and writes the
+recording. The files of existing parts show what remains to be done. So a study continues when it is called again
+after its workers or its driver were killed, and only names pass through the driver. This module needs pyarrow, and
+Ray if `ray` is true (`pip install sinkscope[ray]`).
 """
 
 import json
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 Factory = Callable[[], tuple[Any, Any]]  # returns a model and its tokenizer
 Row = dict[str, Any]
 Models = Sequence[str] | Mapping[str, Factory]
-STUDY = "study.json"  # the conditions that all rows of a folder share
-PARTS = 16  # number of parts per checkpoint, at most, if no block size is given
-ELSEWHERE = ("device", "device_map", "max_memory", "token")  # options that change where a model runs, and no number
+STUDY = "study.json"  # name of the file with the conditions that all rows of a folder share
+MOST_PARTS = 16  # largest number of parts per checkpoint if the caller sets no block size
+# Options of `load` that change where a model runs or how it is fetched, but none of its numbers.
+PLACEMENT_OPTIONS = ("device", "device_map", "max_memory", "token")
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,14 @@ class Task:
 
 @dataclass(frozen=True)
 class Job:
-    """The data that every worker of a study has."""
+    """The arguments of a study, which every worker has."""
 
     out: str
     models: Mapping[str, Factory | None]
     texts: Sequence[Any]
     settings: Settings
-    block: int  # prompts of a part
-    batch: int  # prompts of a forward pass
+    block: int  # number of prompts in a part
+    batch: int  # number of prompts in a forward pass
     load_options: Mapping[str, Any] = field(default_factory=dict)
     source: str = "texts"
     license: str | None = None
@@ -71,28 +73,29 @@ def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "stud
           **settings: Any) -> dict[str, str]:
     """Measures each of `models` on each of `texts`; returns the address of the recording of each model.
 
-    models: names for `sinkscope.load`, with a revision of the hub as NAME@REVISION, or functions by name that
-        return a model and its tokenizer.
-    out: a folder, or any address that pyarrow or fsspec writes to (s3://, gs://, hf://); it is tried before the
-        first model is loaded. `rows/CHECKPOINT/*.parquet` has one row for each prompt, `CHECKPOINT.safetensors`
-        the recording of a model, which is written as soon as its last block is. CHECKPOINT is the model's name
-        with digests of name, weights and tokenizer: weights that changed are another checkpoint. Existing blocks
-        are not measured again, and existing recordings are kept.
-    ray: True runs on Ray: `concurrency` workers with `num_gpus` GPUs each, which load one model at a
-        time. A worker that is lost costs its block, which another worker repeats.
-    batch: prompts of one forward pass.
-    block: prompts of one part; by default enough that a checkpoint has at most 16 parts.
-    keep: number of first texts that are kept with maps.
+    models: a list of names for `sinkscope.load` (NAME@REVISION names a revision on the hub), or a mapping from names
+        to functions that return a model and its tokenizer.
+    out: a folder, or any address that pyarrow or fsspec writes to (s3://, gs://, hf://). Before the first model is
+        loaded, the study checks that files can be written there. `rows/CHECKPOINT/*.parquet` has one row for each
+        prompt. `CHECKPOINT.safetensors` is the recording of a model, which is written right after its last block.
+        CHECKPOINT is the model's name with digests of name, weights and tokenizer, so that changed weights make
+        another checkpoint. Existing blocks are not measured again, and existing recordings are kept.
+    ray: whether to run on Ray, with `concurrency` workers of `num_gpus` GPUs each, which load one model at a
+        time. If a worker is lost, another worker repeats its block.
+    batch: number of prompts in one forward pass.
+    block: number of prompts in one part; by default large enough that a checkpoint has at most 16 parts.
+    keep: number of texts, from the first on, that are kept with maps.
     settings: the other settings of `record`: fields, maps, first, mask, tolerance.
 
-    A checkpoint that cannot be read or recorded is a row in `errors/`, a warning, and is tried again by the next
-    call. Raises ValueError where the folder has rows of other settings or texts, OSError where it takes no files.
+    If a checkpoint cannot be read or recorded, `errors/` gets a row, a warning is given, and the next call tries the
+    checkpoint again. Raises ValueError if the folder has rows of other settings or texts, and OSError if no files can
+    be written there.
     """
-    job = _job(models, texts, out, batch, block, tokens, eps, keep, source, license, load_options, settings)
-    job = _begin(job, block)
-    tasks = tasks_of(job, concurrency if ray else 1)
+    job = _check_arguments(models, texts, out, batch, block, tokens, eps, keep, source, license, load_options, settings)
+    job = _write_conditions(job, block)
+    tasks = split_tasks(job, concurrency if ray else 1)
     found: dict[str, str] = {}
-    for done in _on_ray(job, tasks, num_gpus, concurrency) if ray else _in_a_loop(job, tasks):
+    for done in _run_on_ray(job, tasks, num_gpus, concurrency) if ray else _run_in_loop(job, tasks):
         if done["address"]:
             found[done["name"]] = done["address"]
         if done["error"]:
@@ -100,10 +103,10 @@ def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "stud
     return {name: found[name] for name in job.models if name in found}
 
 
-def _job(models: Models, texts: Sequence[Any], out: str | PathLike[str], batch: int, block: int | None,
+def _check_arguments(models: Models, texts: Sequence[Any], out: str | PathLike[str], batch: int, block: int | None,
          tokens: int, eps: Any, keep: int, source: str, license: str | None,
          load_options: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Job:
-    """Checks all settings that can be checked without a model."""
+    """Returns a job of the arguments of `study`. Raises ValueError for those that are wrong for any model."""
     if isinstance(models, str):
         raise ValueError(f"models: expected a list of names, found {models!r} alone: models=[{models!r}]")
     if isinstance(texts, str | bytes | Mapping) or not len(texts):
@@ -119,18 +122,18 @@ def _job(models: Models, texts: Sequence[Any], out: str | PathLike[str], batch: 
         raise ValueError("models: expected one name or more, found none")
     others = dict(settings)
     chosen = Settings.checked(tokens, eps, keep, others.pop("fields", FIELDS), **others)
-    if block is None:  # whole forward passes
-        block = batch * -(-len(texts) // (PARTS * batch))
+    if block is None:  # a multiple of `batch`, so that no forward pass is smaller
+        block = batch * -(-len(texts) // (MOST_PARTS * batch))
     return Job(str(out), named, list(texts), chosen, block, batch, dict(load_options or {}), source, license)
 
 
-def _begin(job: Job, block: int | None) -> Job:
-    """Writes what the rows will have in common, or compares it with what an earlier call wrote. That the folder
-    takes a file is known from then on."""
+def _write_conditions(job: Job, block: int | None) -> Job:
+    """Writes the conditions that all rows will share, or compares them with those that an earlier call wrote. Writing
+    them also checks that the folder is writable. Returns the job with the block size of the earlier call."""
     folder, texts = Folder(job.out), sha256()
     for text in job.texts:
         texts.update(digest_of_text(text).encode())
-    options = {key: str(x) for key, x in sorted(job.load_options.items()) if key not in ELSEWHERE}
+    options = {key: str(x) for key, x in sorted(job.load_options.items()) if key not in PLACEMENT_OPTIONS}
     common = {"settings": json.loads(settings_text(job.settings)), "load": options,
               "texts": len(job.texts), "texts_sha256": texts.hexdigest()}
     try:
@@ -152,13 +155,13 @@ def _begin(job: Job, block: int | None) -> Job:
 def plan(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study", *, batch: int = 8,
          block: int | None = None, tokens: int = 64, eps: Sequence[float] = (0.1, 0.2, 0.3), keep: int = 1,
          load_options: Mapping[str, Any] | None = None, **settings: Any) -> "Table":
-    """What `study` of the same arguments would do, a row for each model: its parts and those that are there
-    (if its weights are the same), its forward passes and files, and about how many bytes these take before they
-    are compressed. Reads the config of each model, and writes nothing.
+    """Returns a table of what `study` would do with the same arguments, a row for each model: the number of its parts,
+    of those that exist for the same weights, of its forward passes and of its files, and an estimate of the files'
+    uncompressed bytes. Reads the config of each model, and writes nothing.
     """
     from .recording import Table
 
-    job = _job(models, texts, out, batch, block, tokens, eps, keep, "", None, load_options, settings)
+    job = _check_arguments(models, texts, out, batch, block, tokens, eps, keep, "", None, load_options, settings)
     folder, prefixes = Folder(out), {}
     if folder.has(STUDY):
         job = replace(job, block=json.loads(folder.read(STUDY))["block"])
@@ -169,58 +172,60 @@ def plan(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study
     for name in job.models:
         there = max((len(folder.names(f"rows/{one}")) for one in prefixes.get(slug(name), [])), default=0)
         rows.append({"model": name, "prompts": len(job.texts), "parts": job.blocks, "there": there,
-                     "passes": passes, "files": job.blocks + 1, "bytes": _bytes(job, name)})
+                     "passes": passes, "files": job.blocks + 1, "bytes": _estimate_bytes(job, name)})
     rows.append({"model": "all", **{key: sum(row[key] for row in rows) for key in list(rows[0])[1:]}})
     rows.title = f"{folder.address}: {len(job.models)} models, {job.block} prompts a part"
     return rows
 
 
-def _bytes(job: Job, name: str) -> float:
-    """Returns NaN if the config lacks sizes, or a user's function makes the model."""
+def _estimate_bytes(job: Job, name: str) -> float:
+    """Estimates the uncompressed bytes of a model's files; NaN if the config lacks sizes, or a user's function makes
+    the model."""
     if job.models[name] is not None:
         return float("nan")
     from .loading import sizes_of_name
 
-    sizes = sizes_of_name(*address_of(job, name))
+    sizes = sizes_of_name(*split_revision(job, name))
     if sizes is None:
         return float("nan")
     L, H, G = sizes
     T, P = job.settings.tokens, min(job.settings.tokens, 128)
-    numbers = L * T * (5 * H + 2 * G + 2)  # of a prompt, by position
+    numbers = L * T * (5 * H + 2 * G + 2)  # numbers of a prompt that have a position
     row = 24 * L * H + 4 * T + 500
-    part = 16 * numbers + 8 * L * H * T  # mean and squares in float64; least and largest alpha
+    part = 16 * numbers + 8 * L * H * T  # means and squares in float64; smallest and largest alpha in float32
     maps = job.settings.keep * L * H * P * P * (2 if T <= 128 else 1)
     recording = 8 * numbers + 8 * L * H * T + maps + 64 * len(job.texts)
     return float(len(job.texts) * row + job.blocks * part + maps + recording)
 
 
 def slug(name: str, *digests: Any) -> str:
-    """Returns a name for files that is unique to the name and the weights."""
+    """Returns a name for files that is unique to the model's name and the digests of its weights and tokenizer."""
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-60:] or "model"
-    said = [sha256(name.encode()).hexdigest()[:10]]
+    suffixes = [sha256(name.encode()).hexdigest()[:10]]
     if digests:
-        said.append(sha256(" ".join(map(str, digests)).encode()).hexdigest()[:10])
-    return "-".join([readable, *said])
+        suffixes.append(sha256(" ".join(map(str, digests)).encode()).hexdigest()[:10])
+    return "-".join([readable, *suffixes])
 
 
-def address_of(job: Job, name: str) -> tuple[str, str | None]:
-    """NAME@REVISION names a revision on the hub, unless a file has that name."""
+def split_revision(job: Job, name: str) -> tuple[str, str | None]:
+    """Splits NAME@REVISION into name and revision, unless a file has that name. Without a revision, returns that of
+    the options of `load`."""
     where, at, revision = name.rpartition("@")
     if at and where and not Path(name).exists():
         return where, revision
     return name, job.load_options.get("revision")
 
 
-def tasks_of(job: Job, workers: int) -> list[Task]:
-    """Splits the work into tasks. The blocks of a checkpoint stay together if there are enough checkpoints for all
-    workers, so that each is loaded once."""
+def split_tasks(job: Job, workers: int) -> list[Task]:
+    """Splits the work into tasks: one for each checkpoint if there are enough checkpoints for all workers, so that each
+    checkpoint is loaded once; otherwise one for each block."""
     blocks = list(range(job.blocks))
     if len(job.models) >= 4 * workers or workers == 1:
         return [Task(name, blocks) for name in job.models]
     return [Task(name, [b]) for name in job.models for b in blocks]
 
 
-def _in_a_loop(job: Job, tasks: Sequence[Task]) -> Iterator[Row]:
+def _run_in_loop(job: Job, tasks: Sequence[Task]) -> Iterator[Row]:
     from tqdm.auto import tqdm
 
     from .blocks import Worker
@@ -230,7 +235,7 @@ def _in_a_loop(job: Job, tasks: Sequence[Task]) -> Iterator[Row]:
         yield worker.run(task)
 
 
-def _on_ray(job: Job, tasks: Sequence[Task], num_gpus: float, concurrency: int) -> Iterator[Row]:
+def _run_on_ray(job: Job, tasks: Sequence[Task], num_gpus: float, concurrency: int) -> Iterator[Row]:
     import ray
     import ray.data
 
@@ -244,7 +249,7 @@ def _on_ray(job: Job, tasks: Sequence[Task], num_gpus: float, concurrency: int) 
 
 
 class _RayWorker:
-    """An actor of Ray. The object store holds the texts once."""
+    """A worker as an actor of Ray, which reads the job, with all texts, from Ray's object store."""
 
     def __init__(self, job: Any) -> None:
         import ray
@@ -271,7 +276,8 @@ def settings_text(settings: Settings) -> str:
 
 
 def rows_of(out: str | PathLike[str], model: str | None = None) -> Iterator[Row]:
-    """The rows of a study, one part in memory at a time: by checkpoint, then by prompt; those of errors last."""
+    """Yields the rows of a study by checkpoint and prompt, and the rows of errors last. Only one part is in memory at a
+    time."""
     folder = Folder(out)
     parts = [f"rows/{checkpoint}/{part}" for checkpoint in folder.names("rows")
              if model is None or checkpoint.startswith(slug(model) + "-")

@@ -1,4 +1,4 @@
-"""Files of texts. This module does not import torch, so that the process that distributes a study stays small."""
+"""Reads files of texts. This module does not import torch, so that the driver of a study needs little memory."""
 
 import json
 from os import PathLike
@@ -6,8 +6,8 @@ from pathlib import Path
 
 
 def read_texts(path: str | PathLike[str]) -> list[str]:
-    """The texts of a file: a JSON list of strings (.json), lines of {"text": ...} (.jsonl), or plain
-    text in which blank lines separate the texts."""
+    """Reads the texts of a file, which is a JSON list of strings (.json), has lines of {"text": ...} (.jsonl), or is
+    plain text in which blank lines separate the texts."""
     path = Path(path)
     try:
         content = path.read_text(encoding="utf-8-sig")

@@ -1,4 +1,5 @@
-"""Watches a model in a user's own loop, during generation, or with hooks; the maps become a recording."""
+"""Collects the attention maps of a model in a user's own loop, also during generation or with hooks, and makes a
+recording of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,28 +11,28 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from . import probe
-from .attention import Call, UnsupportedModel, Watch, arguments_of, observe
-from .maps import Known, list_of, record_maps
+from .attention import Call, UnsupportedModel, Watch, argument_namer, observe
+from .maps import KnownFacts, record_maps, to_list
 from .recording import Recording
 
 
 @dataclass
 class _Layer:
-    """One layer of one sequence: rows of its map, a few at a time with a cache."""
+    """The map of one layer for one sequence. Each forward pass adds rows, with a cache only those of new queries."""
 
     module: nn.Module
-    seen: probe.Seen
+    seen: probe.ObservedCall
     rows: list[Tensor] = field(default_factory=list)  # [H, t, S]
-    first: list[Tensor] = field(default_factory=list)  # the first and the last key that each query sees, [t]
-    last: list[Tensor] = field(default_factory=list)
-    length: int = 0  # queries so far
-    sink: bool = False
-    keys: Tensor | None = None  # [G, S, 2]: two numbers that identify each key of the last pass
+    first: list[Tensor] = field(default_factory=list)  # [t]: the first key that each query sees
+    last: list[Tensor] = field(default_factory=list)  # [t]: the last key that each query sees
+    length: int = 0  # number of queries so far
+    has_sink_logit: bool = False
+    keys: Tensor | None = None  # [G, S, 2]: first and last component of each key of the last pass, as a fingerprint
 
-    def add(self, rows: Tensor, visible: Tensor, sink: bool, keys: Tensor | None) -> None:
-        """rows [H, t, S], visible bool [t, S]"""
+    def add(self, rows: Tensor, visible: Tensor, has_sink_logit: bool, keys: Tensor | None) -> None:
+        """Adds the weights of t queries, [H, t, S], and their visible keys, bool [t, S]."""
         t, S = rows.shape[1:]
-        if self.rows and not self._goes_on(keys, S - t):
+        if self.rows and not self._continues_cache(keys, S - t):
             raise UnsupportedModel(
                 f"{self.seen.name}: expected a cache that holds the {self.length} tokens before, found another: a "
                 "beam search, a candidate that is taken back, or a cache that is filled otherwise mixes the maps of "
@@ -42,23 +43,24 @@ class _Layer:
         key = torch.arange(self.length - S, self.length)
         self.first.append(torch.where(visible, key, self.length).amin(-1))
         self.last.append(torch.where(visible, key, -1).amax(-1))
-        self.sink, self.keys = self.sink or sink, keys
+        self.has_sink_logit, self.keys = self.has_sink_logit or has_sink_logit, keys
 
-    def _goes_on(self, keys: Tensor | None, before: int) -> bool:
-        """Whether the cache continues the last one; a window may have dropped its first keys."""
+    def _continues_cache(self, keys: Tensor | None, before: int) -> bool:
+        """Whether the first `before` keys are the last keys of the pass before; a window may have dropped earlier
+        ones."""
         if keys is None or self.keys is None:
             return before == self.length
         start = self.keys.shape[1] - before
         return start >= 0 and torch.equal(keys[:, :before], self.keys[:, start:])
 
     def range(self, T: int) -> tuple[Tensor, Tensor] | None:
-        """Returns the first and the last key that each query sees, [T]; None if only the weights are known."""
+        """Returns the first and the last key that each query sees, [T] each; None if only the weights are known."""
         if self.seen.by_weights:
             return None
         return torch.cat(self.first)[:T], torch.cat(self.last)[:T].clamp_max(T - 1)
 
     def map(self, T: int) -> Tensor:
-        """Returns [H, T, T]; a cache that keeps only the last keys holds those before each query."""
+        """Returns the map of the first T queries, [H, T, T]. Keys that a windowed cache has dropped have weight 0."""
         whole = self.rows[0].new_zeros(self.rows[0].shape[0], T, T)
         t = 0
         for rows in self.rows:
@@ -70,17 +72,17 @@ class _Layer:
         return whole
 
 
-class Seen:
-    """The observed sequences: `maps` returns their maps, `recording` makes a file of them."""
+class WatchedSequences:
+    """The sequences that `watching` observes: `maps` has their attention maps, `recording` makes a recording."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._watch: Watch | None = None
         self._sequences: list[list[_Layer]] = []
         self._batch: list[list[_Layer]] = []
-        self._run = 0  # the forward pass of the last call
-        self._at = 0  # calls so far
-        self._goes_on = False  # with the sequences of the pass before
+        self._run = 0  # number of the current forward pass
+        self._at = 0  # number of calls in the current forward pass
+        self._continues_pass = False  # whether the current pass continues the sequences of the pass before
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
@@ -92,31 +94,32 @@ class Seen:
             _refuse_padding(call, visible)
         if call.run != self._run:
             self._run, self._at = call.run, 0
-            self._goes_on = bool(self._batch) and T < S and len(self._batch) == B
-            if not self._goes_on:
+            self._continues_pass = bool(self._batch) and T < S and len(self._batch) == B
+            if not self._continues_pass:
                 self._batch = [[] for _ in range(B)]
                 self._sequences += self._batch
-        if T != S and not self._goes_on:
+        if T != S and not self._continues_pass:
             raise UnsupportedModel(
-                f"{probe.where(call)}: expected the queries of all {S} keys, found {T}: begin to watch "
+                f"{probe.call_name(call)}: expected the queries of all {S} keys, found {T}: begin to watch "
                 "before the cache is filled"
             )
         if len(self._batch) != B:
-            raise UnsupportedModel(f"{probe.where(call)}: expected {len(self._batch)} sequences as in the layers "
+            raise UnsupportedModel(f"{probe.call_name(call)}: expected {len(self._batch)} sequences as in the layers "
                                    f"before, found {B}")
         keys = call.cached if call.key is None else call.key
         keys = None if keys is None or keys.shape[2] != S else keys[..., [0, -1]].cpu()
         for b, layers in enumerate(self._batch):
-            if not self._goes_on:
-                layers.append(_Layer(call.module, probe.Seen.of(call)))
+            if not self._continues_pass:
+                layers.append(_Layer(call.module, probe.ObservedCall.of(call)))
             elif self._at >= len(layers) or layers[self._at].module is not call.module:
-                raise UnsupportedModel(f"{probe.where(call)}: expected the layers of the pass before, found another")
+                raise UnsupportedModel(
+                    f"{probe.call_name(call)}: expected the layers of the pass before, found another")
             layers[self._at].add(att[b], visible[b], call.sinks is not None, None if keys is None else keys[b])
         self._at += 1
 
     @property
     def maps(self) -> list[list[Tensor]]:
-        """Returns the layers of each sequence, [H, T, T] each."""
+        """The maps of each sequence, a list of its layers, [H, T, T] each."""
         return [
             [layer.map(min(one.length for one in layers)) for layer in layers]
             for layers in self._sequences
@@ -129,20 +132,20 @@ class Seen:
         edits: Sequence[Mapping[str, Any] | str] = (),
         **options: Any,
     ) -> Recording:
-        """The recording of all sequences, cut to the shortest.
+        """Makes a recording of all sequences, cut to the length of the shortest.
 
-        tokens: of each sequence the strings or ids of its tokens; those beyond its last query are left
-            out, as a generated token is until the model reads it.
-        edits: in words, what hooks of one's own changed: the recording is then of class EDITED.
-        options: those of `record_maps`.
+        tokens: for each sequence the strings or ids of its tokens. Tokens after the last query are ignored, such as
+            a generated token that the model has not read yet.
+        edits: descriptions of what the caller's own hooks changed. The recording is then of class EDITED.
+        options: other arguments of `record_maps`.
         """
         if not self._sequences:
             raise ValueError("watching: expected calls of attention, found none")
         numbers, blocks = self._numbers()
         T = min(layer.length for layers in self._sequences for layer in layers)
-        sinks = any(layer.sink for layer in self._sequences[0])
+        has_sink_logits = any(layer.has_sink_logit for layer in self._sequences[0])
         given = ((layer.map(T) for layer in layers) for layers in self._sequences)
-        strings = (list_of(one, f"tokens of sequence {i}")[:T] for i, one in enumerate(list_of(tokens, "tokens")))
+        strings = (to_list(one, f"tokens of sequence {i}")[:T] for i, one in enumerate(to_list(tokens, "tokens")))
         if "layers" not in options:
             options["layers"] = numbers
             options.setdefault("blocks", blocks)
@@ -150,12 +153,12 @@ class Seen:
             given,
             strings,
             edits=edits,
-            operation=options.pop("operation", "sink_logit" if sinks else "softmax"),
+            operation=options.pop("operation", "sink_logit" if has_sink_logits else "softmax"),
             _known=self._known(T),
             **options,
         )
 
-    def _known(self, T: int) -> Known:
+    def _known(self, T: int) -> KnownFacts:
         layers = self._sequences[0]
         for i, sequence in enumerate(self._sequences):
             for layer, one in zip(layers, sequence, strict=True):
@@ -165,8 +168,8 @@ class Seen:
                         f"{one.seen.name}: expected the mask of the first sequence, found another in sequence {i}: "
                         "make one recording of the sequences of each")
         H, G, K = ({getattr(layer.seen, of) for layer in layers} for of in ("H", "G", "K"))
-        D, V = probe.width(self._model)
-        return Known(
+        D, V = probe.output_sizes(self._model)
+        return KnownFacts(
             [layer.range(T) for layer in layers],
             G.pop() if len(G) == 1 else max(H),
             max(K) or probe.head_width(self._model, max(H)),
@@ -176,15 +179,16 @@ class Seen:
         )
 
     def _numbers(self) -> tuple[list[int], int]:
-        """The numbers of the layers with attention, which all sequences have in common, and of all layers."""
-        ran = self._watch.most if self._watch else {}
+        """Returns the model's numbers of the layers with attention, and how many layers there are. Refuses sequences
+        that differ in their layers."""
+        ran = self._watch.most_visits if self._watch else {}
         first, *others = [[layer.seen for layer in layers] for layers in self._sequences]
-        numbers, blocks, _ = probe.layers_of(self._model, first, ran)
+        numbers, blocks, _ = probe.find_layers(self._model, first, ran)
         for i, layers in enumerate(others, 1):
             if [seen.path for seen in layers] != [seen.path for seen in first]:
                 raise UnsupportedModel(
                     f"watching: expected the same layers in each sequence, found others in sequence {i}: "
-                    f"{_list(layers)} after {_list(first)}"
+                    f"{_layer_names(layers)} after {_layer_names(first)}"
                 )
         for i, sequence in enumerate(self._sequences):
             lengths = {layer.length for layer in sequence}
@@ -196,57 +200,60 @@ class Seen:
         return numbers, blocks
 
 
-def _list(layers: Sequence[probe.Seen]) -> str:
-    return ", ".join(probe.named(seen.path) for seen in layers)
+def _layer_names(layers: Sequence[probe.ObservedCall]) -> str:
+    return ", ".join(probe.container_path(seen.path) for seen in layers)
 
 
 def _refuse_padding(call: Call, visible: Tensor) -> None:
-    """Refuses keys that no query sees: they are padding, and their tokens would count. [B, T, T]"""
+    """Refuses keys that no query sees, since they are padding, and padding would count as tokens.
+    visible: bool [B, T, T]"""
     hidden = (~visible.any(1)).nonzero().tolist()
     if hidden:
         sequence, key = hidden[0]
-        raise _padded(f"that no query of sequence {sequence} of its batch sees key {key}")
+        raise _padding_error(f"that no query of sequence {sequence} of its batch sees key {key}")
     for sequence, sees in enumerate(visible):
-        first, last = probe.reach(sees)
-        # Returned weights of a pad may be uniform over all keys.
+        first, last = probe.key_ranges(sees)
+        # A padding query may return uniform weights over all keys, so that its key is not hidden.
         if call.weights is not None and not probe.has_a_kind(first, last):
-            raise _padded(f"that queries of sequence {sequence} of its batch see keys behind them and others do not "
-                          f"({probe.where(call)})")
+            raise _padding_error(f"that queries of sequence {sequence} of its batch see keys behind them and others do "
+                                 f"not ({probe.call_name(call)})")
 
 
-def _padded(found: str) -> UnsupportedModel:
+def _padding_error(found: str) -> UnsupportedModel:
     return UnsupportedModel(
         f"watching: expected sequences without padding, found {found}: watch one sequence at a time, or "
         "record(model, tokenizer, [inputs]), which cuts it off"
     )
 
 
-def _refusing_masks(module: nn.Module) -> Callable[..., None]:
-    """Returns a hook that refuses masks, since a family that returns its weights does not report hidden keys."""
-    arguments = arguments_of(module)
+def _mask_refuser(module: nn.Module) -> Callable[..., None]:
+    """Returns a hook that refuses an attention mask with padding. The calls alone do not show the padding if the model
+    returns only its weights."""
+    arguments = argument_namer(module)
 
     def refuse(_: nn.Module, args: Any, kwargs: Any) -> None:
         mask = arguments(args, kwargs).get("attention_mask")
         if isinstance(mask, Tensor) and mask.dim() == 2 and (hidden := (mask == 0).nonzero().tolist()):
-            raise _padded(f"that attention_mask hides token {hidden[0][1]} of sequence {hidden[0][0]} of its batch")
+            raise _padding_error(
+                f"that attention_mask hides token {hidden[0][1]} of sequence {hidden[0][0]} of its batch")
 
     return refuse
 
 
 @contextmanager
-def watching(model: nn.Module) -> Iterator[Seen]:
-    """Inside the context, every forward pass of `model` is seen: its attention maps, in full.
+def watching(model: nn.Module) -> Iterator[WatchedSequences]:
+    """Collects the full attention maps of every forward pass of `model` while the context lasts.
 
-    The model needs no config: transformers' interface, `scaled_dot_product_attention` and returned
-    weights are all seen. A pass whose queries are fewer than its keys goes on with the sequence before
-    it, as generation with a cache does; each other pass begins a new sequence, and so does each run of a model that
-    another calls twice in a pass. A padded batch is refused, and so is a beam search. Hooks of one's own act as they do
-    without. Other models that run meanwhile are not seen, nor what a checkpoint computes again.
+    The model needs no config: transformers' interface, `scaled_dot_product_attention` and returned weights are all
+    observed. A pass with fewer queries than keys continues the sequence of the pass before, as in generation with a
+    cache. Each other pass begins a new sequence, and so does each run of a model that runs twice in one pass of an
+    enclosing model. Padded batches and beam searches are refused. The caller's own hooks work as usual. Other models
+    that run meanwhile are not observed, nor layers that gradient checkpointing recomputes.
     """
-    seen = Seen(model)
+    seen = WatchedSequences(model)
     with ExitStack() as stack:
         for module in model.modules():
             if module is model or isinstance(module, PreTrainedModel):
-                stack.callback(module.register_forward_pre_hook(_refusing_masks(module), with_kwargs=True).remove)
+                stack.callback(module.register_forward_pre_hook(_mask_refuser(module), with_kwargs=True).remove)
         seen._watch = stack.enter_context(observe(model, seen.visit))
         yield seen

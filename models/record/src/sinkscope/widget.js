@@ -1,9 +1,9 @@
-// Shows a recording in a notebook: <sink-scope> in a frame of its own, without any server.
+// Shows a recording in a notebook: runs <sink-scope> in a frame of its own, without any server.
 //
-// The frame is sandboxed and has no origin. Python sends the element's modules and the recording once for each
-// view; an import map gives the modules their addresses, and `fetch` gives the element its files. Without
-// workers the engine computes in the frame, which is enough for what was measured before.
-const START = `
+// The frame is sandboxed and has no origin. For each view, Python sends the element's modules and the recording once.
+// An import map gives the modules their addresses, and a replacement of `fetch` gives the element its files. The
+// engine computes in the frame, without workers, which is fast enough because a recording is already measured.
+const FRAME_SCRIPT = `
 addEventListener('message', async ({ data }) => {
   if (data?.sinkscope !== 'open') return;
   const say = (kind, detail) => parent.postMessage({ sinkscope: kind, detail }, '*');
@@ -46,7 +46,7 @@ addEventListener('message', async ({ data }) => {
     for (const figure of figures) {
       for (const kind of ['run', 'error'])
         figure.addEventListener(kind, ({ detail }) => say(kind, JSON.parse(JSON.stringify(detail))));
-      // A selection in one figure applies to all.
+      // A selection in one figure applies to all figures.
       figure.addEventListener('select', ({ detail }) => {
         set(Object.fromEntries(Object.entries(detail).filter(([, at]) => Number.isInteger(at))));
         say('select', JSON.parse(JSON.stringify(detail)));
@@ -62,7 +62,7 @@ addEventListener('message', async ({ data }) => {
 });
 parent.postMessage({ sinkscope: 'ready' }, '*');
 `;
-const PLACES = ['layer', 'head', 'query', 'key'];
+const SELECTION_NAMES = ['layer', 'head', 'query', 'key'];
 
 function render({ model, el, signal }) {
   const frame = document.createElement('iframe');
@@ -74,7 +74,7 @@ function render({ model, el, signal }) {
       body { margin: 0; font: 14px system-ui, sans-serif; display: grid; gap: 0 24px; align-items: start;
         grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); }
       sink-scope { max-height: 100vh; overflow: auto; }
-    </style><script>${START}</script>`;
+    </style><script>${FRAME_SCRIPT}</script>`;
   const still = document.createElement('img');
   still.alt = model.get('title');
   still.style.maxWidth = '100%';
@@ -88,7 +88,7 @@ function render({ model, el, signal }) {
   const post = (message) => frame.contentWindow?.postMessage(message, '*');
   const attributes = () => ({
     shown: 'recording:notebook.safetensors',
-    ...Object.fromEntries(PLACES.map((name) => [name, String(model.get(name))])),
+    ...Object.fromEntries(SELECTION_NAMES.map((name) => [name, String(model.get(name))])),
   });
   const open = () => {
     if (!isReady || !bundle) return;
@@ -122,7 +122,7 @@ function render({ model, el, signal }) {
     if (data?.sinkscope === 'error') model.send({ request: 'still', why: data.detail.message });
     if (data?.sinkscope === 'select') {
       model.set('selection', data.detail);
-      for (const name of PLACES) if (Number.isInteger(data.detail[name])) model.set(name, data.detail[name]);
+      for (const name of SELECTION_NAMES) if (Number.isInteger(data.detail[name])) model.set(name, data.detail[name]);
       model.save_changes();
     }
   };
@@ -142,12 +142,12 @@ function render({ model, el, signal }) {
   const follow = () => post({ sinkscope: 'set', attributes: attributes() });
   addEventListener('message', listen);
   model.on('msg:custom', receive);
-  for (const name of PLACES) model.on(`change:${name}`, follow);
+  for (const name of SELECTION_NAMES) model.on(`change:${name}`, follow);
   model.send({ request: 'element' });
   return () => {
     removeEventListener('message', listen);
     model.off('msg:custom', receive);
-    for (const name of PLACES) model.off(`change:${name}`, follow);
+    for (const name of SELECTION_NAMES) model.off(`change:${name}`, follow);
   };
 }
 

@@ -1,8 +1,8 @@
-"""`show`: a recording in a notebook, live where the front end runs widgets and as a picture elsewhere.
+"""Shows a recording in a notebook: interactively if the front end runs widgets, otherwise as a picture.
 
-The widget (anywidget) carries the page's element and engine inside the package, so it works offline in
-JupyterLab, VS Code, Colab and marimo. What is selected in the figure comes back as traits. The file of
-the notebook keeps a PNG and a text, which GitHub, nbviewer and nbconvert show.
+The package contains the page's element and engine, so that the widget (anywidget) works offline in JupyterLab,
+VS Code, Colab and marimo. The selection in the figure is synchronized with traits of the widget. The notebook file
+keeps a PNG and a text, which GitHub, nbviewer and nbconvert show.
 """
 
 from base64 import b64encode
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from .recording import Array, Recording, bytes_of
+from .recording import Array, Recording, recording_bytes
 
 try:
     import anywidget
@@ -30,9 +30,11 @@ HEIGHT = 560
 
 
 class Widget(anywidget.AnyWidget):
-    """`layer`, `head`, `query` and `key` are what is selected, from either side; `layer` is a row of
-    `recording.layers`, which has the model's numbers. `selection` is the element's last event; `state` is
-    "drawn" once the figure is drawn, or says why it does not."""
+    """A live figure of a recording in a notebook.
+
+    `layer`, `head`, `query` and `key` are the selection, which both Python and the figure can set. `layer` is an index
+    into `recording.layers`, which has the model's own numbers. `selection` is the last selection event of the element.
+    `state` is "loading", then "drawn", or the reason why the figure is not drawn."""
 
     _esm = Path(str(files("sinkscope") / "widget.js"))
     view = traitlets.Unicode("heads,attention").tag(sync=True)
@@ -51,10 +53,11 @@ class Widget(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
-        """A view requests bytes, which are not stored in the notebook."""
+        """Answers a view that requests the element with the recording, or a still picture. These bytes are sent on
+        request because the notebook should not store them."""
         element = files("sinkscope") / "static" / "element.json"
         if message.get("request") == "element" and element.is_file():
-            self.send({"kind": "element"}, [element.read_bytes(), bytes_of(self.recording)])
+            self.send({"kind": "element"}, [element.read_bytes(), recording_bytes(self.recording)])
         elif message.get("request") in ("element", "still"):
             why = message.get("why", "A still picture: the page was not built when this package was.")
             self.send({"kind": "still", "why": str(why)}, [self.png()])
@@ -71,20 +74,20 @@ class Widget(anywidget.AnyWidget):
 
 def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
             head: int | None = None, format: str = "png") -> bytes:
-    """A picture (png, svg or pdf): alpha of the first token in all heads, the map of one head, and below
-    them what the numbers depend on.
+    """Draws a picture (png, svg or pdf) of alpha of the first token in all heads and of the map of one head, with the
+    recording's caption below.
 
-    layer, head: the head, its layer by the model's own number; what is None is that of the head with the
-        largest alpha of the first token.
+    layer, head: the head to draw, its layer by the model's own number. If either is None, the head with the largest
+        alpha of the first token is chosen among those that match the other.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    at, alpha = recording.first, _alpha(recording, prompt)
+    at, alpha = recording.first, _first_token_alpha(recording, prompt)
     has_map = f"{prompt}.att" in recording or f"{prompt}.att_pooled" in recording
     figure = Figure(figsize=(9, 4.4), dpi=100, layout="constrained")
     left, right = figure.subplots(1, 2)
-    # A model's name may hold a $, which is no formula.
+    # Formulas are disabled: a $ in a model's name does not begin one.
     stamp = f"{recording.caption()} Drawn by Sinkscope {__version__}."
     figure.supxlabel(fill(stamp, 130), fontsize=7, parse_math=False)
     if alpha is not None:
@@ -97,7 +100,7 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
         left.set_axis_off()
         left.set_title("alpha: not recorded")
     if has_map:
-        row, head = _selected(recording, alpha, layer, head)
+        row, head = _select_head(recording, alpha, layer, head)
         right.imshow(recording.attention(prompt)[row, head], cmap="Blues", vmin=0, vmax=1)
         name = f"L{recording.layers[row]}H{head}"
         right.set(xlabel="key", ylabel="query", title=f"attention of {name}")
@@ -111,8 +114,9 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     return out.getvalue()
 
 
-def _alpha(recording: Recording, prompt: int) -> Array | None:
-    """Returns alpha of the first token in each head, [L, H], from the means, the prompt, or its maps; else None."""
+def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
+    """Returns alpha of the first token in each head, [L, H], from the means, from the kept prompt, or computed from the
+    prompt's maps; None if the recording has none of these."""
     at = recording.first
     for name in ("mean.alpha", f"{prompt}.alpha"):
         if name in recording:
@@ -125,9 +129,10 @@ def _alpha(recording: Recording, prompt: int) -> Array | None:
     return share[..., at].sum(-1) / (att.shape[-1] - (0 if bidirectional else at))
 
 
-def _selected(recording: Recording, alpha: Array | None, layer: int | None, head: int | None,
+def _select_head(recording: Recording, alpha: Array | None, layer: int | None, head: int | None,
               ) -> tuple[int, int]:
-    """Returns the row and the head; None selects those of the largest alpha."""
+    """Returns the index of the layer in the recording and the head, as the arguments `layer` and `head` of `picture`
+    name them."""
     layers, H = list(recording.layers), recording.model["H"]
     if layer is not None and layer not in layers:
         raise ValueError(f"layer: expected a layer with attention ({', '.join(map(str, layers))}), found {layer}")
@@ -135,33 +140,33 @@ def _selected(recording: Recording, alpha: Array | None, layer: int | None, head
         raise ValueError(f"head: expected a number below {H}, found {head}")
     rows = slice(None) if layer is None else [layers.index(layer)]
     heads = slice(None) if head is None else [head]
-    meant = np.full((len(layers), H), -2.0)
-    meant[rows, heads] = -1.0 if alpha is None else np.nan_to_num(alpha, nan=-1.0)[rows, heads]
-    row, column = np.unravel_index(np.argmax(meant), meant.shape)
+    candidates = np.full((len(layers), H), -2.0)
+    candidates[rows, heads] = -1.0 if alpha is None else np.nan_to_num(alpha, nan=-1.0)[rows, heads]
+    row, column = np.unravel_index(np.argmax(candidates), candidates.shape)
     return int(row), int(column)
 
 
 def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,attention", prompt: int = 0,
          layer: int | None = None, head: int | None = None, height: int = HEIGHT,
          text: str | None = None, operation: str | None = None) -> Widget:
-    """A widget of `x`.
+    """Returns a widget that shows `x`.
 
     x: a `Recording`; a file of one; maps [L, H, T, T] with `tokens`, the strings of the T tokens; or a
         folder or GGUF file of a model, which is recorded on `text` first.
-    view: views of the page by their names (heads, attention, scores, norms, mass ...), commas between.
-    layer, head: the head that is selected, as in `picture`.
-    operation: what made the weights of maps ("softmax" unless named; "sigmoid", "sink_logit" ...); rows
-        of others than softmax need not sum to 1.
+    view: names of views of the page (heads, attention, scores, norms, mass ...), separated by commas.
+    layer, head: the head that is selected first, as in `picture`.
+    operation: the attention operation that made the weights of maps ("sigmoid", "sink_logit" ...; by default
+        "softmax"). Rows of operations other than softmax need not sum to 1.
     """
-    recording = _recording(x, tokens, text, operation)
+    recording = _to_recording(x, tokens, text, operation)
     kept = recording.conditions["prompts"]["kept"]
     if kept and not 0 <= prompt < kept:
         raise ValueError(f"prompt: expected one of {kept} kept prompts, found {prompt}")
-    row, head = _selected(recording, _alpha(recording, prompt), layer, head)
+    row, head = _select_head(recording, _first_token_alpha(recording, prompt), layer, head)
     return Widget(recording, prompt, view=view, layer=row, head=head, height=height)
 
 
-def _recording(x: Any, tokens: Sequence[str] | None, text: str | None,
+def _to_recording(x: Any, tokens: Sequence[str] | None, text: str | None,
                operation: str | None) -> Recording:
     if operation is not None and isinstance(x, Recording | str | PathLike):
         raise ValueError(f"operation: expected none beside a recording or a model, which has its own, "
