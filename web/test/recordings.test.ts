@@ -205,7 +205,9 @@ describe('the text about a recorded model', () => {
   it('names no token where the prompts begin with different ones', async () => {
     const frame = await frameOf(changed({ first: { token: null, id: null, position: 0 } }));
     expect(finding(frame, { layer: 0, head: 0 })).toMatch(/ gives the first token 90% of its/);
-    expect([frame.firstAt!.isCommon, (await frameOf()).firstAt!.isCommon]).toEqual([false, true]);
+    const prompts = { count: 1, kept: 1, T: 3 };
+    const one = await frameOf(changed({ first: { token: null, id: null, position: 0 }, prompts }));
+    expect([frame.firstAt!.isCommon, one.firstAt!.isCommon]).toEqual([false, true]);
   });
 
   it('names layers by the model’s own numbers', async () => {

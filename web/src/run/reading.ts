@@ -110,15 +110,18 @@ function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
   return { query: fit(zoom.query), key: fit(zoom.key) };
 }
 
+/** Returns the numbers of a head, if the frame has those of this one. */
+const headAt = ({ head }: Frame, at: Head): Frame['head'] =>
+  head?.layer === at.layer && head.head === at.head ? head : undefined;
+
 /**
  * Whether a frame has all wanted numbers that exist, without measurements.
  * @param at the shown head; absent if no run is open to read a head from
  */
 export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?: Head): boolean {
-  const { tensors, head, lacks = {} } = frame;
+  const { tensors, lacks = {} } = frame;
   const ofHead = wanted.headReads.filter((name) => !(name in lacks));
-  const headFrame =
-    head && at && head.layer === at.layer && head.head === at.head ? head : undefined;
+  const headFrame = at && headAt(frame, at);
   const zoom = at && zoomOf(frame, wanted);
   const { query, key } = headFrame?.rows ?? {};
   return (
@@ -274,8 +277,7 @@ export async function completed(
   // Guesses the selected head by the previous frame, until alpha is read, which decides it.
   const like = 'alpha' in frame.tensors ? frame : before;
   const guess = like && headOf(like);
-  const hadAt = ({ layer, head }: Head): Readonly<Record<string, Tensor>> =>
-    frame.head?.layer === layer && frame.head.head === head ? frame.head.tensors : {};
+  const hadAt = (one: Head): Readonly<Record<string, Tensor>> => headAt(frame, one)?.tensors ?? {};
   const isLacking = (name: string) => name in (frame.lacks ?? {});
   const missing = (had: object) => headReads.filter((name) => !(name in had) && !isLacking(name));
   const early = guess ? missing(hadAt(guess)) : [];
@@ -296,8 +298,8 @@ export async function completed(
   };
   const remaining = missing(earlier);
   const zoom = zoomOf(frame, wanted);
-  const isSameHead = frame.head && frame.head.layer === at.layer && frame.head.head === at.head;
-  const rows = isSameHead && isAt(frame.head.rows, zoom) ? frame.head.rows : undefined;
+  const earlierRows = headAt(frame, at)?.rows;
+  const rows = isAt(earlierRows, zoom) ? earlierRows : undefined;
   const exactReads = zoom && !rows ? [exactRead(frame.T, at, zoom)] : [];
   const asks = [...remaining.map((name) => read(name, at)), ...exactReads];
   const headTensors = asks.length ? await run!.read(asks) : [];
