@@ -535,7 +535,8 @@ describe('what production models do about their sinks', () => {
         typeof checkpoint === 'string' ? /^(?:ok|recorded)$/ : /^refused$/,
       );
     }
-    // A family that the page learns to read gets a link that opens it there, or a place in this list and in RECORDER_WORDS.
+    // A family that the page learns to read gets a link that opens it there, or a place in this list and in
+    // RECORDER_WORDS.
     const tooLarge = ['gpt_oss', 'granite_swa', 'mimo_v2_flash', 'qwen3_next'];
     for (const { family, opens = false } of published)
       expect(opens || tooLarge.includes(family!), family).toBe(read.includes(`{"${family}"`));
