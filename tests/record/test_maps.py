@@ -14,7 +14,7 @@ import torch
 from families import FAMILIES, H, L, T, inputs
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
-from sinkscope.attention import MASKED, Call, UnsupportedModel, _cast_as_autocast, _cached_keys
+from sinkscope.attention import MASKED, Call, UnsupportedModel, _cached_keys, _cast_as_autocast
 from sinkscope.gather import Heads
 from sinkscope.probe import check_rows, mask_ranges_of_weights
 from sinkscope.recording import recording_bytes
@@ -153,9 +153,9 @@ def test_a_cache_goes_on_if_its_keys_do() -> None:
         (None, keys, True), (keys[:, :3], None, True), (keys[:, :3], keys, True), (keys[:, 1:], keys, False)
     ):
         layer.keys = before
-        assert layer._goes_on(given, 3) is follows
+        assert layer._continues_cache(given, 3) is follows
     layer.keys = None
-    assert not layer._goes_on(keys, 2)
+    assert not layer._continues_cache(keys, 2)
 
 
 def test_each_pass_of_a_sequence_has_its_layers_and_keys_of_its_own_length() -> None:
