@@ -260,6 +260,17 @@ test('training can be interrupted at any time, and uses the requested kernels', 
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /^step +0 +loss \d/m);
   assert.deepEqual(process.listeners('SIGINT'), before);
+  // Of ten steps one is printed.
+  const more = await said('train', ...size, ...recipe.with(-1, '12'), '--kernels', 'base');
+  assert.deepEqual(
+    more.stdout
+      .match(/^step +\d+/gm)
+      .slice(0, 2)
+      .map((one) => one.slice(4).trim()),
+    ['0', '10'],
+  );
+  const none = await said('train', '--every', '0');
+  assert.match(none.stderr, /^sinkscope: --every: expected a whole number above 0, got "0"\n$/);
   const wrong = await said('train', '--kernels', 'fast');
   assert.match(
     wrong.stderr,
