@@ -972,15 +972,15 @@ export default [
   [
     'eviction keeps one key more with the first',
     'models/train/outcomes.py',
-    'Mask("window", KEPT - 1, first=1)',
-    'Mask("window", KEPT, first=1)',
+    'Mask("window", KEPT_KEYS - 1, first=1)',
+    'Mask("window", KEPT_KEYS, first=1)',
     'outcomes',
   ],
   [
     'eviction counts tokens that lost nothing',
     'models/train/outcomes.py',
-    '[:, KEPT:]',
-    '[:, KEPT - 1:]',
+    '[:, KEPT_KEYS:]',
+    '[:, KEPT_KEYS - 1:]',
     'outcomes',
   ],
   [

@@ -29,7 +29,7 @@ DEFAULTS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     *((method, FIRST_PROMPT) for method in (Recording.tokens, Recording.attention, Recording.map)),
     *((metric, {"first": 0}) for metric in (
         metrics.cos_gap, metrics.first_to_others, metrics.norm_ratio, metrics.head_gate)),
-    (Watch, {"calls": 0, "before": 0}),
+    (Watch, {"calls": 0, "calls_before": 0}),
 ]
 
 
