@@ -11,7 +11,7 @@ import torch
 import transformers as tf
 from families import FAMILIES, T, as_batch, inputs
 from sinkscope.attention import UnsupportedModel
-from sinkscope.recorder import Recorder, rows_of_batch
+from sinkscope.recorder import Recorder, split_batch
 from sinkscope.settings import FIELDS, Settings
 from sinkscope.studies import _job
 from torch import nn
@@ -81,7 +81,7 @@ def test_the_least_and_the_largest_settings_are_accepted() -> None:
 def test_only_inputs_with_a_column_for_each_token_are_cut() -> None:
     ids, mask = torch.arange(5, 11)[None], torch.tensor([[0, 1, 1, 1, 1, 1]])
     others = {"patches": torch.zeros(1, 30, 4), "scale": torch.tensor(2.0), "sizes": torch.zeros(3, 2)}
-    [row] = rows_of_batch({"input_ids": ids, "attention_mask": mask, **others})
+    [row] = split_batch({"input_ids": ids, "attention_mask": mask, **others})
     assert row["input_ids"].tolist() == [[6, 7, 8, 9, 10]]
     [prompt] = Recorder(NEVER, None, Settings(tokens=4)).prompts([{"input_ids": ids, **others}])
     assert prompt.ids == [5, 6, 7, 8]

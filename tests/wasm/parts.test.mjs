@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
-  Keeper,
+  PartWriter,
   bytesOfCard,
   chain,
   checksumOf,
@@ -50,7 +50,7 @@ const layout = ({ files }) =>
 test('chunks are joined to parts of eight MiB, and flush() writes the rest', async () => {
   const MIB = 2 ** 20;
   const store = memory();
-  const keeper = new Keeper(store, KEY, { ...card, bytes: 20 * MIB }, 0);
+  const keeper = new PartWriter(store, KEY, { ...card, bytes: 20 * MIB }, 0);
   await keeper.begin();
   assert.deepEqual(await readCard(store, KEY), { ...card, bytes: 20 * MIB });
   for (let at = 0; at < 20 * MIB; at += 5 * MIB) await keeper.append(numbered(5 * MIB, at));
@@ -69,7 +69,7 @@ test('a chunk of several parts is cut into them', async (t) => {
   let calls = 0;
   t.mock.method(performance, 'now', () => (calls++ < 99 ? 0 : assert.fail('a part without end')));
   const store = memory();
-  const keeper = new Keeper(store, KEY, { ...card, bytes: 20 * MIB }, 0);
+  const keeper = new PartWriter(store, KEY, { ...card, bytes: 20 * MIB }, 0);
   await keeper.append(numbered(20 * MIB));
   await keeper.flush();
   const parts = [0, 8, 16].map((start) => [start * MIB, Math.min(8, 20 - start) * MIB]);
@@ -85,7 +85,7 @@ test('a part has room for the remaining bytes, and for 64 KiB even if fewer were
     [2 ** 30, 0, 2 ** 23],
   ]) {
     const store = memory();
-    const keeper = new Keeper(store, KEY, { ...card, bytes }, start);
+    const keeper = new PartWriter(store, KEY, { ...card, bytes }, start);
     await keeper.append(numbered(most - 1, start));
     assert.deepEqual(layout(store), []);
     await keeper.append(numbered(2, start + most - 1));
@@ -99,7 +99,7 @@ test('on a slow line a part is written after two seconds', async (t) => {
   let time = 1000;
   t.mock.method(performance, 'now', () => time);
   const store = memory();
-  const keeper = new Keeper(store, KEY, { ...card, bytes: 2 ** 20 }, 0);
+  const keeper = new PartWriter(store, KEY, { ...card, bytes: 2 ** 20 }, 0);
   await keeper.append(numbered(5));
   time += 2000;
   await keeper.append(numbered(5, 5));
@@ -123,7 +123,9 @@ test('a full disk is reported once; the file is deleted and other files stay', a
     const store = memory(room + 1);
     await store.put(`${OTHER}.json`, Uint8Array.of(1));
     const notes = [];
-    const keeper = new Keeper(store, KEY, { ...card, bytes: 10 }, 0, (note) => notes.push(note));
+    const keeper = new PartWriter(store, KEY, { ...card, bytes: 10 }, 0, (note) =>
+      notes.push(note),
+    );
     await keeper.begin();
     await keeper.append(numbered(65_536));
     await keeper.append(numbered(2 * 65_536, 65_536));

@@ -73,10 +73,10 @@ describe('a frame', () => {
 
   it('has the exact cells of a long map from one query and key on, of rows over all keys', () => {
     const rows = { query: 3, key: 1, att: tensor([2, 5], [1, 2, 3, 4, 0, 6, 7, 8, 9, 10]) };
-    const exact = (normalises: boolean) =>
+    const exact = (normalizes: boolean) =>
       exactOf({
         ...{ ...frameOf(), T: 5, pooled: {}, head: { rows: { ...rows } } },
-        operation: { normalises },
+        operation: { normalizes },
       } as unknown as Frame)!;
     const { weights, shares, sums } = exact(false);
     expect([[...weights], [...exact(true).shares], sums]).toEqual([

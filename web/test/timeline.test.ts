@@ -157,7 +157,9 @@ describe('a run in the charts', () => {
 describe('the description of how checkpoints were measured', () => {
   const source = (name: string) => readFileSync(`../models/train/${name}.py`, 'utf8');
   it('agrees with the scripts that measure them', () => {
-    expect(source('train')).toContain(`PROBES, PROBE_T = ${LOGGED_ON}, ${MEASURED_ON.T}  #`);
+    expect(source('train')).toContain(
+      `PROBE_SEQUENCES, PROBE_T = ${LOGGED_ON}, ${MEASURED_ON.T}  #`,
+    );
     const { sequences, T } = MEASURED_ON;
     expect(source('measure')).toContain(`SEQUENCES, T = ${sequences}, ${T}\n`);
   });
