@@ -4,7 +4,7 @@ import test from 'node:test';
 import {
   PartWriter,
   bytesOfCard,
-  chain,
+  contiguousParts,
   checksumOf,
   hashOf,
   keyOf,
@@ -175,7 +175,7 @@ test('a name encodes the range of a part, also in older versions', () => {
 
 test('a chain begins at the first byte, takes the longest part each time, and ends at a gap', () => {
   const name = (start, bytes, key = KEY) => `${key}.${start}.${bytes}`;
-  const found = (...names) => chain(names, KEY).map(({ start, bytes }) => [start, bytes]);
+  const found = (...names) => contiguousParts(names, KEY).map(({ start, bytes }) => [start, bytes]);
   assert.deepEqual(found(), []);
   assert.deepEqual(found(name(5, 5)), []);
   const others = [name(0, 99, OTHER), 'x.json'];
