@@ -151,7 +151,7 @@ def test_comparisons_survive_by_benjamini_and_hochberg() -> None:
     result = decide.surviving([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
     assert result == [one <= 0.0095 for one in shuffled]
     assert decide.surviving([]) == []
-    assert decide.surviving([Difference(0.0, 0.0, 0.0, decide.DISCOVERIES)]) == [True]
+    assert decide.surviving([Difference(0.0, 0.0, 0.0, decide.FALSE_DISCOVERY_RATE)]) == [True]
 
 
 def test_one_seed_has_no_interval() -> None:

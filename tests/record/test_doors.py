@@ -13,7 +13,7 @@ from families import FAMILIES, T, as_batch, inputs
 from sinkscope.attention import UnsupportedModel
 from sinkscope.recorder import Recorder, split_batch
 from sinkscope.settings import FIELDS, Settings
-from sinkscope.studies import _job
+from sinkscope.studies import _check_arguments
 from torch import nn
 from truth import run64
 
@@ -74,7 +74,7 @@ def test_the_least_and_the_largest_settings_are_accepted() -> None:
         warnings.simplefilter("error")  # no text is left out
         prompts = Recorder(NEVER, None, Settings(tokens=None)).prompts([[5, 6], [7, 8, 9]])
     assert [prompt.ids for prompt in prompts] == [[5, 6], [7, 8]]
-    job = _job(["a"], ["a text"], "out", 1, 1, 2, [0.3], 0, "", None, None, {})
+    job = _check_arguments(["a"], ["a text"], "out", 1, 1, 2, [0.3], 0, "", None, None, {})
     assert (job.batch, job.block) == (1, 1)
 
 
