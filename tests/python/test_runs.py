@@ -212,7 +212,7 @@ def test_noise_below_a_share_replaces_or_hides_a_token() -> None:
     """Noise of exactly the share would draw an id after the vocabulary's last."""
     noise, tokens = torch.tensor([[0.0, 0.5, 0.25]]), torch.zeros(1, 3, dtype=torch.long)
     assert loss.replace_tokens(tokens, noise, 0.5).tolist() == [[0, 0, VOCABULARY // 2]]
-    p, hidden = loss.hide(tokens, torch.cat([torch.full((1, 1), 0.5), noise], 1))
+    p, hidden = loss.draw_masked(tokens, torch.cat([torch.full((1, 1), 0.5), noise], 1))
     assert p.item() == 0.5 and hidden.tolist() == [[False, False, True]]
 
 

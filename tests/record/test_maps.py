@@ -196,7 +196,7 @@ def test_maps_of_more_than_128_tokens_are_pooled() -> None:
 
 def test_a_query_that_sees_the_first_key_alone_shows_another_mask() -> None:
     last = torch.tensor([3, 3, 3, 3])
-    facts = SimpleNamespace(T=4, kind="bidirectional", reach=((0 * last, last),))
+    facts = SimpleNamespace(T=4, kind="bidirectional", ranges=((0 * last, last),))
     heads, call = Heads(facts, Settings(), 1, 1), Call(0, nn.Identity())  # type: ignore[arg-type]
     keys = torch.ones(1, 4, dtype=torch.bool)
     for of_one, is_same in ((3, True), (-1, True), (0, False)):  # a query may see nothing
