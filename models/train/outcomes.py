@@ -47,7 +47,7 @@ def eviction_cost(arch: Architecture, weights: Weights, ids: Tensor) -> float:
     return loss(Mask("window", KEPT_KEYS)) - loss(Mask("window", KEPT_KEYS - 1, first=1))
 
 
-def sink_norm(vectors: Tensor, tokens: list[int]) -> Tensor:
+def sink_norm_ratio(vectors: Tensor, tokens: list[int]) -> Tensor:
     """Returns the mean norm of the sink's tokens, divided by that of the others.  [..., T, width] -> [...]"""
     norms = vectors.norm(dim=-1)
     others = [t for t in range(norms.shape[-1]) if t not in tokens]
@@ -79,10 +79,10 @@ def outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, 
     alphas = mean_alpha(share)
     values = {
         "alpha": above_even(trace.att), "alpha_share": above_even(share),
-        "value_ratio": sink_norm(trace.v, tokens).mean().item(),
+        "value_ratio": sink_norm_ratio(trace.v, tokens).mean().item(),
         "eviction": None, "loss": held_out_loss(arch, weights, trace.logits, ids),
         "alpha_max": alphas.mean(0).max().item(),
-        "hidden_ratio": sink_norm(trace.hidden, tokens)[:, 1:].mean(0).max().item(),
+        "hidden_ratio": sink_norm_ratio(trace.hidden, tokens)[:, 1:].mean(0).max().item(),
         "row_mass": metrics.row_mass(trace.att).mean().item(),
     }
     for eps in EPS:

@@ -59,7 +59,7 @@ def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
                 yield from ((number, recipe, seed) for seed in due_seeds(recipe, known))
 
 
-def parameters(recipe: Recipe) -> int:
+def parameter_count(recipe: Recipe) -> int:
     return sum(math.prod(shape) for shape in shapes(architecture(recipe.config)).values())
 
 
@@ -76,14 +76,14 @@ def left_words(runs: Path, only: list[str]) -> str:
     """Describes the remaining runs in words, row by row, with their hours. A step of a recipe that was not measured is
     assumed to take as long per parameter as the measured steps."""
     known, measured = protocol.decisive_runs(), seconds_a_step(runs)
-    rates = [seconds / parameters(known[id]) for id, seconds in measured.items() if id in known]
-    base = parameters(known[protocol.B_BASELINE])
+    rates = [seconds / parameter_count(known[id]) for id, seconds in measured.items() if id in known]
+    base = parameter_count(known[protocol.B_BASELINE])
     bounds = (median(rates) * base,) if rates else protocol.STEP_SECONDS
     rows: dict[int, list[tuple[str, tuple[float, ...]]]] = {}
     for number, recipe, seed in jobs(only):
         steps = steps_left(recipe, seed)
         a_step = ((measured[recipe.id],) * len(bounds) if recipe.id in measured else
-                  tuple(one * parameters(recipe) / base for one in bounds))
+                  tuple(one * parameter_count(recipe) / base for one in bounds))
         rows.setdefault(number, []).append(
             (f"{decide.id_of(recipe)} {seed}", tuple(steps * one / 3600 for one in a_step)))
 

@@ -170,7 +170,7 @@ export const experiments = {
       'room=purpose&experiment=cache&shown=softmax&runs=1&length=32&policy=nose',
     );
     assert.match(await text(wrong, '.trouble'), /expected policy to be window, first.*found nose/);
-    // A model whose cache keeps everything has no strips, also in an embed with the reader's text.
+    // The view of the cache does not apply to a model that evicts no keys, and an embed says so, too.
     const embed = await stage.open('view=cache&shown=softmax', {
       file: 'embed.html',
       waits: false,

@@ -50,7 +50,7 @@ export const long = {
     assert.match(await lens(page).textContent(), /Shown exactly: queries 80-119, keys 0-39\./);
     const box = await map.boundingBox();
     await map.hover({ position: { x: 0.01 * box.width, y: 0.99 * box.height } });
-    // The readout of a cell equals the command line's number: the exact weight.
+    // The readout of a cell is one weight, not the mean of a block.
     assert.match(await readout(page), /^query 119 “.*” → key 0 “.*”: [\d.e-]+$/);
     await page.screenshot({ path: `${pictures}/long-exact.png` });
     await page.getByRole('button', { name: 'Whole map' }).click();

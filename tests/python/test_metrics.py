@@ -121,7 +121,7 @@ def test_a_spike_has_its_row_column_weight_and_token() -> None:
     equal(metrics.super_weight(result), [[0.0, 0, 1, 0, 2, -5]])
 
 
-def test_distances_of_tokens_and_kurtosis() -> None:
+def test_mixing_and_kurtosis_equal_values_computed_by_hand() -> None:
     hidden = rows([1.0, 0], [1, 4])
     equal(metrics.mixing(hidden), 2.0)  # sqrt(8) / sqrt(2)
     # The numbers 1, 0, 1, 4 have the mean 1.5 and the deviations 1/2, 3/2, 1/2, 5/2, so m2 = 9/4 and m4 = 177/16.

@@ -141,9 +141,9 @@ def test_the_cost_of_eviction_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_sink_norm_by_hand() -> None:
     vectors = norms([1.0, 2, 4, 6, 8, 10])
-    assert outcomes.sink_norm(vectors, [0]).item() == pytest.approx(1 / 6)
-    assert outcomes.sink_norm(vectors, [1, 2]).item() == pytest.approx(3 / 6.25)
-    assert outcomes.sink_norm(vectors[None].expand(3, 2, -1, -1), [5]).shape == (3, 2)
+    assert outcomes.sink_norm_ratio(vectors, [0]).item() == pytest.approx(1 / 6)
+    assert outcomes.sink_norm_ratio(vectors, [1, 2]).item() == pytest.approx(3 / 6.25)
+    assert outcomes.sink_norm_ratio(vectors[None].expand(3, 2, -1, -1), [5]).shape == (3, 2)
 
 
 @pytest.mark.parametrize(("mask", "words"), [

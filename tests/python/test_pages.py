@@ -59,7 +59,7 @@ def test_files_written_from_measurements_were_not_edited_by_hand() -> None:
         assert file.read_text() == text, f"{file}: run python -m models.train.pages"
 
 
-def test_every_recipe_is_paired_with_one_that_differs_by_its_factor_alone() -> None:
+def test_every_recipe_has_as_many_steps_as_its_baseline_unless_steps_are_the_factor() -> None:
     """A recipe has as many steps as its baseline, unless the number of steps is the factor."""
     recipes_by_id = recipes()
     for one in recipes_by_id.values():

@@ -157,7 +157,7 @@ def test_remaining_runs_have_their_hours(logs: Logs, tmp_path: Path) -> None:
         json.dumps({"recipe": "b-relu", "seed": 1, "steps": 100, "seconds": seconds}) + "\n"
         for seconds in (90, 100, 900)))
     assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.left_words(tmp_path, ["b-relu"])
-    ratio = queue.parameters(RUNS["b-large"]) / queue.parameters(RUNS["b-relu"])
+    ratio = queue.parameter_count(RUNS["b-large"]) / queue.parameter_count(RUNS["b-relu"])
     hours = 2 * 3000 * ratio / 3600
     assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.left_words(tmp_path, ["b-large"])
 
@@ -179,10 +179,10 @@ def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
 
 def test_the_sizes_have_the_parameters_of_their_recipes() -> None:
     recipes_by_id = recipes()
-    assert {id: queue.parameters(recipes_by_id[id]) for id in ("small", "softmax", "large")} == {
+    assert {id: queue.parameter_count(recipes_by_id[id]) for id in ("small", "softmax", "large")} == {
         "small": 521_640, "softmax": 1_449_600, "large": 5_049_600}
     for id in protocol.SIZES:
-        assert f"{queue.parameters(recipes_by_id[id]) / 1e6:.2f} million parameters" == recipes_by_id[id].title
+        assert f"{queue.parameter_count(recipes_by_id[id]) / 1e6:.2f} million parameters" == recipes_by_id[id].title
         with_token, without = (shapes(architecture(one.config)) for one in (
             recipes_by_id[id], combine("no-bos", id)))
         assert with_token == without

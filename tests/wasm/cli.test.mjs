@@ -156,7 +156,7 @@ test('layers and heads count from 0, as L1H3', async () => {
   assert.doesNotMatch(stdout, /\b(?:layer|head|token) \d/);
 });
 
-test('--version and describe print the build', async () => {
+test('--version prints the package’s version, describe each metric, field, edit and operation with its meaning', async () => {
   const { version } = JSON.parse(readFileSync(new URL('wasm/package.json', root), 'utf8'));
   assert.equal((await run('--version')).stdout, `${version}\n`);
   const all = JSON.parse((await run('describe', '--json')).stdout);

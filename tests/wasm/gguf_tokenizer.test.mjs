@@ -35,7 +35,7 @@ const gpt2 = {
   merges: ['a b'],
 };
 
-test('a byte-level vocabulary: tokens in byte letters, except added tokens', () => {
+test('a byte-level GGUF vocabulary becomes a BPE tokenizer whose tokens, except added ones, are in byte letters', () => {
   const bytes = {
     type: 'ByteLevel',
     add_prefix_space: false,

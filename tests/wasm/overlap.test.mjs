@@ -21,7 +21,7 @@ const outcome = (promise) =>
     ({ code, where, message }) => (code ? { code, where } : { message }),
   );
 
-/** Draws single tokens in a row. */
+/** Draws one token; returns it in a list, with its position and its map. */
 async function drawOne(run, seed) {
   const drawn = [];
   for await (const { token, position, att } of run.generate({ count: 1, temperature: 1, seed }))

@@ -127,7 +127,7 @@ test('the last accepted value is accepted, and the next is rejected with its pla
   );
 });
 
-test('a safetensors file has its header at a multiple of eight bytes, and the numbers behind it', () => {
+test('the header of a safetensors file is padded to a multiple of eight bytes, and the numbers follow it', () => {
   for (const name of ['a', 'ab', 'abc', 'abcdefgh']) {
     const tensors = [
       { name, shape: [1, 2], size: 2 },

@@ -472,7 +472,7 @@ def spans_of(processor: sentencepiece.SentencePieceProcessor,
 # --- the published ones ---------------------------------------------------------------------------
 
 
-def full(source: Path) -> None:
+def full_vocabularies(source: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         vocab, merges = read_gpt2(source)
         tokenizer = write_vocabulary(Path(folder), vocab, merges, GPT2_CONFIG)
@@ -501,7 +501,7 @@ def main() -> None:
         text = json.dumps(lines(args.corpus), indent=0, ensure_ascii=False)
         (FOLDER / "lines.json").write_text(text + "\n")
         return
-    for case in REDUCED if args.what == "reduced" else (full,):
+    for case in REDUCED if args.what == "reduced" else (full_vocabularies,):
         if args.only in (None, case.__name__):
             case(args.source)
     write_json(FOLDER / "golden.json", {

@@ -41,7 +41,7 @@ CITATION = """@inproceedings{gu2025attention,
 ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
 # Metrics whose numbers by prompt, `prompt.NAME`, have a NAME other than the metric's, and that NAME.
-PROMPT_ROWS = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
+PROMPT_NAMES = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
 # Metrics whose smallest and largest value over the prompts are recorded.
 METRICS_WITH_RANGE = ("alpha", "entropy_mean", "distance", "contribution", "cos_gap", "loss_mean")
 # Units of the metrics in the summary, as in the core's table.
@@ -264,7 +264,7 @@ class Recording:
         at = self.first
         for name, label, pick in self.summarized():
             mean, deviation = (self.tensors[f"{of}.{name}"] for of in ("mean", "deviation"))
-            prompts = self.tensors.get(f"prompt.{PROMPT_ROWS.get(name, name)}")
+            prompts = self.tensors.get(f"prompt.{PROMPT_NAMES.get(name, name)}")
             if pick == "eps":
                 for i, e in enumerate(self.conditions["eps"]):
                     each = None if prompts is None else prompts[:, i]
