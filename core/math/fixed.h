@@ -29,7 +29,7 @@
 /* Rows per tile: 5 x 2 vectors of sums and the panel's two fit V8's fifteen registers. */
 #define SS_FIVE 5
 
-/* A group of a row. X[k] = high[k] 2^15 + low[k], each of which is at most 2^14 in size. */
+/* A group of a row. X[k] = high[k] 2^15 + low[k]; high and low are at most 2^14 in size. */
 typedef struct ss_fixed {
     int16_t low[SS_GROUP], high[SS_GROUP];
     float unit, sum; /* unit times 2^8, and s */

@@ -94,7 +94,7 @@ static void row_times_panels(float *out, const float *a, const float *panels, co
     for (int i = 0; i < 8; i++) wasm_v128_store(out + 4 * i, sums[i]);
 }
 
-/* Multiplies all tiles with the last panel, of which only the first `width` columns are outputs. */
+/* Multiplies all tiles with the last panel. Only its first `width` columns are outputs. */
 static void tiles_times_last_panel(float *out, size_t out_stride, const float *tiles,
                                    const float *panel, const float bias[SS_PANEL], size_t T,
                                    size_t Kin, size_t width) {

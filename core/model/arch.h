@@ -107,7 +107,7 @@ typedef struct ss_rotary {
                          lines */
     double low, high; /* rotations in the first context: a low frequency makes fewer than `low`, a
                          high one more than `high` */
-    bool whole;       /* yarn: low and high are rounded to whole pairs */
+    bool whole; /* yarn: the pairs with `low` and `high` rotations are rounded to whole indices */
     bool sections; /* the config divides pairs into sections that rotate by different positions in
                       images */
     float size;    /* factor of rotated vectors: yarn's attention factor, else 1 */

@@ -75,7 +75,8 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
     uint32_t needed = pass->trace->fields & ~SS_BIT(SS_FIELD_NEXT);
     if (pass->evicts) needed |= SS_BIT(SS_FIELD_ATT);
     const ss_arch *arch = &pass->trace->model->arch;
-    /* The other run has states of mixers only for the end of its tokens. */
+    /* A run keeps the mixers' states only after its last token, so a run with mixers cannot
+     * share a part of the tokens. */
     bool independent = !from->edited && !arch->prefix && !arch->mixer.kind && !pass->together;
     if (!independent || missing_fields(pass->trace, from, needed)) return 0;
     return ss_min(from->T - 1, idle_tokens(pass));

@@ -32,7 +32,8 @@ void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, 
  * accumulates spectra. */
 void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T);
 
-/* Returns the groups of statistics of maps for which the trace has the fields. */
+/* Returns the groups of map statistics that can be computed from what the trace stores; 0 if it has
+ * no room for statistics. */
 unsigned ss_statistics_available(const ss_trace *trace);
 
 /* Reset statistics: ss_statistics_clear of all heads, ss_statistics_rewind of heads with groups of

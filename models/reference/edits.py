@@ -1,4 +1,4 @@
-"""A slow forward pass of one sequence with edits, each of which is a plain statement at its hook point.
+"""A slow forward pass of one sequence with edits. Each edit is a plain statement at its hook point.
 
 Attention is computed head by head and query by query, like in a model with a cache. Only the blocks are those of
 model.py.

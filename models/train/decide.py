@@ -13,7 +13,7 @@ from typing import Any
 from scipy import stats
 
 from . import protocol
-from .factors import ONSET, Difference, at, level, onset, reported
+from .factors import ONSET_ALPHA, Difference, at, level, onset, reported
 from .recipe import Recipe, recipes
 
 CONFIDENCE = 0.975
@@ -264,7 +264,7 @@ def baseline_words(bases: Logs) -> str:
             cells.append(f"{title} {mean(values):.3f} (deviation {stdev(values):.3f})")
     alphas = ", ".join(f"{alpha:.3f}" for alpha in outcome(bases, "alpha"))
     return (f"Baseline: {len(bases)} of {len(protocol.B_BASELINE_SEEDS)} seeds. {'; '.join(cells)}; "
-            f"alpha by seed {alphas}; onset (alpha >= {ONSET}) {onset_words(bases)}.")
+            f"alpha by seed {alphas}; onset (alpha >= {ONSET_ALPHA}) {onset_words(bases)}.")
 
 
 def name_of(recipe: Recipe) -> str:

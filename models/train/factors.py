@@ -15,7 +15,7 @@ from scipy import stats
 from . import protocol
 from .recipe import Recipe
 
-ONSET = 0.1  # a sink has emerged once alpha above uniform attention stays at this number or above
+ONSET_ALPHA = 0.1  # a sink has emerged once alpha above uniform attention stays at this number or above
 SAME_RATIOS = (0.75, 1.33)  # a ratio of two figures of a paper in this range is no difference
 # Alpha has stopped rising if it rises by less than LARGEST_FLAT_RISE over the LAST_STEPS steps before the decay.
 LAST_STEPS, LARGEST_FLAT_RISE = 2400, 0.02
@@ -112,13 +112,13 @@ def pair_logs(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, 
 
 
 def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
-    """Returns the first measured step from which alpha stays at ONSET or above up to step `until`; None if there is no
+    """Returns the first measured step from which alpha stays at ONSET_ALPHA or above up to step `until`; None if there is no
     such step yet."""
     first_step = None
     for point in log["points"]:
         if point["step"] > until:
             break
-        if point["alpha"] < ONSET:
+        if point["alpha"] < ONSET_ALPHA:
             first_step = None
         elif first_step is None:
             first_step = point["step"]

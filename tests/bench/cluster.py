@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "models" / "record" / "src"), str(ROOT / "tests" / "record")]
-SECONDS = 0.001  # that a forward pass over one prompt takes
+SECONDS = 0.001  # duration of a forward pass over one prompt
 
 
 def drive(out: str, models: int, prompts: int, workers: int) -> None:

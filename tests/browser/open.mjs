@@ -292,7 +292,7 @@ export const open = {
     const named = await link();
     assert.match(named, /shown=disk:[0-9a-f]{16}\/[\w.-]+/);
     const before = await finding(page);
-    // Whoever opens the link is asked for the same files; nothing is requested from the hub.
+    // A reader of the link is asked for the same files; nothing is requested from the hub.
     const other = await stage.open(new URL(named).hash.slice(1), { waits: false });
     await other.waitForSelector('#open[open]');
     assert.match(

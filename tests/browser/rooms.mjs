@@ -868,7 +868,7 @@ const reading = {
     await engine.close();
     assert.match(await text(page, '.view-reach .caption'), /Replacing token 5, “at”, by “\.”/);
     assert.deepEqual(page.troubles, []);
-    // An embed shows two models, one of which predicts no next token.
+    // An embed shows two models; one predicts no next token.
     const embed = await stage.open('view=effects&shown=softmax,diffusion', { file: 'embed.html' });
     await embed.waitForSelector('.view-effects .heatmap');
     assert.match(await text(embed, 'body'), /heads are dormant.*does not apply to/s);

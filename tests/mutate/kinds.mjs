@@ -167,8 +167,7 @@ const OF_LINES = {
       /-\(-[\w.]+(?:\([^()]*\)|\[[^[\]]*\])? \/\/ [\w.]+(?:\[[^[\]]*\])?\)/g,
       (found) => found.replace('-(-', '('),
     ],
-    // Head counts divide the width and group counts divide the heads, so these divisions have no
-    // remainder.
+    // Rounding down becomes rounding up, except in divisions by H or G, which have no remainder.
     [
       /(?<!-)(?<![\w.])(?!(?:\w+\.)*H \/)([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (?!(?:\w+\.)*[GH]\b)([\w.]+(?:\[[^[\]]*\])?)/g,
       (found) => `-(-${found})`,

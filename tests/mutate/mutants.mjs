@@ -1,5 +1,5 @@
 /**
- * Lists small edits, each of which a unit test must notice. A row is
+ * Lists small edits. A unit test must notice each. A row is
  *
  *     [what breaks, file (in core/ or from the top of the tree), the code, the edited code, killers]
  *

@@ -31,7 +31,7 @@ STATED: dict[str, tuple[float | None, ...]] = {
 
 @pytest.mark.parametrize("id", STATED)
 def test_rows_agree_with_the_document(id: str) -> None:
-    """Compares with the digits in the document, of which another processor may change the last one."""
+    """Compares with the digits in the document. Another processor may change the last digit."""
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     cells = [cell.split()[0] for cell in beyond.row(id, texts).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(STATED[id])

@@ -274,7 +274,7 @@ def test_vectors_beside_maps_have_a_row_for_each_token() -> None:
     att, tokens = np.tril(np.ones((1, 2, 4, 4), np.float32)), [list("abcd")]
     att /= att.sum(-1, keepdims=True)
     plain = sinkscope.record_maps([att], tokens)
-    # Queries or keys alone do not identify a head.
+    # Queries without keys, or keys without queries, are ignored.
     for name in ("q", "k"):
         found = sinkscope.record_maps([att], tokens, **{name: [np.ones((1, 2, 4, 3), np.float32)]})
         assert found.tensors.keys() == plain.tensors.keys()

@@ -502,7 +502,7 @@ def test_an_unknown_kind_of_mask_is_rejected_or_named() -> None:
 
 
 class SharpAttention(nn.Module):
-    """Attention that returns its weights, most of which underflow."""
+    """Attention that returns its weights; most of them underflow."""
 
     def __init__(self, scale: float) -> None:
         super().__init__()

@@ -342,7 +342,7 @@ function privateFolder(kind, { room = Infinity } = {}) {
   return { log, storage: { getDirectory: async () => ({ getDirectoryHandle }) } };
 }
 
-/** Asserts the promises of a store for bytes. */
+/** Asserts that a store puts, replaces, returns, lists and removes bytes by name. */
 async function keepsBytes(store) {
   assert.deepEqual(await store.names(), []);
   assert.equal(await store.get('a'), undefined);

@@ -297,7 +297,7 @@ after(() => {
   }
 });
 
-/** Starts a server that gives these answers in turn, the last one for ever: [status, headers, body, is cut]. */
+/** Starts a server that gives these answers in turn, and then the last one each time: [status, headers, body, is cut]. */
 async function openServer(answers) {
   const asked = [];
   const server = createServer((request, response) => {

@@ -1,4 +1,4 @@
-/** Tests calls between a page and its worker, over ports of which the test holds both ends. */
+/** Tests calls between a page and its worker, over ports with both ends in the test. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { SinkscopeError } from '../../wasm/abi/errors.ts';

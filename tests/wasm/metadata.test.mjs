@@ -41,7 +41,7 @@ test('a byte order mark in a token is a letter', async () => {
 
 test('numbers of every type of the format are read, single and in lists', () => {
   // The types by their ids in the format: the method of Node.js that writes a value, its size, and two values,
-  // the first of which is the largest valid one.
+  // and the first is the largest valid one.
   const types =
     /** @type {[number, (bytes: Buffer, value: any, at: number) => void, number, any[]][]} */ ([
       [0, (b, v, at) => b.writeUInt8(v, at), 1, [255, 1]],

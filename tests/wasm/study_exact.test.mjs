@@ -336,7 +336,7 @@ test('a study listens to its signal only while it runs', async () => {
   }
 });
 
-/** Words are tokens of their length; S begins a text, and E ends it. */
+/** A tokenizer in which the id of a word is its length; special tokens begin and end a text. */
 const words = {
   encode: async (text, { special }) => {
     const ids = text.split(' ').filter(Boolean).map((word) => ({ id: word.length, special: false })); // prettier-ignore

@@ -1,5 +1,5 @@
-// Timelines with random damage, against time: the weights that the index names, or an error with a
-// code and a place, soon.
+// Opens randomly damaged timelines. Each must give the weights that its index names, or fail with a
+// code and a place, within a time limit.
 //
 //     FUZZ_SECONDS=300 FUZZ_SEED=2 node --test tests/wasm/timeline_fuzz.test.mjs
 import { test } from 'node:test';

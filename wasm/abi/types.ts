@@ -246,9 +246,9 @@ export interface Architecture {
   };
   /** Id of the mask token of a masked-diffusion model; null in others. */
   readonly mask_token: number | null;
-  /** Number of all layers, where some have no attention; L counts those with attention. */
+  /** Number of all layers, given only if some have no attention. L counts those with attention. */
   readonly blocks?: number;
-  /** [L]: the model's numbers of the layers with attention, where some have none. */
+  /** [L]: the model's numbers of the layers with attention, given only if some have none. */
   readonly layers?: readonly number[];
   /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
   readonly windows: readonly (number | null)[];

@@ -14,10 +14,10 @@ export type BackendApi = { [Method in keyof Backend]: Backend[Method] };
 
 /**
  * A link detects a stuck worker by pings: it sends one every `wait` milliseconds and drops the
- * worker after `pings` unanswered ones in a row. Counting pings instead of time is safe on a
- * sleeping laptop: its thread has sent one ping only and gets the answer. ALWAYS serves hosts that
- * report no end of a worker, while calls are pending; STOPPING watches a worker that was asked to
- * stop a job, until that job ends.
+ * worker after `pings` unanswered ones in a row. Pings are counted instead of time because a laptop
+ * may sleep, and then wakes with at most one ping unanswered. ALWAYS is used while calls are pending,
+ * on hosts that do not report the end of a worker. STOPPING is used from a request to stop a job
+ * until that job ends.
  */
 const ALWAYS = { wait: 5000, pings: 12 };
 const STOPPING = { wait: 1000, pings: 4 };

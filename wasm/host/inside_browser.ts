@@ -1,7 +1,7 @@
 /**
  * Connects the workers of tokenizers and of threads to the thread that started them; inside_node.ts
  * is the counterpart. This module and its importers must not import a module that starts a worker:
- * a bundler would follow both for ever.
+ * a bundler would follow both without end.
  */
 
 export function listen<Message>(hear: (message: Message) => void) {

@@ -124,12 +124,12 @@ function makeReporter(report: Report) {
   const measure = createMeter();
   let last = { done: 0, total: NaN };
   let notice: string | undefined;
-  const add = (note: string | undefined) =>
+  const send = (note: string | undefined) =>
     report(last.done, last.total, { ...measure(last.done, last.total), ...(note ? { note } : {}) });
   return {
     progress(done: number, total: number) {
       last = { done, total };
-      add(notice);
+      send(notice);
     },
     /**
      * Reports a note at once, because a reader should see the reason of a pause. Later reports
@@ -137,7 +137,7 @@ function makeReporter(report: Report) {
      */
     note(text: string, passes: boolean) {
       if (!passes) notice = text;
-      add(text);
+      send(text);
     },
   };
 }

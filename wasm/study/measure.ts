@@ -11,7 +11,7 @@ import type { AnyTokenizer, Token } from '../text/types.ts';
 /** An extra run without edits pays off when more cases than this begin from it. */
 const UNSHARED_CASES_MAX = 2;
 
-/** The fields of which a measuring run keeps only sums. */
+/** Fields whose sums alone a measuring run keeps. */
 const SUMMED_FIELDS = ['q', 'k', 'v', 'hidden', 'att', 'scores'];
 
 /**
@@ -240,7 +240,7 @@ export async function sweep(
   });
 }
 
-/** Checks the thresholds, of which each may occur once, and returns the first one and the list. */
+/** Checks the thresholds (each may occur once), and returns the first one and the list. */
 function thresholdsOf(eps: number | readonly number[]) {
   const isList = Array.isArray(eps);
   if (!isList) check(eps, 'number', 'eps');

@@ -256,7 +256,7 @@ function mostConfident(guesses: readonly FilledToken[], count: number) {
 }
 
 /**
- * Returns the position of the largest alpha.
+ * Returns the largest alpha and the position of its key.
  * @param data alpha of each key, [T]
  */
 function strongestKey(data: ArrayLike<number> & { forEach: Float32Array['forEach'] }) {

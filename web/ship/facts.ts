@@ -94,7 +94,7 @@ export function correlationOf(xs: readonly number[], ys: readonly number[]): num
 
 const alphaAt = ({ points }: Log, step: number) => points.find((one) => one.step === step)?.alpha;
 
-/** Returns the change of α₁ at a step against softmax, over all seeds of which both recipes have a long run. */
+/** Returns the change of α₁ at a step against softmax, over all seeds for which both recipes have a long run. */
 function pairedFacts(id: string, step: number): Record<string, unknown> {
   const base = new Map(longRuns('softmax').map((run) => [run.seed, alphaAt(run, step)]));
   const differences = longRuns(id).flatMap((run) => {

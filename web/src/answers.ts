@@ -213,7 +213,7 @@ export function fullFirstName(frame: Frame): string {
 }
 
 /** Names the models that have a sink; empty if heads cannot be counted. */
-export function comparedAnswer(frames: readonly Frame[]): string {
+export function comparisonAnswer(frames: readonly Frame[]): string {
   const all = frames.map((frame) => ({ name: frame.title, verdict: judged(frame) }));
   if (all.length < 2 || all.some(({ verdict }) => !verdict.conclusive)) return '';
   const having = all.filter(({ verdict }) => verdict.sink > 0);

@@ -231,7 +231,7 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
 }
 
 /** Explains that heads are not counted because uniform attention alone would make each of them a sink. */
-export function shortWords({ even, least }: Judgment, T: number, eps: number): string {
+export function tooShortWords({ even, least }: Judgment, T: number, eps: number): string {
   const need = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
     `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
@@ -285,7 +285,7 @@ export function givenWords(claim: Claim): string {
   return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.given) / 20), 0) : number}`;
 }
 
-/** Names the whole of which the head's number is a share. */
+/** Names the whole whose share the head's number is. */
 export const shareWords = ({ operation: { normalizes } }: Frame): string =>
   normalizes ? 'of its attention' : 'of its row sums';
 
@@ -340,7 +340,7 @@ export function finding(frame: Frame, at: Head): string {
     ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`
     : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`;
   const sentence = `${givesWords(claim, frame)} ${means}`;
-  if (!verdict.conclusive) return `${sentence} ${shortWords(verdict, frame.T, frame.eps)}`;
+  if (!verdict.conclusive) return `${sentence} ${tooShortWords(verdict, frame.T, frame.eps)}`;
   const basis = normalizes ? '' : ', both as a share and as a raw weight';
   const sums = normalizes
     ? ''
@@ -401,7 +401,7 @@ export function comparison(frames: readonly Frame[]): string {
   const verdicts = frames.map((frame) => ({ frame, verdict: judged(frame) }));
   const inconclusive = verdicts.find(({ verdict }) => !verdict.conclusive);
   if (inconclusive)
-    return shortWords(inconclusive.verdict, inconclusive.frame.T, inconclusive.frame.eps);
+    return tooShortWords(inconclusive.verdict, inconclusive.frame.T, inconclusive.frame.eps);
   const isRecorded = frames.some(({ recording }) => recording);
   if (isRecorded && new Set(frames.map(readIn)).size > 1) return sideBySide(frames);
   const lacking = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));

@@ -25,7 +25,7 @@ const hashes = Object.fromEntries(files.map((file) => [file.path, file.hashes]))
 const MOST_FILES = 150;
 
 const { scope } = self.registration;
-/** Returns a build's cache name. One site may have two builds, each of which deletes only its own caches. */
+/** Returns a build's cache name. One site may have two builds, and each deletes only its own caches. */
 const cacheName = (zoo: string) => `sinkscope ${scope} ${zoo}`;
 
 /**

@@ -1,6 +1,6 @@
 /** The plain answers of Explore: each appears when its condition holds, and has no symbols. */
 import { describe, expect, it } from 'vitest';
-import { answerOf, comparedAnswer, fullFirstName, togetherWords } from '../src/answers';
+import { answerOf, comparisonAnswer, fullFirstName, togetherWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { choiceOf, QUESTIONS } from '../src/views';
@@ -232,12 +232,12 @@ describe('the answer', () => {
     const model = (title: string, share: number) =>
       frameOf({ title }, { sink_ratio: tensor([3], [share, 0, 0]) });
     const [a, b, c] = [model('A', 0.5), model('B', 0), model('C', 0.25)];
-    expect(comparedAnswer([a, b])).toBe('Only one of these models has heads with a sink: A.');
-    expect(comparedAnswer([a, b, c])).toBe('2 of 3 models have heads with a sink.');
-    expect(comparedAnswer([a, c])).toBe('Each of these models has heads with a sink.');
-    expect(comparedAnswer([b, b])).toBe('None of these models has a sink on this text.');
-    expect(comparedAnswer([a])).toBe('');
+    expect(comparisonAnswer([a, b])).toBe('Only one of these models has heads with a sink: A.');
+    expect(comparisonAnswer([a, b, c])).toBe('2 of 3 models have heads with a sink.');
+    expect(comparisonAnswer([a, c])).toBe('Each of these models has heads with a sink.');
+    expect(comparisonAnswer([b, b])).toBe('None of these models has a sink on this text.');
+    expect(comparisonAnswer([a])).toBe('');
     const short = frameOf({}, { alpha_uniform: tensor([3], [0.5, 0, 0]) });
-    expect(comparedAnswer([a, short])).toBe('');
+    expect(comparisonAnswer([a, short])).toBe('');
   });
 });

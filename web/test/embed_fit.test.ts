@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { fitting } from '../src/embed/fit';
 
-/** The heights in pixels of the parts around the map, some of which are at its side in a side layout. */
+/** The heights in pixels of the parts next to the map; some are at its side in a side layout. */
 const HEIGHTS = { conditions: 20, captions: 60, controls: 80, axes: 40, head: 26 };
 /** The width of the words of rows, at the left of each map. */
 const GUTTER = 50;

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 /**
- * The sentences of Why it matters agree with their measurements: on texts of all kinds, each experiment runs on the
+ * The sentences of the room “Why it matters” agree with their measurements: on texts of all kinds, each experiment runs on the
  * real engine, and the claims of its heading and sentence are compared with the losses of its settings.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';

@@ -151,7 +151,7 @@ describe('a frame', () => {
       '0.9',
       '0.3',
     ]);
-    // The first of equal values wins, and undefined values never do; then a head is found by both indices.
+    // The first of equal values wins, and NaN never does. Without a chosen layer, the head with the largest alpha counts.
     expect([[1, 3, 3], [NaN, -1, NaN, 5], [NaN, NaN], []].map(indexOfMost)).toEqual([1, 3, 1, 0]);
     const last = tensor([2, 2, 3], [0, 7, 0, 0, 8, 0, 0, 9, 0, 1, 6, 0]);
     expect(selectedHead(frameOf({}, { alpha: last }), { layer: -1, head: 0 })).toEqual({

@@ -365,7 +365,7 @@ describe('a lab that trains', () => {
     expect([4, 3, 2, 9].map(stageAt)).toEqual(['ready', 'ended', 'ended', 'ready']);
   });
 
-  it('exports its weights with everything that repeats them', async () => {
+  it('exports its weights with everything needed to reproduce them', async () => {
     const lab = await ready();
     await lab.run(2);
     expect(await lab.trained()).toEqual({

@@ -525,7 +525,7 @@ describe('what production models do about their sinks', () => {
     }
   });
 
-  it('names a checkpoint where the recorder takes the family, and what the page reads', () => {
+  it('names a checkpoint for each family that the recorder accepts, and links those that the page opens', () => {
     const recorded = file('models/record/README.md');
     const read = file('core/model/families/family.c');
     const published = families.filter(({ family }) => family);

@@ -128,7 +128,7 @@ describe('links', () => {
     expect(parseHash(`#${printHash(named)}`).state.shown).toEqual(state.shown);
   });
 
-  it('accept no hub name that leaves its address', () => {
+  it('reject a malformed hub name', () => {
     for (const bad of ['hub:', 'hub:a b', 'hub:a\\b', 'hub:a\nb', 'hub://x', 'http://x'])
       expect(parseHash(`#shown=${encodeURIComponent(bad)}`).problems).toHaveLength(1);
   });
@@ -149,7 +149,7 @@ describe('the catalog', () => {
     ]);
   });
 
-  it('finds the step in a name and inserts another', () => {
+  it('parses a checkpoint’s id into repository and step, and prints it again', () => {
     const id = 'hub:EleutherAI/pythia-14m@step512';
     expect(checkpointOf(id)).toEqual({ repository: 'EleutherAI/pythia-14m', step: 512 });
     expect(checkpointId(checkpointOf(id)!)).toBe(id);

@@ -192,7 +192,7 @@ describe('a model of a hub', () => {
     expect(await offered(0, plan({ bytes: 0 }))).toBe('Download and run');
   });
 
-  it('shows why it cannot be opened, without a button', async () => {
+  it('shows why it cannot be opened, and offers no button to load it', async () => {
     const { opener, text, texts, enter } = opening();
     opener.show();
     const problem = async (change: Partial<Plan>) => {

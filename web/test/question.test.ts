@@ -83,7 +83,7 @@ describe('a question', () => {
     expect(await words({ prompt: 'a字字🎈b' })).toEqual([
       ...['<s>', 'a', '字', '·', '·', '字', '·', '·', '🎈', '·', '·', '·', 'b'],
     ]);
-    // A text of a file, whatever the field holds; and the sign of a lost character.
+    // A file's text is used whatever the prompt field holds, and a typed U+FFFD is kept as a character.
     expect(await words({ input: 'file', prompt: 'other' }, ['é'])).toEqual(['<s>', 'é', '·']);
     expect(await words({ prompt: '\ufffd' })).toEqual(['<s>', '\ufffd', '·', '·']);
     expect(await words({ prompt: '字', T: 2 })).toEqual(['<s>', '字']);

@@ -5,7 +5,7 @@ import type { OpenModel } from '../src/run/opened';
 import { parseSubject } from '../src/ask/subject';
 import {
   LONG,
-  completed,
+  completeFrame,
   contextOf,
   emptyFrame,
   isAnswered,
@@ -318,7 +318,7 @@ describe('a completed frame', () => {
   it('lists the eight likeliest next tokens in falling order, with softmax of all logits', async () => {
     const logits = [0, 5, 1, 4, 2, 3, -1, -2, -3, -4];
     const { run } = runOf({ next: tensor([10], logits) });
-    const frame = await completed(
+    const frame = await completeFrame(
       describe_,
       frameOf(),
       { run, opened },
@@ -337,7 +337,7 @@ describe('a completed frame', () => {
     const { run, asked } = runOf({ q: nothing, entropy: nothing });
     const wanted = { reads: ['alpha', 'entropy'], headReads: ['q'] };
     const raw = { alpha_raw: frameOf().tensors.alpha! };
-    const first = await completed(describe_, frameOf({}, raw), { run, opened }, wanted, {
+    const first = await completeFrame(describe_, frameOf({}, raw), { run, opened }, wanted, {
       headOf: strongest,
     });
     expect(asked.flat()).toEqual([
@@ -345,7 +345,7 @@ describe('a completed frame', () => {
       { field: 'q', layer: 1, head: 0 },
     ]);
     expect(first.head).toEqual({ layer: 1, head: 0, tensors: { q: nothing } });
-    const again = await completed(describe_, first, { run, opened }, wanted, {
+    const again = await completeFrame(describe_, first, { run, opened }, wanted, {
       headOf: strongest,
     });
     expect(asked).toHaveLength(1);
@@ -364,7 +364,7 @@ describe('a completed frame', () => {
       const frame = frameOf({ head: { layer, head, tensors: { q: nothing } } }, raw);
       const isOwn = layer === 1 && head === 0;
       expect(isAnswered(frame, describe_, wanted, { layer: 1, head: 0 })).toBe(isOwn);
-      await completed(describe_, frame, { run, opened }, wanted, { headOf: strongest });
+      await completeFrame(describe_, frame, { run, opened }, wanted, { headOf: strongest });
       expect(asked.flat()).toEqual(isOwn ? [] : [{ field: 'q', layer: 1, head: 0 }]);
     }
   });
@@ -382,7 +382,7 @@ describe('a completed frame', () => {
     const raw = { alpha_raw: frameOf().tensors.alpha! };
     const wanted = { reads: ['att'], headReads: ['att', 'qk_cos'], cells: 32 };
     const of = (frame: Frame, change: object = {}) =>
-      completed(table, frame, { run, opened }, { ...wanted, ...change }, { headOf: strongest });
+      completeFrame(table, frame, { run, opened }, { ...wanted, ...change }, { headOf: strongest });
     const at = { layer: 1, head: 0 };
     const known = { ...frameOf({ T }, raw) };
     const first = await of(known);
@@ -425,7 +425,7 @@ describe('a completed frame', () => {
   it('reads the numbers of another head than it had expected', async () => {
     const { alpha, ...others } = frameOf().tensors;
     const { run, asked } = runOf({ alpha: alpha!, q: nothing });
-    const frame = await completed(
+    const frame = await completeFrame(
       describe_,
       { ...frameOf(), tensors: others },
       { run, opened },
@@ -440,7 +440,7 @@ describe('a completed frame', () => {
   it('marks the numbers of a single prompt, but not those of several', async () => {
     const { run } = runOf({});
     const of = (sequences: number) =>
-      completed(
+      completeFrame(
         describe_,
         frameOf({ sequences, perPrompt: { loss_mean: [7] } }),
         { run, opened },

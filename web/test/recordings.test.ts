@@ -20,7 +20,7 @@ import { defaults, parseHash, printHash } from '../src/ask/state';
 import { editsOf, parseSubject, printSubject, splitSubjects } from '../src/ask/subject';
 import { hiddenLayer, mapsOf, selectedHead, type Frame } from '../src/frame';
 import { isRead, lackWords, type View } from '../src/page/view';
-import { completed } from '../src/run/reading';
+import { completeFrame } from '../src/run/reading';
 import { metricsOf, tableOf } from '../src/rooms/metrics';
 import { recordedFrame, recordedRun, Recordings } from '../src/run/recordings';
 import { finding, headName, headsWords, stampWords } from '../src/words';
@@ -64,7 +64,7 @@ describe('ids of recordings', () => {
     expect(nameOfRecording('recording:https://a.example/%E0%A4%A')).toBe('%E0%A4%A');
   });
 
-  it('come from a header with the version, and from no other file', async () => {
+  it('belong to files whose header has the version of recordings, and to no other', async () => {
     const file = (header: string, length = header.length) => {
       const start = new Uint8Array(8);
       new DataView(start.buffer).setBigUint64(0, BigInt(length), true);
@@ -347,7 +347,7 @@ describe('the frame of a recording', () => {
     const frame = await frameOf(one);
     const cached = recordedRun('key', 'recording:r', one, describe_);
     const wanted = { reads: ['kurtosis', 'effect'], headReads: ['att', 'q'] };
-    const whole = await completed(describe_, frame, cached, wanted, {
+    const whole = await completeFrame(describe_, frame, cached, wanted, {
       headOf: () => ({ layer: 0, head: 1 }),
     });
     expect(whole.head!.tensors.att!.shape).toEqual([3, 3]);
@@ -376,7 +376,7 @@ describe('the frame of a recording', () => {
     expect(frame.pooled).toBe(2);
     const cached = recordedRun('key', 'r', { ...one, pooled } as Recording, describe_);
     const wanted = { reads: ['att'], headReads: ['att'] };
-    const whole = await completed(describe_, frame, cached, wanted, {
+    const whole = await completeFrame(describe_, frame, cached, wanted, {
       headOf: () => ({ layer: 0, head: 1 }),
     });
     expect(whole.tensors.att!.shape).toEqual([1, 2, 2, 2]);

@@ -203,7 +203,7 @@ describe('Explore', () => {
     ]);
     made.click('Norms');
     expect(stage()).toEqual(['norms (main)', 'ratios', 'channels']);
-    // Views of missing parts are not offered, and row sums only if rows need not sum to 1.
+    // Views of parts that a model lacks are not offered; row sums are offered only if rows need not sum to 1.
     made.click('Where does attention go?');
     expect(tabs()).not.toContain('Row sums');
     const free = { ...frameOf().operation, normalizes: false };

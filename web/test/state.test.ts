@@ -269,7 +269,7 @@ describe('a subject', () => {
   ])
     it(`is rejected: “${text}”`, () => expect(parseSubject(text)).toBeUndefined());
 
-  it('can be in a list whose commas are not those of its edits', () => {
+  it('is split from a list only at commas outside its edits, and can be toggled in it', () => {
     expect(splitSubjects('a~evict(window,24),b,,c~mask(1,2)~x')).toEqual([
       'a~evict(window,24)',
       'b',

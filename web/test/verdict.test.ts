@@ -25,7 +25,7 @@ describe('a guess', () => {
     );
   });
 
-  it('is stored, the last one of each question, and counted', () => {
+  it('is stored and counted; a later guess replaces an earlier one for the same question', () => {
     const guess = { lesson: 'a', question: 0, guess: '3' };
     expect(countWords(readGuesses(), 'a')).toBe('');
     keepGuess({ ...guess, verdict: 'wrong' });

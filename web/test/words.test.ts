@@ -12,7 +12,7 @@ import {
   firstWords,
   headsWords,
   massOf,
-  shortWords,
+  tooShortWords,
   show,
   purposeWords,
   stampWords,
@@ -131,8 +131,10 @@ describe('the source of numbers', () => {
 describe('a finding', () => {
   it('explains why a short text has no count', () => {
     const verdict = (even: number, least = 10) => ({ even, least }) as never;
-    expect(shortWords(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
-    expect(shortWords(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
+    expect(tooShortWords(verdict(0.5), 1, 0.3)).toMatch(
+      /text of 1 token, .*; 10 tokens suffice\.$/,
+    );
+    expect(tooShortWords(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
     // Uniform attention is next to every share at any length.
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
       /uniform attention would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,

@@ -4,7 +4,7 @@
  */
 import { SinkscopeError } from 'sinkscope';
 
-/** The number of step sizes of a matrix, 0 to 128, each of which has a bound. */
+/** The number of step sizes of a matrix, 0 to 128. Each has a bound. */
 const SIZES = 129;
 
 interface Entry {

@@ -125,7 +125,7 @@ export class Lab {
     const saved = await keptOf(this.#side, await this.#nameOf(settings)).catch(() => undefined);
     if (turn !== this.#turn) return;
     if (saved) await this.begin(settings, saved);
-    // Starts anew if nothing was saved or this build refuses the saved state.
+    // Starts again if nothing was saved or this build refuses the saved state.
     if (!saved || (turn + 1 === this.#turn && this.stage === 'refused')) await this.begin(settings);
   }
 

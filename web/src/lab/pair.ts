@@ -104,7 +104,7 @@ export class Pair {
     this.#context.set({ leftRun: texts[0]!, rightRun: texts[1]! });
   }
 
-  /** Starts both trainings anew. */
+  /** Starts both trainings again. */
   async again(): Promise<void> {
     await Promise.all(
       this.requested().map(({ settings }, i) => this.labs[i as Side].begin(settings)),

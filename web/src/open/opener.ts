@@ -42,7 +42,7 @@ export type Stage =
    */
   | { readonly name: 'ask'; readonly id: string }
   | { readonly name: 'looking'; readonly what: string }
-  /** Several models, of which the reader chooses one. */
+  /** Several models; the reader chooses one. */
   | { readonly name: 'several'; readonly models: readonly Several[] }
   | {
       readonly name: 'plan';

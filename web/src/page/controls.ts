@@ -94,7 +94,7 @@ export function numberInput(
 }
 
 /**
- * Returns buttons of which one is pressed.
+ * Returns a row of buttons with one of them pressed.
  * @param options the value, label and tooltip of each button
  */
 export function segmented<const Value extends string | number>(

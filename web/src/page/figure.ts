@@ -70,7 +70,7 @@ function keysOf(subjects: readonly string[]): string[] {
   });
 }
 
-/** The content of a cell: a subject, or all settings of a model, of which the first measured one leads. */
+/** The content of a cell: a subject, or all settings of a model, headed by the first measured one. */
 interface Cluster {
   readonly lead: Shown;
   readonly all: readonly Shown[];
@@ -146,7 +146,7 @@ export class Figure {
     if (this.#isSeen || isPrinting.peek() || this.#isNear()) this.#draw();
   }
 
-  /** Whether the figure is probably visible, until the observer reports. */
+  /** Estimates whether the figure is near the viewport, and stores the estimate until the observer's first report. */
   #isNear(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();

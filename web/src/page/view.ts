@@ -114,7 +114,7 @@ export function isRead(
   );
 }
 
-/** Names in a sentence the numbers of the view that a frame lacks; empty if it lacks none. */
+/** Returns a sentence with the first reason why the frame lacks numbers of the view; empty if it lacks none. */
 export function lackWords({ title, reads, headReads = [], fits }: View, frame: Frame): string {
   const { recording, lacks } = frame;
   const reasons = [...reads, ...headReads].flatMap((name) => lacks?.[name] ?? []);

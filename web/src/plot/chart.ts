@@ -244,7 +244,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   });
   const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
   const isSampled = kind === 'lines' && series.some(({ dash }) => dash);
-  // Lists lines that are drawn on top first, and lines of one name and color once.
+  // The legend begins with the lines that are drawn on top, and lists lines of the same name and color once.
   const legend = series
     .filter((one, i) => series.findIndex(isAlike(one)) === i)
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));

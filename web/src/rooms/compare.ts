@@ -36,7 +36,7 @@ import { field } from '../page/terms';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { part } from '../page/view';
-import { comparedAnswer } from '../answers';
+import { comparisonAnswer } from '../answers';
 import { comparison, firstWords, sharedConditions } from '../words';
 import { corpusName, type Card, type OpenModels } from '../ask/zoo';
 import { differenceLine, differencesOf, placeWords } from './differs';
@@ -291,7 +291,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ),
       bar,
     );
-    const answer = isAllFresh ? comparedAnswer(current) : '';
+    const answer = isAllFresh ? comparisonAnswer(current) : '';
     render(
       html`${roomHeading(
         answer || 'Compare',

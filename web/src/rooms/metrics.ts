@@ -1,4 +1,4 @@
-/** The metrics of the comparison's table, each of which is a column of the table and of its files. */
+/** The metrics of the comparison's table. Each is a column of the table and of its files. */
 import type { Describe, Metric } from 'sinkscope';
 import {
   alphaOfKey,
@@ -67,7 +67,7 @@ function whereOf(frame: Frame, at: number, n: number): Head {
 }
 
 /** Returns the largest alpha_1 of a head, from the means over prompts. */
-function alphaMost(frame: Frame): Cell {
+function largestAlpha(frame: Frame): Cell {
   const { H } = frame.architecture;
   const key = firstKey(frame);
   const at = indexOfMost(alphaOfKey(frame, key));
@@ -75,7 +75,7 @@ function alphaMost(frame: Frame): Cell {
 }
 
 /** Returns the layer after which the first token's hidden norm is largest, relative to the mean of the others. */
-function hiddenMost(frame: Frame): Cell {
+function largestHiddenRatio(frame: Frame): Cell {
   const ratios = frame.tensors.hidden_ratio?.data;
   // Falls back to the summary, since a recording may lack the ratios.
   if (!ratios) return cellAt(frame, 'hidden_ratio', 0);
@@ -163,7 +163,7 @@ const OWN: readonly Row[] = [
     meaning: 'Largest α₁ of a head, of the means over prompts',
     reads: ['alpha'],
     digits: 3,
-    of: alphaMost,
+    of: largestAlpha,
   },
   {
     name: 'hidden_ratio',
@@ -172,7 +172,7 @@ const OWN: readonly Row[] = [
       'Hidden norm of the first token over the mean of the others, after the layer where it is largest',
     reads: ['hidden_ratio'],
     digits: 2,
-    of: hiddenMost,
+    of: largestHiddenRatio,
   },
   {
     name: 'key_ratio_min',

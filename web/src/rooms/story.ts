@@ -39,7 +39,7 @@ import {
   judged,
   percent,
   shareWords,
-  shortWords,
+  tooShortWords,
   show,
 } from '../words';
 import { cardOf } from './about';
@@ -115,7 +115,7 @@ function countWords(frame: Frame): string {
   const verdict = judged(frame);
   const { L, H } = frame.architecture;
   const grid = `A model has many heads, and each has a map of its own: here ${L} layers (rows) of ${H} heads.`;
-  if (!verdict.conclusive) return `${grid} ${shortWords(verdict, frame.T, frame.eps)}`;
+  if (!verdict.conclusive) return `${grid} ${tooShortWords(verdict, frame.T, frame.eps)}`;
   const share = verdict.sink;
   const lead =
     share > 0.5

@@ -10,7 +10,7 @@ import type { Frame } from '../frame';
 import { part } from '../page/view';
 import { emergence } from '../views/training';
 import { explained } from '../page/terms';
-import { headsWords, judged, percent, sharedConditions, shortWords } from '../words';
+import { headsWords, judged, percent, sharedConditions, tooShortWords } from '../words';
 import { Walk } from './walk';
 import './panes.css';
 import './training.css';
@@ -54,7 +54,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const counts = current.map((frame, i) => {
       const verdict = judged(frame);
       // Begins in lower case, as a clause of the sentence.
-      if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps).slice(0, -1);
+      if (!verdict.conclusive) return tooShortWords(verdict, frame.T, frame.eps).slice(0, -1);
       const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
       if (i && judged(current[0]!).conclusive) return summary;
       return `${summary} give the first token more than ${percent(frame.eps, 0)} of their attention`;

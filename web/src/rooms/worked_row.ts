@@ -1,6 +1,6 @@
 /**
  * Works out one row of a map: the scores of one query, the weights that the operation makes of these, and the vector
- * that each token adds to the head's output, of which the table gives the length.
+ * that each token adds to the head's output. The table gives its length.
  */
 import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';

@@ -18,7 +18,7 @@ import { previewId } from './models';
 import type { Watch } from './opened';
 import { loadedWords } from './progress';
 import { recordedFrame, recordedRun } from './recordings';
-import { completed, contextOf, isAnswered, recordedFor } from './reading';
+import { completeFrame, contextOf, isAnswered, recordedFor } from './reading';
 import { studyKey, type Entry, type Request, type Study, type Work } from './request';
 import {
   CachedRuns,
@@ -470,7 +470,7 @@ export class Queue {
   async #complete(frame: Frame, cached: CachedRun, request: Request): Promise<Frame> {
     const lastFrame = this.#entries.get(frame.subject)?.frame;
     const headOf = (one: Frame) => this.#headOf(one, request);
-    const complete = await completed(this.#models.describe, frame, cached, request, {
+    const complete = await completeFrame(this.#models.describe, frame, cached, request, {
       ...(lastFrame ? { before: lastFrame } : {}),
       headOf,
     });

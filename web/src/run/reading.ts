@@ -256,7 +256,7 @@ export async function emptyFrame(
  * Reads a frame's missing numbers from its run.
  * @param look the previous frame of the subject, and a function that returns the selected head of a frame
  */
-export async function completed(
+export async function completeFrame(
   describe: Describe,
   given: Frame,
   { run, opened }: { readonly run?: Run | undefined; readonly opened: OpenModel },

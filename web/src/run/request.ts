@@ -2,7 +2,7 @@
 import type { Frame, Head } from '../frame';
 import { keyOf, type Question } from '../ask/question';
 
-/** A setting of which only means are read, so that the queue keeps no run. */
+/** A setting whose means alone are read, so that the queue keeps no run. */
 export interface Study {
   readonly subject: string;
   readonly question: Question;

@@ -130,7 +130,7 @@ export function styleOf(index: number): Style {
   return STYLES[index % STYLES.length]!;
 }
 
-/** The models with a timeline in the order of the zoo, each of which has the same style in every picture. */
+/** The models with a timeline in the order of the zoo. Each has the same style in every picture. */
 export const STYLED = ['softmax', 'sigmoid', 'key-bias', 'gated', 'lr-1e-3', 'decay-0'] as const;
 
 /** Returns a color for each subject: the model's own if it has one, otherwise one of the remaining colors. */

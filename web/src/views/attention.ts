@@ -29,7 +29,7 @@ import {
   judged,
   percent,
   quote,
-  shortWords,
+  tooShortWords,
   show,
   sumWords,
   word,
@@ -132,7 +132,7 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
 const exactWords = ({ query, key, side }: Exact): string =>
   `Shown exactly: queries ${query}-${query + side - 1}, keys ${key}-${key + side - 1}.`;
 
-/** Returns the controls of a long map: means or maxima of blocks, or exact cells of a part and the way back. */
+/** Returns the controls of a long map: means or maxima of blocks; while exact cells are shown, a way to the whole map. */
 function lensControls(
   exact: Exact | undefined,
   { pool }: State,
@@ -209,7 +209,7 @@ export const attention: View = {
     // The picture and its number show only the first prompt.
     const isOne = frame.sequences > 1 && column !== undefined;
     const claim = isOne ? { ...mapClaim, given: column.given, isMost: false } : mapClaim;
-    const shortNote = verdict.conclusive ? '' : ` ${shortWords(verdict, T, eps)}`;
+    const shortNote = verdict.conclusive ? '' : ` ${tooShortWords(verdict, T, eps)}`;
     const number = givenWords(claim);
     const received = claim.isShare
       ? `${number} ${operation.normalizes ? 'on average' : 'of what its rows carry, on average'}`

@@ -149,7 +149,7 @@ export const views: readonly View[] = [
   ]),
 ];
 
-/** What a room shows: a tab of a question and the tab's views, of which the first is on the stage. */
+/** What a room shows: a tab of a question and the tab's views; the first view is on the stage. */
 export interface Choice {
   readonly question: Question;
   readonly tab: Tab;

@@ -2,7 +2,7 @@
 import { alphaOfKey, firstKey } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { firstPlace, headsWords, judged, massOf, percent, shortWords, show } from '../words';
+import { firstPlace, headsWords, judged, massOf, percent, tooShortWords, show } from '../words';
 import { createHeadMap } from './head_map';
 import { lastOf, part, say, type View } from '../page/view';
 
@@ -37,7 +37,7 @@ export const sinks: View = {
   },
   says: (frame) => {
     const verdict = judged(frame);
-    if (!verdict.conclusive) return shortWords(verdict, frame.T, frame.eps);
+    if (!verdict.conclusive) return tooShortWords(verdict, frame.T, frame.eps);
     const raw = verdict.of !== 'weights';
     const nearThreshold = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
     return (

@@ -1,4 +1,4 @@
-/** Draws the rise of the loss by an edit as a function of the budget or the bits. */
+/** Draws how much an edit raises the loss, as a function of its budget or its bits. */
 import { render } from 'lit';
 import { segmented } from '../page/controls';
 import { deviation, mean, type Frame } from '../frame';

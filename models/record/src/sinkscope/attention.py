@@ -128,7 +128,7 @@ class Call:
     def _returned_chunk(self, rows: slice) -> Chunk:
         assert self.weights is not None
         att = _widen(self.weights[:, :, rows])
-        # One head's weight may underflow to 0; that of all heads hardly does.
+        # A weight may underflow to 0 in one head but hardly in all, so a key is visible if any head sees it.
         visible = (att > 0).any(1, keepdim=True) if self.seen is None else self.seen[None, None, rows]
         return Chunk(rows, att, visible, None)
 
@@ -215,7 +215,7 @@ class Watch:
     calls_before: int = 0  # calls of the forward passes before the current one
     # running attention modules of models that do not use the interface
     modules: list[nn.Module] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)  # containers around the running module, the outermost first
+    places: list[Place] = field(default_factory=list)  # containers of the running module, the outermost first
     visits: dict[str, int] = field(default_factory=dict)  # members of each container that ran in this pass
     most_visits: dict[str, int] = field(default_factory=dict)  # largest `visits` of each container in any pass
     runs: int = 0  # forward passes so far
@@ -483,7 +483,7 @@ def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
 
 
 def _track_containers(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
-    """Adds hooks that keep `watch.places` up to date, the numbered containers around the running module."""
+    """Adds hooks that keep `watch.places` up to date, the numbered containers of the running module."""
     members: dict[nn.Module, tuple[str, int]] = {}
     for name, module in model.named_modules():
         head, _, number = name.rpartition(".")

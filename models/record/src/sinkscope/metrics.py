@@ -215,7 +215,7 @@ def super_weight(spikes: Tensor) -> Tensor:
 
 
 def mixing(hidden: Tensor) -> Tensor:
-    """Spread of the hidden states around their mean over tokens, |H - mean|_F / sqrt(T).  [..., T, D] -> [...]"""
+    """Spread of the hidden states about their mean over tokens, |H - mean|_F / sqrt(T).  [..., T, D] -> [...]"""
     deviations = hidden - hidden.mean(-2, keepdim=True)
     return torch.linalg.matrix_norm(deviations) / hidden.shape[-2] ** 0.5
 

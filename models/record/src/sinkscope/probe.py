@@ -104,7 +104,7 @@ def call_name(call: Call) -> str:
 
 
 def container_path(path: tuple[Place, ...]) -> str:
-    """Returns the name of the outermost numbered module around a call, such as model.layers.3."""
+    """Returns the name of the outermost numbered module that contains a call, such as model.layers.3."""
     return f"{path[0].container}.{path[0].index}" if path else "no layer"
 
 

@@ -453,7 +453,7 @@ class Recorder:
         stream = Stream(facts, settings, keep)
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
-        with without_autocast():  # autocast refuses float64, and mixes of half and wider numbers
+        with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
             return self._collect(prompts, heads, stream, keep, inputs, _logits(out, self.model))
 
     def _collect(
