@@ -112,8 +112,8 @@ def pair_logs(recipe: Recipe, logs: dict[int, dict[str, Any]], bases: dict[int, 
 
 
 def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
-    """Returns the first measured step from which alpha stays at ONSET_ALPHA or above up to step `until`; None if there is no
-    such step yet."""
+    """Returns the first measured step from which alpha stays at ONSET_ALPHA or above up to step `until`; None if there
+    is no such step yet."""
     first_step = None
     for point in log["points"]:
         if point["step"] > until:
