@@ -164,8 +164,8 @@ async function pageOfHost(text) {
 const FITTING = {
   ...Object.fromEntries(
     (
-      'attention sinks arrows outputs geometry scores threshold length gives norms ratios channels firsts mass heads ' +
-      'effects reach loss next suffix tasks training parts context valley secondary tags'
+      'attention sinks arrows outputs geometry scores threshold length contribution norms ratios channels likeness mass heads ' +
+      'effects reach loss next suffix tasks training logit-parts context compression secondary sink-tag'
     )
       .split(' ')
       .map((view) => [view, 'softmax,sigmoid']),
@@ -175,7 +175,7 @@ const FITTING = {
   bias: 'key-bias',
   gate: 'gated',
   router: 'experts',
-  kept: 'softmax~evict(window,24)',
+  cache: 'softmax~evict(window,24)',
   sweep: 'softmax,softmax~evict(window,24)',
   perturbations: 'softmax,softmax~evict(window,24)',
   unmasking: 'diffusion',
@@ -684,7 +684,7 @@ export const embed = {
       .filter((name) => name.endsWith('.ts'))
       .map((name) => readFileSync(join(root, 'web/src/views', name), 'utf8'))
       .flatMap((text) =>
-        [...text.matchAll(/: View = \{\s+name: '(\w+)'/g)].map(([, name]) => name),
+        [...text.matchAll(/: View = \{\s+name: '([\w-]+)'/g)].map(([, name]) => name),
       );
     assert.deepEqual(named.toSorted(), Object.keys(FITTING).toSorted());
   },

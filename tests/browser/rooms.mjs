@@ -421,7 +421,7 @@ const reading = {
       assert.match(await finding(first), /first one: <s>, a marker that begins every text/, words);
       assert.match(
         await text(first, '.twin-0'),
-        /gives <s> about \d+% of its attention, \S+( times)? an even share\./s,
+        /gives <s> about \d+% of its attention \(evenly spread: \d+%\)\./s,
         words,
       );
       assert.equal(await first.locator('.remark:visible').count(), 2, words);

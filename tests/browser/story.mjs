@@ -96,7 +96,7 @@ export const story = {
     // The row is worked out in both models, from its drawn cells.
     assert.match(
       await text(page, '.step-3 .view-row'),
-      /Softmax model, head L1H3, row of “water”.*<s> 1\.\d\d 98\.\d% 0\.05 0\.05 .*9 others .*in all 100% 0\.05.*would share all 100%, and the head would write 0\.7\d instead of 0\.05\..*Sigmoid model, head L4H0, row of “water”.*in all 12\d% /,
+      /Softmax model, head L1H3, row of “water”.*<s> 1\.\d\d 98\.\d% 0\.05 0\.05 .*9 others .*in all lengths need not add up 100% 0\.05.*would share all 100%, and the head would write 0\.7\d instead of 0\.05\..*Sigmoid model, head L4H0, row of “water”.*in all lengths need not add up 12\d% /,
     );
     await page.locator('.step-3 summary').click();
     await page.locator('.step-3 .arrows svg').waitFor();
