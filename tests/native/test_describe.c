@@ -302,6 +302,7 @@ int main(void) {
     check_fields(cJSON_GetObjectItem(ours, "fields"));
     const cJSON *rows = cJSON_GetObjectItem(ours, "operations"), *expected;
     const cJSON *golden = cJSON_GetObjectItem(theirs, "operations");
+    CASE("the reference (models/reference/operations.py) has every operation, in order");
     CHECK_INT(cJSON_GetArraySize(rows), cJSON_GetArraySize(golden));
     cJSON_ArrayForEach(expected, golden) {
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(expected, "name"));
