@@ -44,6 +44,7 @@ const ownValue = <Value>(
 /** Returns the present name and value of a link's key. */
 export function translate(name: string, value: string): readonly [name: string, value: string] {
   const key = ownValue(FORMER_KEYS, name) ?? name;
-  const [former, word] = ownValue(WORDS, key) ?? ['', ''];
-  return [key, ownValue(ownValue(VALUES, key) ?? {}, value) ?? value.replaceAll(former, word)];
+  const word = ownValue(WORDS, key);
+  if (word) return [key, value.replaceAll(...word)];
+  return [key, ownValue(ownValue(VALUES, key) ?? {}, value) ?? value];
 }

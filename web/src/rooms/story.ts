@@ -171,7 +171,8 @@ function ownCost(frame: Frame | undefined, context: Context): string {
   if (!isChangeable(frame)) return '';
   const change = lossChangeOf(frame, [WITHOUT_FIRST], context);
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
-  const isDefault = context.state.peek().prompt === defaults.prompt;
+  const { input, prompt } = context.state.peek();
+  const isDefault = input === 'text' && prompt === defaults.prompt;
   const whose = `${frame.title}, on ${isDefault ? 'that' : 'your'} text`;
   return change === undefined ? `${whose} …` : costWords(whose, loss, loss + change);
 }

@@ -253,11 +253,11 @@ export const row: View = {
       root.hidden = !worked;
       if (!worked) return;
       say(reason, sharesWords(worked, frame));
-      const lengths = frames.map((one) => {
-        const shown = workedRow(one, state.query);
-        return shown ? longestIn(shown) : 0;
-      });
-      render(tableOf(worked, Math.max(longestIn(worked), ...lengths), frame, at), place);
+      const others = frames.flatMap((one) =>
+        one === frame ? [] : (workedRow(one, state.query) ?? []),
+      );
+      const most = Math.max(...[worked, ...others].map(longestIn));
+      render(tableOf(worked, most, frame, at), place);
     };
   },
 };
