@@ -104,18 +104,18 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first\. Sigmoid weighs each token on its own: rows may sum to little\.$/,
+      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first\. Sigmoid, trained alike, weighs each token alone: rows may sum to little\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((said) =>
       said.replace(/\s+/g, ' ').trim(),
     );
     assert.match(
       sides[0],
-      /^Softmax model Top head L1H3 gives <s> about 9[05]% of its attention \(evenly spread: 15%\)\.$/,
+      /^Softmax model Head L1H3 gives <s> most: about 9[05]% of its attention \(evenly spread over visible tokens: 15%\)\.$/,
     );
     assert.match(
       sides[1],
-      /^Sigmoid model No head gives <s> a weight above about 2% on average\. Shown: top head L4H0\.$/,
+      /^Sigmoid model No head gives <s> more than about 2% on average; head L4H0 gives most\.$/,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink');
@@ -421,7 +421,7 @@ const reading = {
       assert.match(await finding(first), /first one: <s>, a marker that begins every text/, words);
       assert.match(
         await text(first, '.twin-0'),
-        /gives <s> about \d+% of its attention \(evenly spread: \d+%\)\./s,
+        /gives <s> most: about \d+% of its attention \(evenly spread over visible tokens: \d+%\)\./s,
         words,
       );
       assert.equal(await first.locator('.remark:visible').count(), 2, words);

@@ -98,10 +98,10 @@ function effectAnswer(frame: Frame, { layer, head }: Head, _: State, hidden = Na
 
 /** Returns the clause after an answer about several heads that are ablated together. */
 export function togetherWords(frame: Frame, count: number, rise: number | undefined): string {
-  const dormant = `${count} heads are dormant: each has a sink, and without any one of them the model predicts about as well.`;
-  if (rise === undefined) return `${dormant} Without all of them at once …`;
+  const dormant = `Ablating one head (setting its output to 0; the first token stays visible) changes the loss by less than ${SMALL} for ${count} heads with a sink: these are dormant.`;
+  if (rise === undefined) return `${dormant} Ablating all ${count} at once …`;
   return Number.isFinite(rise)
-    ? `${dormant} Without all of them at once ${predictionWords(frame, rise).replace(/\.$/, '')}: its loss changes by ${signed(rise)} nats per token.`
+    ? `${dormant} Ablating all ${count} at once changes it by ${signed(rise)}: ${predictionWords(frame, rise)}`
     : '';
 }
 

@@ -300,9 +300,9 @@ export function evenWords(share: number, even: number): string {
 
 /** Explains why attention has to go somewhere, and why to the first token. */
 export const SOFTMAX_AND_SIGMOID =
-  'Softmax makes each row sum to 100%, so a token must attend somewhere. Read from left to right, only the first token is ' +
-  'visible to all, and training often makes it the place for the rest. Sigmoid weighs each token on its own: a row may sum ' +
-  'to little, and need not give anything away.';
+  'Softmax makes each row sum to 100%, so a token must attend somewhere. Only the first token is visible to all, so training ' +
+  'often makes it the place for attention that no token needs. Sigmoid weighs each token on its own: its rows may sum to ' +
+  'little, so it needs no such place.';
 
 /** Explains the use of attention on a small value; empty unless a head has a sink with a small value. */
 export function purposeWords(frame: Frame, at: Head): string {

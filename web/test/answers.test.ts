@@ -197,12 +197,12 @@ describe('the answer', () => {
 
   it('says what all dormant heads do together', () => {
     expect(togetherWords(frameOf(), 9, undefined)).toBe(
-      '9 heads are dormant: each has a sink, and without any one of them the model predicts about as well. Without all of them at once …',
+      'Ablating one head (setting its output to 0; the first token stays visible) changes the loss by less than 0.01 for 9 heads with a sink: these are dormant. Ablating all 9 at once …',
     );
     expect(togetherWords(frameOf(), 9, 0.004)).toBe(
-      '9 heads are dormant: each has a sink, and without any one of them the model predicts about as well. Without all of them at once the model predicts this text about as well: its loss changes by +0.004 nats per token.',
+      'Ablating one head (setting its output to 0; the first token stays visible) changes the loss by less than 0.01 for 9 heads with a sink: these are dormant. Ablating all 9 at once changes it by +0.004: the model predicts this text about as well.',
     );
-    expect(togetherWords(frameOf(), 2, 0.25)).toMatch(/predicts this text worse: .* \+0\.250/);
+    expect(togetherWords(frameOf(), 2, 0.25)).toMatch(/Ablating all 2 at once changes it by \+0\.250: the model predicts this text worse\.$/);
     expect(togetherWords(frameOf(), 2, NaN)).toBe('');
   });
 

@@ -192,7 +192,7 @@ const CLAIMS: Readonly<
     ({ shown }) => shown.strong >= 0.75 * shown.rows,
   ],
   'many tokens': [/Many tokens attend/g, ({ shown }) => shown.strong >= 0.4 * shown.rows],
-  'an even spread': [/evenly spread: ([\d.]+)%/g, ({ T }, n) => isWritten(n!, uniformOf(T))],
+  'an even spread': [/evenly spread over visible tokens: ([\d.]+)%/g, ({ T }, n) => isWritten(n!, uniformOf(T))],
   'more than an even share': [
     /gets more attention than an even share/g,
     ({ shown }) => shown.after > shown.even,

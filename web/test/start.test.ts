@@ -94,7 +94,7 @@ describe('the first sentence', () => {
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model Top head L1H0 gives <s> 90% of its attention (evenly spread: 10%).',
+      'Softmax model Head L1H0 gives <s> most: 90% of its attention (evenly spread over visible tokens: 10%).',
     );
     expect(text('.twin-1')).toBe('Sigmoid model Head L1H0 gives <s> a mean weight of 90%.');
     expect(text('.facts p')).toBe(
@@ -116,14 +116,14 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^Almost .* Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first\. Sigmoid weighs each token on its own: rows may sum to little\.$/,
+      /^Almost .* Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first\. Sigmoid, trained alike, weighs each token alone: rows may sum to little\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> a weight above 2% on average. Shown: top head L1H0.',
+      'Sigmoid model No head gives <s> more than 2% on average; head L1H0 gives most.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(/gives <s> 35% of its row sums \(evenly spread: /);
+    expect(text('.twin-1')).toMatch(/gives <s> most: 35% of its row sums \(evenly spread over visible tokens: /);
   });
 
   it('says that a head was chosen by the reader', () => {
@@ -146,7 +146,7 @@ describe('the first sentence', () => {
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
     const why =
-      '… Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first. Sigmoid weighs each token on its own: rows may sum to little.';
+      '… Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first. Sigmoid, trained alike, weighs each token alone: rows may sum to little.';
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);

@@ -10,7 +10,13 @@ import { Story } from '../src/rooms/story';
 import { WithoutFirst } from '../src/rooms/without_first';
 import { answerOf, arrows, contestOf } from '../src/views/arrows';
 import { groupsWords, littleWords, outputs, writtenOf, type Written } from '../src/views/outputs';
-import { answerOf as rowAnswer, row, sharesWords, workedRow } from '../src/rooms/worked_row';
+import {
+  answerOf as rowAnswer,
+  contrastQuery,
+  row,
+  sharesWords,
+  workedRow,
+} from '../src/rooms/worked_row';
 import { drawn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
@@ -371,6 +377,51 @@ const sigmoid = (more: Frame) =>
     operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
   }) as unknown as Frame;
 
+describe('the row that is shown first', () => {
+  const T = 6;
+  /** A frame whose first column and whose rest of each row are given. */
+  const mapOf = (first: readonly number[], rest: readonly number[]) =>
+    ({
+      ...rowed(),
+      T,
+      head: {
+        ...at,
+        tensors: {
+          att: tensor(
+            [T, T],
+            first.flatMap((one, t) => [
+              one,
+              ...Array.from({ length: T - 1 }, (_, k) => (k < t ? rest[t]! / t : NaN)),
+            ]),
+          ),
+        },
+      },
+    }) as unknown as Frame;
+  const soft = mapOf([1, 0.9, 0.9, 0.8, 0.4, 0.7], [0, 0.1, 0.1, 0.2, 0.6, 0.3]);
+  const free = (rest: readonly number[]) => sigmoid(mapOf(Array(T).fill(0.01), rest));
+
+  it('has a sink in the first model and the smallest sum in the other, in the second half', () => {
+    expect(contrastQuery([soft, free([0, 0.01, 0.01, 0.5, 0.02, 0.3])])).toBe(5);
+    expect(contrastQuery([soft, free([0, 0.01, 0.01, 0.3, 0.02, 0.5])])).toBe(3);
+  });
+
+  it('is the one in the middle where the models show no such difference', () => {
+    const other = free(Array(T).fill(0.1));
+    const even = mapOf(Array(T).fill(0.2), Array(T).fill(0.8));
+    for (const frames of [
+      [],
+      [soft],
+      [soft, soft],
+      [other, other],
+      [even, other],
+      [{ ...soft, pooled: 2 }, other],
+      [soft, { ...other, T: 5 }],
+      [soft, { ...other, head: undefined }],
+    ])
+      expect(contrastQuery(frames as unknown as Frame[])).toBe(-1);
+  });
+});
+
 describe('the story', () => {
   beforeEach(() => labs.mockClear());
 
@@ -384,8 +435,9 @@ describe('the story', () => {
     }: Partial<State> & { losses?: readonly number[]; cards?: readonly object[] } = {},
   ) {
     const studied = ({ subject }: { subject: string }) => {
-      const value =
-        subject.includes('hide_key') && losses?.[2] !== undefined
+      const value = subject.includes('hide_key(1)')
+        ? losses?.[3]
+        : subject.includes('hide_key') && losses?.[2] !== undefined
           ? losses[2]
           : losses?.[subject.includes('~') ? 1 : 0];
       return value === undefined
@@ -421,6 +473,7 @@ describe('the story', () => {
     expect(needs().studies.map(({ subject }) => subject)).toEqual([
       'softmax',
       'softmax~hide_key(0)',
+      'softmax~hide_key(1)',
     ]);
     expect(labs).not.toHaveBeenCalled();
   });
@@ -504,6 +557,11 @@ describe('the story', () => {
     expect(await own(2, 1.9)).toMatch(/from 2\.00 to 1\.90, .* as with 0\.90 times/);
     expect(await own(2, 4.5)).toMatch(/as with 12 times/);
     expect(await own(2, 2.001)).toMatch(/as unsure of each next token as before\.$/);
+    // The control: another token is hidden instead.
+    expect(await own(2, 2.3, 2.3, 2.05)).toMatch(
+      /to 2\.30, .* for each token\. With the second token hidden instead: to 2\.05\.$/,
+    );
+    expect(await own(2, 2.3, 2.3, NaN)).toMatch(/for each token\.$/);
     expect(await own()).toBe('Softmax model, on your text …');
     expect(await own(2, NaN)).toBeUndefined();
   });
@@ -523,11 +581,11 @@ describe('the story', () => {
     );
     expect(needs().views.map(({ name }) => name)).toEqual(['row', 'arrows']);
     // The slider selects the row, as a click on a map does.
-    expect(text('.query-range')).toBe('Row of token 1: “a”');
+    expect(text('.query-range')).toBe('Row of token 2: “=1,"x"↵”');
     const input = all('.query-range input')[0] as HTMLInputElement;
-    input.value = '2';
+    input.value = '1';
     input.dispatchEvent(new Event('input'));
-    expect([state.value.query, text('.query-range')]).toEqual([2, 'Row of token 2: “=1,"x"↵”']);
+    expect([state.value.query, text('.query-range')]).toEqual([1, 'Row of token 1: “a”']);
     const one = storyOf(3, [{ ...keyed(), T: 1 } as Frame]);
     await settle();
     expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');

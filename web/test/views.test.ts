@@ -1010,7 +1010,7 @@ describe('one number of every head, and the chosen head along the text', () => {
     const frame = base({}, { contribution_at: share(0.125), contribution_out_at: share(0.0625) });
     const view = drawn(contribution, frame);
     expect(view.text('.caption')).toBe(
-      'Head L1H0: the start token “<s>” receives 88% of the attention, contributes 13% of the head’s output before ' +
+      'Head L1H0: the start token “<s>” receives 88% of the attention, but contributes only 13% of what the head writes before ' +
         'the output matrix and 6% after it.',
     );
     expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.0625, 0]);
@@ -1090,7 +1090,8 @@ describe('one number of every head, and the chosen head along the text', () => {
     expect(view.text('.caption')).toBe(
       '2 of 4 heads are dormant on this text: each has a sink, and the model predicts as well without it. ' +
         'Head L1H0 has a sink, and the model predicts worse without it: it gives the first token 50% of its attention, and ablating it ' +
-        'changes the loss by +0.500. Ablating head L1H0 changes the loss most, by +0.500 nats per token.',
+        'changes the loss by +0.500. Ablating head L1H0 changes the loss most, by +0.500 nats per token. In blue cells the model ' +
+        'predicts better without the head.',
     );
     // Under the room's answer, which explains dormant heads, the caption begins with the head.
     expect(drawn(effects, frame, { isAnswered: true }).text('.caption')).toMatch(

@@ -229,21 +229,23 @@ function ablatedWords(
   context: Context,
 ): string {
   const first = Number.isFinite(hidden)
-    ? `With the first token hidden from all heads the loss changes by ${signed(hidden!)} nats per token (${choiceWords(hidden!)}).`
+    ? `Hiding the first token from all heads changes the loss by ${signed(hidden!)} nats per token (${choiceWords(hidden!)}).`
     : '';
   const rise = lossChangeOf(frame, ablations, context);
-  return `${first} ${togetherWords(frame, ablations.length, rise)} ${ABLATED}`.trim();
+  return `${first} ${togetherWords(frame, ablations.length, rise)}`.trim();
 }
 
 /** States the loss with the first token hidden, without an edit by the reader. */
 function hiddenWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
-  const baselineLoss = Number.isFinite(loss) ? `, from ${show(loss)}` : '';
+  const change = Number.isFinite(loss)
+    ? `goes from ${show(loss)} to ${show(loss + rise!)}`
+    : `changes by ${signed(rise!)}`;
   const reason = frame.operation.normalizes
     ? 'rows still sum to 100%, so this attention is forced onto other tokens'
     : 'heads that attended to it now write something else';
-  return `With the first token hidden from all later ones, in all heads, the loss changes by ${signed(rise!)} nats per token${baselineLoss} (${choiceWords(rise!)}): ${reason}.`;
+  return `With the first token hidden from all later ones, in all heads, the loss ${change} nats per token: ${reason}. The model is then ${choiceWords(rise!)}.`;
 }
 
 /** Returns the numbers after the plain answer, unless the view states them itself. */

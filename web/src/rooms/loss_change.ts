@@ -8,8 +8,12 @@ export const ablation = ({ layer, head }: Head): SubjectEdit => ({
   name: 'silence',
   values: [String(layer), String(head)],
 });
-/** An edit that hides the first key from all queries, in all heads. */
-export const WITHOUT_FIRST: SubjectEdit = { name: 'hide_key', values: ['0'] };
+/** An edit that hides a key from all queries, in all heads. */
+const withoutKey = (key: number): SubjectEdit => ({ name: 'hide_key', values: [String(key)] });
+
+export const WITHOUT_FIRST = withoutKey(0);
+/** The control of WITHOUT_FIRST: another token, which nearly all queries see too. */
+export const WITHOUT_SECOND = withoutKey(1);
 
 /** Whether the frame's model can be run again and predicts next tokens. */
 export const isChangeable = (frame: Frame | undefined): frame is Frame =>

@@ -79,7 +79,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const isFree = isTwin(own, other) && own.operation.normalizes;
   if (isFree && second.kind === 'none')
-    return ' Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first. Sigmoid weighs each token on its own: rows may sum to little.';
+    return ' Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first. Sigmoid, trained alike, weighs each token alone: rows may sum to little.';
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
@@ -108,12 +108,12 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   if (isBelow(claim))
-    return html`No head gives ${first} a weight above ${number} on average. Shown: top head ${head}.`;
+    return html`No head gives ${first} more than ${number} on average; head ${head} gives most.`;
   if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   const { L, H } = frame.architecture;
-  const who = claim.isMost && L * H > 1 ? 'Top head' : 'Head';
-  return html`${explained(`${who} ${head}`)} gives ${first} ${number} ${shareWords(frame)} (evenly
-  spread: ${percent(claim.even, 0)}).`;
+  const most = claim.isMost && L * H > 1 ? ' most:' : '';
+  return html`${explained(`Head ${head}`)} gives ${first}${most} ${number} ${shareWords(frame)}
+  (evenly spread over visible tokens: ${percent(claim.even, 0)}).`;
 }
 
 /** States the further numbers of a side. */
@@ -332,7 +332,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     legend.hidden = frames.some(({ pooled }) => pooled);
     drawScale(bar, scale);
     render(
-      html`row: attending token · column: attended to
+      html`rows attend to columns
       ${frames.every(isBidirectional) ? nothing : html`· <span class="later"></span> later tokens: not visible`}`,
       key,
     );

@@ -43,11 +43,18 @@ import {
   show,
 } from '../words';
 import { cardOf } from './about';
-import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
+import {
+  ablation,
+  isChangeable,
+  lossChangeOf,
+  lossStudies,
+  WITHOUT_FIRST,
+  WITHOUT_SECOND,
+} from './loss_change';
 import { ROOMS } from './names';
 import { seedWords, isTwin, remarkOf } from './start_words';
 import { trained, Walk } from './walk';
-import { answerOf as rowAnswer, row, workedRow } from './worked_row';
+import { answerOf as rowAnswer, contrastQuery, row, workedRow } from './worked_row';
 import { Recorded, RECORDED_COST, WithoutFirst } from './without_first';
 import './story.css';
 
@@ -174,7 +181,12 @@ function ownCost(frame: Frame | undefined, context: Context): string {
   const { input, prompt } = context.state.peek();
   const isDefault = input === 'text' && prompt === defaults.prompt;
   const whose = `${frame.title}, on ${isDefault ? 'that' : 'your'} text`;
-  return change === undefined ? `${whose} …` : costWords(whose, loss, loss + change);
+  if (change === undefined) return `${whose} …`;
+  const control = lossChangeOf(frame, [WITHOUT_SECOND], context);
+  const controlWords = Number.isFinite(control)
+    ? ` With the second token hidden instead: to ${(loss + control!).toFixed(2)}.`
+    : '';
+  return `${costWords(whose, loss, loss + change)}${controlWords}`;
 }
 
 /** 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
@@ -197,7 +209,9 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
   return {
     needs: (frame) => ({
       more: ['loss_mean'],
-      studies: isChangeable(frame) ? lossStudies(frame, [WITHOUT_FIRST]) : [],
+      studies: isChangeable(frame)
+        ? [...lossStudies(frame, [WITHOUT_FIRST]), lossStudies(frame, [WITHOUT_SECOND])[1]]
+        : [],
     }),
     draw: ([first]) => {
       const { frame, isStale } = first ?? {};
@@ -244,13 +258,19 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
 };
 
 /** 3: one row, worked out in both models; folded: the source of its scores. */
-const oneRow: Build = (place, { context, scope }) => {
+const oneRow: Build = (place, { context, scope, shown }) => {
   const words = part(place, 'step-words');
-  const figure = new Figure(place, row, context, scope, { isBare: true });
+  // Until the reader selects a row, the one that shows the difference of the models best.
+  const state = computed(() => {
+    const { query, ...others } = context.state.value;
+    return { ...others, query: query < 0 ? contrastQuery(framesOf(shown())) : query };
+  });
+  const inner: Context = { ...context, state };
+  const figure = new Figure(place, row, inner, scope, { isBare: true });
   const scores = part(place, 'more', 'details');
   part(scores, '', 'summary').textContent = 'Where do the scores come from?';
   const from = part(scores, '', 'p');
-  const picture = new Figure(scores, arrows, context, scope, {
+  const picture = new Figure(scores, arrows, inner, scope, {
     isBare: true,
     extra: () => ({ isPlain: true }),
   });
@@ -259,16 +279,15 @@ const oneRow: Build = (place, { context, scope }) => {
     draw: (shown) => {
       const frames = framesOf(shown);
       const [first] = frames;
-      const state = context.state.peek();
-      const worked = first && workedRow(first, state.query);
+      const worked = first && workedRow(first, state.peek().query);
       const said = first?.T === 1 ? ALONE : worked && rowAnswer(worked, first);
       render(
         html`<p class="answer">${said}</p>
-          ${worked ? html`${paragraphs(...(first.operation.normalizes ? [FIRST] : []), ROW)} ${queryRange(first, state, context.set, 'Row')}` : nothing}`,
+          ${worked ? html`${paragraphs(...(first.operation.normalizes ? [FIRST] : []), ROW)} ${queryRange(first, state.peek(), context.set, 'Row')}` : nothing}`,
         words,
       );
       scores.hidden = !worked;
-      if (worked) render(explained(arrows.says(first, selectedHead(first, state))), from);
+      if (worked) render(explained(arrows.says(first, selectedHead(first, state.peek()))), from);
       figure.update(shown);
       picture.update(shown.slice(0, 1));
     },
@@ -337,6 +356,8 @@ const training: Build = (place, { context, scope }) => {
   const [words, picture] = columns(place);
   const said = part(words, '');
   const slider = part(words, 'step-walk');
+  const after = part(words, 'step-after');
+  part(after, 'which', 'p').textContent = 'After training:';
   const seeds = part(words, '');
   const walked = signal<readonly string[] | undefined>(undefined);
   const [first] = context.state.peek().shown;
@@ -374,6 +395,11 @@ const training: Build = (place, { context, scope }) => {
     extra: (frame) => ({ at: pinned() ?? selectedHead(frame, own.peek()), isPlain: true }),
   });
   figure.root.ariaLabel = 'Attention map through training';
+  const trainedMap = new Figure(after, attention, inner, scope, {
+    isBare: true,
+    extra: (frame) => ({ at: pinned() ?? selectedHead(frame, own.peek()), isPlain: true }),
+  });
+  trainedMap.root.ariaLabel = 'Attention map after training';
   new Walk(slider, inner, scope, () => pinned() !== undefined);
   return {
     needs: () => {
@@ -414,6 +440,9 @@ const training: Build = (place, { context, scope }) => {
       const all = framesOf(shownOf(context, context.state.value.shown));
       render(fold('How sure is that?', seedWords(all, context)), seeds);
       figure.update(walking);
+      // The slider's last position shows this map itself.
+      after.hidden = !step;
+      if (step) trainedMap.update(shownOf(context, trained(own.value.shown)));
     },
   };
 };

@@ -50,6 +50,24 @@ function biasOf({ operation, architecture: { attention } }: Frame): number {
 }
 
 /**
+ * Returns the query that best shows what a model need not do whose rows may sum to anything: of the queries that give
+ * the first token more than half in the first model, the one with the smallest row sum in the other; -1 without one.
+ */
+export function contrastQuery([first, other]: readonly Frame[]): number {
+  const isContrast = first?.operation.normalizes && other && !other.operation.normalizes;
+  if (!isContrast || first.pooled || other.pooled || first.T !== other.T) return -1;
+  const [own, others] = [mapsOf(first), mapsOf(other)];
+  if (!own || !others) return -1;
+  const { T } = first;
+  const sumOfRow = (query: number) =>
+    sumOf(Array.from(others.weights.subarray(query * T, (query + 1) * T)).filter(Number.isFinite));
+  // The queries of the first half see few tokens.
+  return Array.from({ length: T }, (_, query) => query)
+    .filter((query) => query >= T / 2 && own.weights[query * T + firstKey(first)]! > 0.5)
+    .reduce((best, query) => (best < 0 || sumOfRow(query) < sumOfRow(best) ? query : best), -1);
+}
+
+/**
  * Works out a row; undefined if the frame lacks its numbers.
  * @param given the index of the query; -1: the one in the middle
  */

@@ -18,15 +18,15 @@ const sharesOf = (frame: Frame, at: Head) =>
   READS.map((name) => frame.tensors[name] && ofHead(frame.tensors[name], at));
 
 function sentence(frame: Frame, at: Head): string {
-  const [gets, mixed, added] = sharesOf(frame, at).map((all) =>
-    percent(all?.[firstKey(frame)] ?? NaN, 0),
-  );
+  const shares = sharesOf(frame, at).map((all) => all?.[firstKey(frame)] ?? NaN);
+  const [gets, mixed, added] = shares.map((share) => percent(share, 0));
+  const link = shares[1]! < shares[0]! / 2 ? 'but contributes only' : 'and contributes';
   const streamWords = isThere(frame)
     ? `and ${added} after it.`
     : '; what it contributes after it is not recorded.';
   return (
-    `${capital(headWords(at, frame))}: ${firstName(frame)} receives ${gets} of the attention, contributes ${mixed} of the ` +
-    `head’s output before the output matrix ${streamWords}`
+    `${capital(headWords(at, frame))}: ${firstName(frame)} receives ${gets} of the attention, ${link} ${mixed} of ` +
+    `what the head writes before the output matrix ${streamWords}`
   ).replace(' ;', ';');
 }
 

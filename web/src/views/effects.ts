@@ -65,7 +65,10 @@ function changeWords(all: readonly Judged[], frame: Frame, { layer, head }: Head
   return (
     `${capital(headWords(selected))} ${called(selected)}: it gives the first token ${percent(selected.share, 0)} of its attention, and ` +
     `ablating it changes the loss by ${signed(selected.effect)}. Ablating ${headWords(largest)} changes the loss most, by ` +
-    `${signed(largest.effect)} nats per token.`
+    `${signed(largest.effect)} nats per token.` +
+    (all.some(({ effect }) => effect < 0)
+      ? ' In blue cells the model predicts better without the head.'
+      : '')
   );
 }
 
