@@ -104,18 +104,18 @@ const start = {
     await settled(page);
     assert.match(
       await finding(page),
-      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first\. Sigmoid, trained alike, weighs each token alone: rows may sum to little\.$/,
+      /^Almost every token attends to the first one: <s>, a marker that begins every text\. Softmax rows must sum to 100%: a head that needs nothing looks at the token that all can see\. Sigmoid, trained alike, weighs each token alone: rows may sum to little\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((said) =>
       said.replace(/\s+/g, ' ').trim(),
     );
     assert.match(
       sides[0],
-      /^Softmax model Head L1H3 gives <s> most: about 9[05]% of its attention \(evenly spread over visible tokens: 15%\)\.$/,
+      /^Softmax model Of 24 heads, L1H3 gives <s> most: about 9[05]% of its attention\.$/,
     );
     assert.match(
       sides[1],
-      /^Sigmoid model No head gives <s> more than about 2% on average; head L4H0 gives most\.$/,
+      /^Sigmoid model Of 24 heads, L4H0 gives <s> most: a mean weight below about 2%\.$/,
     );
     const [sink, none] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink');
@@ -421,7 +421,7 @@ const reading = {
       assert.match(await finding(first), /first one: <s>, a marker that begins every text/, words);
       assert.match(
         await text(first, '.twin-0'),
-        /gives <s> most: about \d+% of its attention \(evenly spread over visible tokens: \d+%\)\./s,
+        /gives <s> most: about \d+% of its attention\./s,
         words,
       );
       assert.equal(await first.locator('.remark:visible').count(), 2, words);
@@ -442,7 +442,7 @@ const reading = {
     await type(page, 'The capital of France is');
     assert.match(
       await finding(page),
-      /uniform attention would give 2\d%\. \d+ of the 24 heads give it more than 30%: such a head has an attention sink\.$/,
+      /uniform attention, spread evenly over the tokens that each row sees, would give 2\d%\. \d+ of the 24 heads give it more than 30%: such a head has an attention sink\.$/,
     );
     await type(page, 'a');
     assert.match(
@@ -456,7 +456,7 @@ const reading = {
     );
     await type(page, '从前有一个小女孩，她和祖母住在森林边的小屋里。每天早晨她去井边打水。');
     assert.doesNotMatch(await finding(page), /Heads are not counted/);
-    assert.match(await finding(page), /uniform attention would give \d+%/);
+    assert.match(await finding(page), /uniform attention, .* would give \d+%/);
     await go(page, 'Compare');
     await type(page, 'I love you');
     assert.match(await finding(page), /Heads are not counted/);
@@ -1006,7 +1006,7 @@ const comparing = {
 
   async 'models, steps and what-ifs are chosen, added and taken away'(stage) {
     const page = await stage.open('room=compare');
-    await page.getByRole('button', { name: '+ add' }).click();
+    await page.getByRole('button', { name: '+ model' }).click();
     await page.locator('#pick label', { hasText: /^Softmax1$/ }).click();
     await page.waitForSelector('#pick select[name="step"]');
     await page.locator('#pick select[name="step"]').selectOption('1000');
@@ -1123,7 +1123,7 @@ const eight = {
     const rowOf = (subject) => page.locator(`.metrics tr[data-subject="${subject}"]`);
     await rowOf('softmax').waitFor();
     const exact = await rowOf('softmax').textContent();
-    await page.getByRole('button', { name: '+ add' }).click();
+    await page.getByRole('button', { name: '+ model' }).click();
     await page.getByRole('button', { name: 'Add in 8 bits' }).click();
     await page.getByRole('button', { name: 'Add with relaxed floats' }).click();
     await page.getByRole('button', { name: 'Done' }).click();

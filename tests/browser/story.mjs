@@ -96,13 +96,13 @@ export const story = {
     // The row is worked out in both models, from its drawn cells.
     assert.match(
       await text(page, '.step-3 .view-row'),
-      /Softmax model, head L1H3, row of “water”.*<s> 1\.\d\d 98\.\d% 0\.05 0\.05 .*9 others .*in all lengths need not add up 100% 0\.05.*would share all 100%, and the head would write 0\.7\d instead of 0\.05\..*Sigmoid model, head L4H0, row of “water”.*in all lengths need not add up 12\d% /,
+      /Softmax model, head L1H3, row of “and”.*<s> 0\.\d\d 8\d\.\d% 0\.05 0\.04 .*17 others .*in all 100% as vectors 0\.07.*would share all 100%, and the head would write 0\.5\d instead of 0\.07\..*Sigmoid model, head L4H0, row of “and”.*in all 1\d% as vectors .*this row sums to 1\d%, and no row has to reach 100%/,
     );
     await page.locator('.step-3 summary').click();
     await page.locator('.step-3 .arrows svg').waitFor();
     assert.match(
       await text(page, '.step-3 details'),
-      /Every later token’s query points towards the first key and away from the others\..*cosine of query and key is \+0\.\d\d on average with the first key and −0\.\d\d with the others; .* in 25 of 25 rows/,
+      /Every later token’s query points towards the first key and away from the others\..*cosine of query and key is \+0\.\d\d on average with the first key and −0\.\d\d with the others; .* in 25 of the 25 later rows/,
     );
     await goTo(page, 4);
     await page.waitForFunction(
@@ -110,7 +110,7 @@ export const story = {
     );
     assert.match(
       await text(page, '.step-4'),
-      /This head writes little\..*changes by 0\.000 nats per token: on this text the model barely uses.*of head L1H3 has a mean length of 0\.06, that of the other heads 0\.45/,
+      /This head writes little, and the model hardly uses it\..*changes by 0\.000 nats per token: on this text the model barely uses.*of head L1H3 has a mean length of 0\.06, that of the other heads 0\.45/,
     );
     assert.match(
       await text(page, '.start-deeper'),

@@ -1,6 +1,6 @@
 /**
  * Records the texts that SmolLM2-135M-Instruct generates with its first key, without it, and with it restored, and the
- * loss on the page's first text. Start and lesson 4 show the greedy texts, with means over sampled texts, so that the
+ * control without its second key. Start and lesson 4 show the greedy texts, with means over sampled texts, so that the
  * numbers do not rest on one continuation. The script takes some minutes:
  *
  *     models/fetch/smollm2 && node web/lessons/without_first.mjs
@@ -8,7 +8,7 @@
 import { openAsBlob, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runnerImport } from 'vite';
-import { createEngine, modelFiles, planFiles, planTokenizer, sweep } from '../../wasm/index.ts';
+import { createEngine, modelFiles, planFiles, planTokenizer } from '../../wasm/index.ts';
 
 const here = import.meta.dirname;
 const FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
@@ -20,7 +20,6 @@ const options = { configFile: false, root: join(here, '..'), resolve: { alias } 
 const load = async (file) => (await runnerImport(join(here, '../src', file), options)).module;
 const { NAMES, tryOnce } = await load('run/without_first.ts');
 const { promptOf } = await load('run/writing.ts');
-const { defaults } = await load('ask/state.ts');
 
 const engine = await createEngine();
 const path = join(here, '../../models/.fetched', FILE);
@@ -35,9 +34,6 @@ for (let seed = 1; seed <= SEEDS; seed++) {
   trials.push(await tryOnce(writer, { prompt, count: COUNT, seed }));
   console.log(seed, JSON.stringify(trials.at(-1).deleted.text));
 }
-const read = await promptOf(writer, defaults.prompt, model.architecture.context);
-const cases = [[], [{ kind: 'hide_key', key: 0 }]];
-const measured = await sweep(model, [read], cases, { metrics: ['loss_mean'] });
 await engine.close();
 
 // Half of the restored text's tokens, and one more, were predicted without the first key: the query before a token
@@ -47,13 +43,11 @@ const pieces = tokens.slice(0, Math.floor(COUNT / 2) + 1).map((id) => writer.tok
 
 const perName = (trial, pick) => Object.fromEntries(NAMES.map((name) => [name, pick(trial[name])]));
 const rounded = (value) => Number(value.toFixed(4));
-const lossOf = ({ metrics }) => rounded(metrics.loss_mean.mean[0]);
 const recorded = {
   ...{ model: 'SmolLM2-135M-Instruct', file: FILE, prompt: PROMPT, count: COUNT },
   first: writer.tokenizer.piece(prompt[0]),
   back: pieces.join('').length,
   texts: perName(greedy, ({ text }) => text),
-  losses: { kept: lossOf(measured[0]), deleted: lossOf(measured[1]) },
   trials: trials.map((trial) =>
     perName(trial, ({ loss, repeated, late }) => ({
       ...{ loss: rounded(loss), repeated: rounded(repeated), late: rounded(late) },

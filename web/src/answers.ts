@@ -92,16 +92,28 @@ function effectAnswer(frame: Frame, { layer, head }: Head, _: State, hidden = Na
   const rise = frame.tensors.effect?.data[layer * frame.architecture.H + head] ?? NaN;
   if (!Number.isFinite(rise)) return '';
   if (hidden >= SMALL && Math.abs(rise) < SMALL)
-    return 'The first token matters; this one head hardly does.';
+    return 'The model needs the first token, but hardly this one head.';
   return `Without this one head ${predictionWords(frame, rise)}`;
 }
 
-/** Returns the clause after an answer about several heads that are ablated together. */
-export function togetherWords(frame: Frame, count: number, rise: number | undefined): string {
-  const dormant = `Ablating one head (setting its output to 0; the first token stays visible) changes the loss by less than ${SMALL} for ${count} heads with a sink: these are dormant.`;
-  if (rise === undefined) return `${dormant} Ablating all ${count} at once …`;
+/**
+ * Returns the clause after an answer about the dormant heads.
+ * @param dormant their number
+ * @param sinks the number of heads with a sink
+ * @param rise rise of the loss without all dormant heads, once measured
+ */
+export function togetherWords(
+  { dormant, sinks }: { readonly dormant: number; readonly sinks: number },
+  rise: number | undefined,
+): string {
+  const rest = sinks - dormant;
+  const restWords = rest > 0 ? ` The other ${rest} change it by more.` : '';
+  const each =
+    `Ablating one head (setting its output to 0; the first token stays visible) changes it by less than ${SMALL} for ` +
+    `${dormant} of the ${sinks} heads with a sink: these are dormant.${restWords}`;
+  if (rise === undefined) return `${each} Ablating all ${dormant} at once …`;
   return Number.isFinite(rise)
-    ? `${dormant} Ablating all ${count} at once changes it by ${signed(rise)}: ${predictionWords(frame, rise)}`
+    ? `${each} Ablating all ${dormant} at once changes it by ${signed(rise)}.`
     : '';
 }
 
@@ -122,7 +134,7 @@ export function emergenceWords(frame: Frame): string {
   if (!course || course.isNone || course.last <= course.from) return '';
   const { step, last } = course;
   const half = step ? `; half as many at step ${step.toLocaleString('en')}` : '';
-  return `On other texts ${last.toFixed(0)}% of the heads have a sink at the end${half}.`;
+  return `On held-out texts ${last.toFixed(0)}% of the heads have a sink at the end of training${half}.`;
 }
 
 const ratioWords = (ratio: number, than: string, alike: string): string =>

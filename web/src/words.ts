@@ -47,15 +47,6 @@ export function choiceWords(change: number): string {
   return `as unsure as with ${times.toFixed(times < 9.95 ? 2 : 0)} times as many choices for each token`;
 }
 
-/**
- * States a loss before and after a change.
- * @param whose names the loss and its text
- */
-export const costWords = (whose: string, before: number, after: number): string =>
-  Number.isFinite(before + after)
-    ? `${whose}: from ${before.toFixed(2)} to ${after.toFixed(2)}, ${choiceWords(after - before)}.`
-    : '';
-
 /** Formats the smallest and the largest sum of a head's rows. */
 export function rowsWords({ sums: [least, most], isAbout }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
@@ -300,9 +291,9 @@ export function evenWords(share: number, even: number): string {
 
 /** Explains why attention has to go somewhere, and why to the first token. */
 export const SOFTMAX_AND_SIGMOID =
-  'Softmax makes each row sum to 100%, so a token must attend somewhere. Only the first token is visible to all, so training ' +
-  'often makes it the place for attention that no token needs. Sigmoid weighs each token on its own: its rows may sum to ' +
-  'little, so it needs no such place.';
+  'Softmax makes each row sum to 100%: a token with nothing to look for must spend its attention all the same. Only the first ' +
+  'token is visible to all, and training often makes it the place to spend it. Sigmoid weighs each token on its own: its ' +
+  'rows may sum to little, so it needs no such place.';
 
 /** Explains the use of attention on a small value; empty unless a head has a sink with a small value. */
 export function purposeWords(frame: Frame, at: Head): string {
@@ -336,9 +327,10 @@ export function finding(frame: Frame, at: Head): string {
   const { normalizes } = frame.operation;
   const { L, H } = frame.architecture;
   const claim = claimOf(frame, at);
+  const even = `uniform attention, spread evenly over the tokens that each row sees, would give ${percent(verdict.even, 0)}`;
   const means = normalizes
-    ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`
-    : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; uniform attention would give ${percent(verdict.even, 0)}.`;
+    ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; ${even}.`
+    : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; ${even}.`;
   const sentence = `${givesWords(claim, frame)} ${means}`;
   if (!verdict.conclusive) return `${sentence} ${tooShortWords(verdict, frame.T, frame.eps)}`;
   const basis = normalizes ? '' : ', both as a share and as a raw weight';

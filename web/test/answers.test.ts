@@ -186,8 +186,8 @@ describe('the answer', () => {
       const frame = frameOf({}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
       return answerOf(choiceOf('effects', [frame]), frame, at, defaults, hidden);
     };
-    expect(matters(0.009, 0.01)).toBe('The first token matters; this one head hardly does.');
-    expect(matters(-0.009, 0.3)).toBe('The first token matters; this one head hardly does.');
+    expect(matters(0.009, 0.01)).toBe('The model needs the first token, but hardly this one head.');
+    expect(matters(-0.009, 0.3)).toBe('The model needs the first token, but hardly this one head.');
     for (const [rise, hidden] of [[0.009, 0.009], [0.02, 0.3], [0], [0, NaN]] as [
       number,
       number?,
@@ -196,14 +196,16 @@ describe('the answer', () => {
   });
 
   it('says what all dormant heads do together', () => {
-    expect(togetherWords(frameOf(), 9, undefined)).toBe(
-      'Ablating one head (setting its output to 0; the first token stays visible) changes the loss by less than 0.01 for 9 heads with a sink: these are dormant. Ablating all 9 at once …',
+    const words = (dormant: number, sinks: number, rise: number | undefined) =>
+      togetherWords({ dormant, sinks }, rise);
+    expect(words(9, 15, undefined)).toBe(
+      'Ablating one head (setting its output to 0; the first token stays visible) changes it by less than 0.01 for 9 of the 15 heads with a sink: these are dormant. The other 6 change it by more. Ablating all 9 at once …',
     );
-    expect(togetherWords(frameOf(), 9, 0.004)).toBe(
-      'Ablating one head (setting its output to 0; the first token stays visible) changes the loss by less than 0.01 for 9 heads with a sink: these are dormant. Ablating all 9 at once changes it by +0.004: the model predicts this text about as well.',
+    expect(words(9, 9, 0.004)).toBe(
+      'Ablating one head (setting its output to 0; the first token stays visible) changes it by less than 0.01 for 9 of the 9 heads with a sink: these are dormant. Ablating all 9 at once changes it by +0.004.',
     );
-    expect(togetherWords(frameOf(), 2, 0.25)).toMatch(/Ablating all 2 at once changes it by \+0\.250: the model predicts this text worse\.$/);
-    expect(togetherWords(frameOf(), 2, NaN)).toBe('');
+    expect(words(2, 3, 0.25)).toMatch(/Ablating all 2 at once changes it by \+0\.250\.$/);
+    expect(words(2, 3, NaN)).toBe('');
   });
 
   it('has no symbols; a picture without an answer shows its question', () => {

@@ -192,7 +192,10 @@ const CLAIMS: Readonly<
     ({ shown }) => shown.strong >= 0.75 * shown.rows,
   ],
   'many tokens': [/Many tokens attend/g, ({ shown }) => shown.strong >= 0.4 * shown.rows],
-  'an even spread': [/evenly spread over visible tokens: ([\d.]+)%/g, ({ T }, n) => isWritten(n!, uniformOf(T))],
+  'an even spread': [
+    /spread evenly over the tokens that each row sees, would give ([\d.]+)%/g,
+    ({ T }, n) => isWritten(n!, uniformOf(T)),
+  ],
   'more than an even share': [
     /gets more attention than an even share/g,
     ({ shown }) => shown.after > shown.even,
@@ -386,12 +389,8 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
     );
     is('with', instead[2]!, output);
   }
-  const rowSum = (q: number) =>
-    Array.from({ length: q + 1 }, (_, key) => cells[q * T + key]!).reduce((a, b) => a + b, 0);
-  const least = Math.min(...Array.from({ length: T }, (_, q) => rowSum(q)));
-  const low = /This row sums to (<?[\d.]+%)(?:, that of “.*?” to (<?[\d.]+%))?: no row/.exec(said);
+  const low = /this row sums to (<?[\d.]+%), and no row/.exec(said);
   if (low) is('row', low[1]!, sum);
-  if (low) is('least row', low[2] ?? low[1]!, least);
   if (operation.name === 'sigmoid' && !low) wrong.push(`no row sums: ${said}`);
   const isTop = rest.every(
     ({ score, weight }) => first!.score > score && first!.weight > Math.abs(weight),

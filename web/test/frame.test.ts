@@ -343,7 +343,7 @@ describe('statements about a sink', () => {
   it('give uniform attention and the mean over all heads as well', () => {
     const at = { layer: 1, head: 0 };
     expect(finding(frameOf(), at)).toBe(
-      'Head L1H0 gives the start token “<s>” 90% of its attention. The mean over all 4 heads is 42%; uniform attention would give 10%. 2 of the 4 heads give it more than 30%: such a head has an attention sink.',
+      'Head L1H0 gives the start token “<s>” 90% of its attention. The mean over all 4 heads is 42%; uniform attention, spread evenly over the tokens that each row sees, would give 10%. 2 of the 4 heads give it more than 30%: such a head has an attention sink.',
     );
     const operation = { ...frameOf().operation, normalizes: false };
     expect(finding(frameOf({ operation }), at)).toMatch(
@@ -365,7 +365,9 @@ describe('statements about a sink', () => {
         head: 0,
       });
       expect(one).toContain('90% of its attention');
-      expect(one).toContain(`uniform attention would give ${percent(even, 0)}`);
+      expect(one).toContain(
+        `uniform attention, spread evenly over the tokens that each row sees, would give ${percent(even, 0)}`,
+      );
       expect(one.includes('of the 4 heads give it')).toBe(even <= 0.3);
       expect(one.includes('Heads are not counted')).toBe(even > 0.3);
     }

@@ -90,12 +90,12 @@ describe('Explore', () => {
     const { text, texts, pressed, click, state, asked } = room();
     expect(text('h1')).toBe('Almost every token attends to the first one.');
     expect(text('.room-head .hint')).toBe(
-      'Layer 1, head 0 (L1H0); <s> is a marker that begins every text',
+      'In layer 1, head 0 (L1H0); <s> is a marker that begins every text',
     );
     expect(text('.lead')).toMatch(
-      /^Head L1H0 gives the start token “<s>” 90% of its attention\. The mean over all 4 heads is 42%; uniform attention would give 10%\. 2 of the 4 heads/,
+      /^Head L1H0 gives the start token “<s>” 90% of its attention\. The mean over all 4 heads is 42%; uniform attention, .*, would give 10%\. 2 of the 4 heads/,
     );
-    expect(texts('.subject-list button')).toEqual(['Softmax model', 'Sigmoid model', '+ add']);
+    expect(texts('.subject-list button')).toEqual(['Softmax model', 'Sigmoid model', '+ model']);
     expect(pressed('.subject-list button')).toEqual(['Softmax model']);
     expect(texts('.chip')).toEqual(['<s>', 'a', '=1,"x"↵']);
     expect(text('.tokens summary')).toBe('3 tokens');

@@ -94,11 +94,13 @@ describe('the first sentence', () => {
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
-      'Softmax model Head L1H0 gives <s> most: 90% of its attention (evenly spread over visible tokens: 10%).',
+      'Softmax model Of 4 heads, L1H0 gives <s> most: 90% of its attention.',
     );
-    expect(text('.twin-1')).toBe('Sigmoid model Head L1H0 gives <s> a mean weight of 90%.');
+    expect(text('.twin-1')).toBe(
+      'Sigmoid model Of 4 heads, L1H0 gives <s> most: a mean weight of 90%.',
+    );
     expect(text('.facts p')).toBe(
-      'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Each row sums to 100%. The mean over all 4 heads is 42%.',
+      'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Each row sums to 100%; evenly spread over the tokens that each row sees, the first token would get 10%. The mean over all 4 heads is 42%.',
     );
     expect(root.querySelectorAll('.facts p')[1]!.textContent!.replace(/\s+/g, ' ')).toBe(
       'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Each row sums to 100%, 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average.',
@@ -116,14 +118,14 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^Almost .* Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first\. Sigmoid, trained alike, weighs each token alone: rows may sum to little\.$/,
+      /^Almost .* Softmax rows must sum to 100%: a head that needs nothing looks at the token that all can see\. Sigmoid, trained alike, weighs each token alone: rows may sum to little\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model No head gives <s> more than 2% on average; head L1H0 gives most.',
+      'Sigmoid model Of 4 heads, L1H0 gives <s> most: a mean weight below 2%.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(/gives <s> most: 35% of its row sums \(evenly spread over visible tokens: /);
+    expect(text('.twin-1')).toMatch(/gives <s> most: 35% of its row sums\.$/);
   });
 
   it('says that a head was chosen by the reader', () => {
@@ -146,7 +148,7 @@ describe('the first sentence', () => {
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
     const why =
-      '… Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first. Sigmoid, trained alike, weighs each token alone: rows may sum to little.';
+      '… Softmax rows must sum to 100%: a head that needs nothing looks at the token that all can see. Sigmoid, trained alike, weighs each token alone: rows may sum to little.';
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);
@@ -318,7 +320,7 @@ describe('the story', () => {
       '2 What if the first token is hidden?',
       '3 Why does the first token win?',
       '4 What does this head write?',
-      '5 Where does the sink come from?',
+      '5 Was it there from the start?',
       '6 Can you make one?',
       'What to remember',
     ]);

@@ -1109,7 +1109,7 @@ describe('one number of every head, and the chosen head along the text', () => {
       scale: { low: -0.5, high: 0.5 },
     });
     expect(view.text('.outline-key')).toBe(
-      'dormant: a sink, and the model does as well without the head',
+      'dormant: a sink, and ablating the head changes the loss by less than 0.01',
     );
     // Without such a head nothing is outlined.
     const used = { ...frame.tensors, effect: tensor([2, 2], [0.5, 0.5, 0.5, 0.5]) };

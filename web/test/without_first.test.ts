@@ -4,7 +4,7 @@ import { createEngine, openTokenizer } from 'sinkscope';
 import { expect, it } from 'vitest';
 import recorded from '../lessons/pictures/without_first.json';
 import { verdictOf } from '../src/rooms/without_first';
-import { CONDITIONS, NAMES, repeatedIn, tryOnce } from '../src/run/without_first';
+import { CONDITIONS, repeatedIn, tryOnce } from '../src/run/without_first';
 import { promptOf } from '../src/run/writing';
 import { isBuilt, UNBUILT } from './fixture';
 
@@ -22,7 +22,7 @@ function trials(
       loss: near(loss[at]!, at),
       late: near(late[at]!, at),
     });
-    return { kept: one(0), deleted: one(1), restored: one(2) };
+    return { kept: one(0), deleted: one(1), restored: one(2), control: one(0) };
   });
 }
 
@@ -47,7 +47,7 @@ it('a text recovers only if its second half repeats less than without the token'
   const textOf = (late: readonly [number, number, number]) =>
     verdictOf(trials([0.1, 0.8, 0.4], [2, 2, 2], late), 64)!.text;
   expect(textOf([0.1, 0.9, 0.2])).toMatch(
-    /^Over 8 seeds, 8\d% .* 1\d% with it; .* Put back after 32 .* recovers: 2\d%/,
+    /^Over 8 seeds, 8\d% .* 1\d% with it and 1\d% without the second token instead; .* Put back after 32 .* recovers: 2\d%/,
   );
   expect(textOf([0.1, 0.9, 0.8])).toMatch(/does not clearly recover: 8\d% .* 9\d% .* 1\d% with it/);
   expect(verdictOf(trials([0.1, 0.1, 0.1]), 64)!.text).not.toMatch(/recover/);
@@ -56,6 +56,10 @@ it('a text recovers only if its second half repeats less than without the token'
   expect(CONDITIONS.restored.edits(3, 5)).toEqual([
     { kind: 'hide_key', key: 0, query: 3 },
     { kind: 'hide_key', key: 0, query: 4 },
+  ]);
+  expect(CONDITIONS.control.edits(3, 2)).toEqual([
+    { kind: 'hide_key', key: 1, query: 3 },
+    { kind: 'hide_key', key: 1, query: 4 },
   ]);
 });
 
@@ -116,7 +120,11 @@ it('the published model’s recorded text falls apart and recovers', () => {
   const { kind, text } = verdictOf(recorded.trials, recorded.count)!;
   expect(kind).toBe('apart');
   expect(text).toMatch(/the second half of the text recovers/);
-  expect(new Set(NAMES.map((name) => recorded.texts[name])).size).toBe(3);
+  const { kept, deleted, restored, control } = recorded.texts;
+  expect(new Set([kept, deleted, restored]).size).toBe(3);
+  // Another token makes no such difference.
+  expect(control).toBe(kept);
+  expect(text).toMatch(/^Over 8 seeds, 56% .* with it and 2% without the second token/);
 });
 
 it('the first key is hidden after the prompt, or for half of the text where it is put back', async ({

@@ -26,6 +26,7 @@ const trial = ({ seed }: Job) => ({
   kept: one(`kept ${seed}`, 0.1 + 0.001 * seed, 2),
   deleted: one(`deleted ${seed}`, 0.8 + 0.002 * seed, 2.5),
   restored: one(`restored ${seed}`, 0.2, 2),
+  control: one(`control ${seed}`, 0.12, 2),
 });
 /** Waits until all pending tasks have run. */
 const turn = () => new Promise((done) => setTimeout(done));
@@ -139,7 +140,7 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
   );
   expect(text('.answer')).toBe('Without the first token the model repeats itself.');
   expect(text('p:not(.answer)')).toMatch(
-    /continues the gray text here\. Its sink is whatever token stands first, here “The”\. At the right, later tokens cannot attend to it\.$/,
+    /continues the gray text\. Its sink is the first token, whatever that is: here “The”\. .* 56% of them repeat earlier ones; with the second token hidden instead, 2%\.$/,
   );
   expect(text('[data-text=kept]')).toMatch(/^The process by .* It occurs in the leaves of plants/);
   const written = () => [

@@ -157,7 +157,9 @@ export function addEmbedButton(
 
 /** Returns the button that opens the picker of models. */
 export function addButton(isFull: boolean, { pick }: Context): TemplateResult {
-  return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
+  return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>
+    + model
+  </button>`;
 }
 
 /**

@@ -23,7 +23,7 @@ import { Figure } from '../page/figure';
 import { layerNumber, selectedHead, type Frame } from '../frame';
 import { handControls } from '../page/hand';
 import { attention } from '../views/attention';
-import { dormantHeads, effects } from '../views/effects';
+import { dormantHeads, effects, sinkCount } from '../views/effects';
 import { heads } from '../views/heads';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
@@ -187,7 +187,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         context,
         frame && at && choice.question.name !== 'when'
           ? html`<p class="hint">
-              Layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
+              In layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
               ${fullFirstName(frame)}
             </p>`
           : nothing,
@@ -229,10 +229,10 @@ function ablatedWords(
   context: Context,
 ): string {
   const first = Number.isFinite(hidden)
-    ? `Hiding the first token from all heads changes the loss by ${signed(hidden!)} nats per token (${choiceWords(hidden!)}).`
+    ? `Hiding the first token from all heads changes the loss by ${signed(hidden!)} nats per token: their attention must go to other tokens.`
     : '';
   const rise = lossChangeOf(frame, ablations, context);
-  return `${first} ${togetherWords(frame, ablations.length, rise)}`.trim();
+  return `${first} ${togetherWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
 }
 
 /** States the loss with the first token hidden, without an edit by the reader. */
@@ -245,7 +245,7 @@ function hiddenWords(frame: Frame, rise: number | undefined): string {
   const reason = frame.operation.normalizes
     ? 'rows still sum to 100%, so this attention is forced onto other tokens'
     : 'heads that attended to it now write something else';
-  return `With the first token hidden from all later ones, in all heads, the loss ${change} nats per token: ${reason}. The model is then ${choiceWords(rise!)}.`;
+  return `With the first token hidden from all later ones, in all heads, the loss ${change} nats per token: ${reason}. The model is then ${choiceWords(rise!)}. The button draws the map without it.`;
 }
 
 /** Returns the numbers after the plain answer, unless the view states them itself. */

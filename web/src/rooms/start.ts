@@ -79,7 +79,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const isFree = isTwin(own, other) && own.operation.normalizes;
   if (isFree && second.kind === 'none')
-    return ' Softmax makes rows sum to 100%: attention must go somewhere; all tokens see the first. Sigmoid, trained alike, weighs each token alone: rows may sum to little.';
+    return ' Softmax rows must sum to 100%: a head that needs nothing looks at the token that all can see. Sigmoid, trained alike, weighs each token alone: rows may sum to little.';
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
@@ -107,13 +107,13 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const first = firstBare(frame);
   const number = html`<strong>${givenWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
-  if (isBelow(claim))
-    return html`No head gives ${first} more than ${number} on average; head ${head} gives most.`;
-  if (!claim.isShare) return html`Head ${head} gives ${first} a mean weight of ${number}.`;
   const { L, H } = frame.architecture;
-  const most = claim.isMost && L * H > 1 ? ' most:' : '';
-  return html`${explained(`Head ${head}`)} gives ${first}${most} ${number} ${shareWords(frame)}
-  (evenly spread over visible tokens: ${percent(claim.even, 0)}).`;
+  const isMost = claim.isMost && L * H > 1;
+  const who = isMost ? html`Of ${L * H} ${explained(`heads, ${head}`)}` : explained(`Head ${head}`);
+  const quantity = claim.isShare
+    ? html`${number} ${shareWords(frame)}`
+    : html`a mean weight ${isBelow(claim) ? 'below' : 'of'} ${number}`;
+  return html`${who} gives ${first}${isMost ? ' most:' : ''} ${quantity}.`;
 }
 
 /** States the further numbers of a side. */
@@ -122,7 +122,7 @@ function moreWords(frame: Frame, claim: Claim): string {
   const { layer, head } = claim.at;
   const average = percent(meanAlpha(frame), 0);
   const more = frame.operation.normalizes
-    ? `. The mean over all ${L * H} heads is ${average}`
+    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.even, 0)}. The mean over all ${L * H} heads is ${average}`
     : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${average} on average`;
   return (
     `${capital(nameOf(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
@@ -174,7 +174,7 @@ const TITLES = [
   'What if the first token is hidden?',
   'Why does the first token win?',
   'What does this head write?',
-  'Where does the sink come from?',
+  'Was it there from the start?',
   'Can you make one?',
 ] as const;
 

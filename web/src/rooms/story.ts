@@ -26,11 +26,11 @@ import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
-import { groupsWords, outputs, writtenOf } from '../views/outputs';
+import { groupsWords, isLittle, outputs, writtenOf } from '../views/outputs';
+import { tableRegion } from '../page/controls';
 import { signed } from '../views/settings';
 import {
   capital,
-  costWords,
   evenWords,
   givenWords,
   headName,
@@ -55,7 +55,7 @@ import { ROOMS } from './names';
 import { seedWords, isTwin, remarkOf } from './start_words';
 import { trained, Walk } from './walk';
 import { answerOf as rowAnswer, contrastQuery, row, workedRow } from './worked_row';
-import { Recorded, RECORDED_COST, WithoutFirst } from './without_first';
+import { Recorded, WithoutFirst } from './without_first';
 import './story.css';
 
 /** The recording of the real model of step 2. */
@@ -132,8 +132,11 @@ function countWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}, ${evenWords(frame.eps, verdict.even)}: such a head has an attention sink.`;
+  return `${lead} ${grid} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
 }
+
+/** A change of the loss below this, in nats per token, is small. */
+const SMALL_CHANGE = 0.01;
 
 /** 1: all heads; the selected one is drawn beside them. */
 const everyHead: Build = (place, { context, scope }) => {
@@ -173,21 +176,77 @@ const everyHead: Build = (place, { context, scope }) => {
   };
 };
 
-/** States the effect of hiding the first token on the shown model's loss on the reader's text. */
-function ownCost(frame: Frame | undefined, context: Context): string {
-  if (!isChangeable(frame)) return '';
-  const change = lossChangeOf(frame, [WITHOUT_FIRST], context);
-  const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
-  const { input, prompt } = context.state.peek();
-  const isDefault = input === 'text' && prompt === defaults.prompt;
-  const whose = `${frame.title}, on ${isDefault ? 'that' : 'your'} text`;
-  if (change === undefined) return `${whose} …`;
-  const control = lossChangeOf(frame, [WITHOUT_SECOND], context);
-  const controlWords = Number.isFinite(control)
-    ? ` With the second token hidden instead: to ${(loss + control!).toFixed(2)}.`
-    : '';
-  return `${costWords(whose, loss, loss + change)}${controlWords}`;
+/** Losses of a model in nats per token; undefined until measured. */
+interface Costs {
+  readonly name: string;
+  readonly loss: number;
+  /** With the first token hidden, and with the second one: the control. */
+  readonly first: number | undefined;
+  readonly second: number | undefined;
 }
+
+/** Returns the losses of a shown model; undefined where they cannot be measured. */
+function costsOf(frame: Frame, context: Context): Costs | undefined {
+  const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
+  const [first, second] = [WITHOUT_FIRST, WITHOUT_SECOND].map((edit) => {
+    const change = lossChangeOf(frame, [edit], context);
+    return change === undefined ? undefined : loss + change;
+  });
+  return first === undefined || Number.isFinite(first)
+    ? { name: frame.title, loss, first, second }
+    : undefined;
+}
+
+const risesOf = ({ loss, first = NaN, second = NaN }: Costs) =>
+  [first - loss, second - loss] as const;
+
+/** Compares the costs of the two tokens; empty if the first one does not cost the first model more. */
+function contrastWords([own, other]: readonly Costs[]): string {
+  if (!own) return '';
+  const [first, second] = risesOf(own);
+  if (!(first > SMALL_CHANGE && first > 1.5 * second)) return '';
+  const [otherFirst, otherSecond] = other ? risesOf(other) : [NaN, NaN];
+  const isAlike = Math.abs(otherFirst - otherSecond) < 0.3 * Math.max(otherFirst, otherSecond);
+  const otherWords = isAlike ? ` ${other!.name}: about the same.` : '';
+  return `${own.name}: hiding the first token costs more than hiding the second.${otherWords}`;
+}
+
+function lossWords(loss: number | undefined, from: number): string {
+  if (loss === undefined) return '…';
+  if (!Number.isFinite(loss)) return '–';
+  const rise = loss - from;
+  return `${loss.toFixed(2)} (${rise < 0 ? '−' : '+'}${Math.abs(rise).toFixed(2)})`;
+}
+
+/** Draws the losses of the shown models on the reader's text. */
+const costTable = (costs: readonly Costs[]): TemplateResult =>
+  tableRegion(
+    'Losses with a token hidden',
+    html`<table>
+      <caption>
+        ${explained('Loss of the small models on your text, in nats per token; lower is better')}
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">model</th>
+          <th scope="col">nothing hidden</th>
+          <th scope="col">first token hidden</th>
+          <th scope="col">second token hidden</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${costs.map(
+          ({ name, loss, first, second }) =>
+            html`<tr>
+              <th scope="row">${name}</th>
+              <td>${loss.toFixed(2)}</td>
+              <td>${lossWords(first, loss)}</td>
+              <td>${lossWords(second, loss)}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>`,
+  );
 
 /** 2: a real model's recorded text without its first token; below it, the small model on the reader's text. */
 const withoutToken: Build = (place, { context, scope, shown }) => {
@@ -207,24 +266,27 @@ const withoutToken: Build = (place, { context, scope, shown }) => {
     written = now;
   });
   return {
-    needs: (frame) => ({
+    needs: () => ({
       more: ['loss_mean'],
-      studies: isChangeable(frame)
-        ? [...lossStudies(frame, [WITHOUT_FIRST]), lossStudies(frame, [WITHOUT_SECOND])[1]]
-        : [],
+      studies: framesOf(shown())
+        .filter(isChangeable)
+        .flatMap((frame) => [
+          ...lossStudies(frame, [WITHOUT_FIRST]),
+          lossStudies(frame, [WITHOUT_SECOND])[1],
+        ]),
     }),
-    draw: ([first]) => {
+    draw: (all) => {
+      const [first] = all;
       const { frame, isStale } = first ?? {};
       const isRecorded = Boolean(frame?.recording);
-      const own = ownCost(frame, context);
+      const measured = framesOf(all)
+        .filter(isChangeable)
+        .flatMap((one) => costsOf(one, context) ?? []);
       render(
-        html`<p>
-            ${explained('What hiding it costs, as loss in nats per token (these models split text into other tokens, so compare the changes):')}
-          </p>
-          <ul>
-            <li>${RECORDED_COST}</li>
-            ${own ? html`<li>${own}</li>` : nothing}
-          </ul>`,
+        measured.length
+          ? html`${costTable(measured)}
+              <p>${contrastWords(measured)}</p>`
+          : nothing,
         costs,
       );
       const real = { shown: [`recording:${REAL}`], at: 0, layer: -1, head: -1, why: 0 };
@@ -301,10 +363,10 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
   if (change === undefined) return 'Does the model use this head? Ablating it …';
   if (!Number.isFinite(change)) return '';
   const uses =
-    Math.abs(change) < 0.01 ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
+    Math.abs(change) < SMALL_CHANGE ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
   const hidden = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
   const more =
-    hidden > 0.01 && hidden > 2 * Math.abs(change)
+    hidden > SMALL_CHANGE && hidden > 2 * Math.abs(change)
       ? ' Hiding the first token (step 2) costs more, because all heads must then attend to other tokens and write what these bring along.'
       : '';
   return (
@@ -313,8 +375,17 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
   );
 }
 
+/** Answers for a head that writes little and whose ablation hardly changes the loss; else empty. */
+function idleWords(frame: Frame, at: Head, context: Context): string {
+  if (!isChangeable(frame)) return '';
+  const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
+  return isLittle(writtenOf(frame, at)) && Math.abs(change ?? NaN) < SMALL_CHANGE
+    ? 'This head writes little, and the model hardly uses it. '
+    : '';
+}
+
 const BARS =
-  'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token. Select one.';
+  'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one.';
 const barsWords = (frame: Frame, at: Head): string =>
   `${BARS} ${groupsWords(writtenOf(frame, at))}`.trim();
 
@@ -342,7 +413,10 @@ const output: Build = (place, { context, scope }) => {
         first?.T === 1
           ? answer(ALONE)
           : first?.tensors.head_out
-            ? answer(outputs.says(first, at!), more(first, at!))
+            ? answer(
+                `${idleWords(first, at!, context)}${outputs.says(first, at!)}`,
+                more(first, at!),
+              )
             : nothing,
         words,
       );
@@ -353,12 +427,13 @@ const output: Build = (place, { context, scope }) => {
 
 /** 5: one head through training. The slider is the story's own: the first screen keeps the trained model. */
 const training: Build = (place, { context, scope }) => {
-  const [words, picture] = columns(place);
-  const said = part(words, '');
-  const slider = part(words, 'step-walk');
-  const after = part(words, 'step-after');
-  part(after, 'which', 'p').textContent = 'After training:';
-  const seeds = part(words, '');
+  const said = part(place, 'step-words');
+  const slider = part(place, 'step-walk');
+  const maps = part(place, 'step-maps');
+  const [now, after] = [part(maps, ''), part(maps, '')];
+  const nowTitle = part(now, 'which', 'p');
+  part(after, 'which', 'p').textContent = 'After training';
+  const seeds = part(place, '');
   const walked = signal<readonly string[] | undefined>(undefined);
   const [first] = context.state.peek().shown;
   let from = first;
@@ -390,7 +465,7 @@ const training: Build = (place, { context, scope }) => {
     const last = ended();
     return last && selectedHead(last, context.state.value);
   };
-  const figure = new Figure(picture, attention, inner, scope, {
+  const figure = new Figure(now, attention, inner, scope, {
     isBare: true,
     extra: (frame) => ({ at: pinned() ?? selectedHead(frame, own.peek()), isPlain: true }),
   });
@@ -434,9 +509,14 @@ const training: Build = (place, { context, scope }) => {
             ${capital(when)}: head ${headName(at, frame)} gives the first token
             ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${even}${end}.
           </p>
-          <p>Training only asks for a better guess of the next token. Press Play.</p>`,
+          <p>
+            Training only asks for a better guess of the next token.
+            ${step?.step === 0 ? 'Before it, only the first rows are dark: they have few tokens to attend to.' : ''}
+            Press Play.
+          </p>`,
         said,
       );
+      nowTitle.textContent = capital(when);
       const all = framesOf(shownOf(context, context.state.value.shown));
       render(fold('How sure is that?', seedWords(all, context)), seeds);
       figure.update(walking);
@@ -493,7 +573,7 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
 const ANSWER = 'An attention sink is where heads put the attention that they must give away.';
 const REMEMBER = {
   'Why is it there?':
-    'Softmax makes every row sum to 100%, also where a token needs nothing from the head. The first token is visible to all, and its value adds little.',
+    'Softmax makes every row sum to 100%, even where a token needs nothing from the head. The first token is visible to all, and its value adds little.',
   'Is it harmful?':
     'Not by itself, but it has a price. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse. ' +
     'And the hidden state of a sink’s token has a few very large numbers, which are hard to store in few bits. (“Why it matters” measures both.)',

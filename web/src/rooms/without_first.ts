@@ -10,9 +10,16 @@ import { modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { segmented, tableRegion } from '../page/controls';
-import { CONDITIONS, NAMES, tryOnce, type Measures, type Name } from '../run/without_first';
+import {
+  CONDITIONS,
+  NAMES,
+  tryOnce,
+  type Measures,
+  type Name,
+  type Trial,
+} from '../run/without_first';
 import { fixed, halfOf } from '../timeline/seeds';
-import { costWords, firstName, percent } from '../words';
+import { firstName, percent } from '../words';
 import './without_first.css';
 
 /** The number of seeds over which texts are compared; the page shows the texts of the first seed. */
@@ -63,7 +70,7 @@ export function verdictOf(trials: readonly Numbers[], count: number): Verdict | 
   const nats = (name: Name) => of(name, 'loss').toFixed(2);
   const measured =
     `Over ${trials.length} seeds, ${share('deleted', 'repeated')} of the text written without it repeats three earlier ` +
-    `tokens, against ${share('kept', 'repeated')} with it; its loss under the unedited model is ${nats('deleted')} nats ` +
+    `tokens, against ${share('kept', 'repeated')} with it and ${share('control', 'repeated')} without the second token instead; its loss under the unedited model is ${nats('deleted')} nats ` +
     `per token, against ${nats('kept')}${rise.mean < 0 && repeats.isAbove ? ': repetition is easy to predict' : ''}.`;
   if (kind === 'same')
     return {
@@ -121,16 +128,11 @@ const conditions = (count: number, seeds: number, texts = 'texts of seed 1') =>
   `${count} tokens; ${texts}, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'} at temperature 0.6 from the 40 likeliest. ` +
   'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
 
-/** States the effect of hiding the first token on the published model's loss. */
-export const RECORDED_COST = costWords(
-  `${recorded.model}, on the text that this page opens with`,
-  recorded.losses.kept,
-  recorded.losses.deleted,
-);
-
 type Act = Exclude<Name, 'kept'>;
 /** The actions on the first token, in the order of the buttons. */
-const ACTS: Readonly<Record<Act, string>> = { deleted: 'Hide it', restored: 'Show it again' };
+const ACTS: Readonly<Record<Act, string>> = {
+  ...{ deleted: 'Hide it', restored: 'Show it again', control: 'Hide the second instead' },
+};
 
 /**
  * Draws the recorded texts of a published model: the text with the first token, next to the text without this token or
@@ -149,19 +151,21 @@ export class Recorded {
   #draw(name: Act): void {
     const { model, file, prompt, count, first, texts, back, trials } = recorded;
     const { heading, text } = verdictOf(trials, count)!;
+    const repeated = (one: Name) => percent(mean(trials.map((trial) => trial[one].repeated)), 0);
     const [before, after] = [texts.restored.slice(0, back), texts.restored.slice(back)];
     const written =
-      name === 'deleted'
-        ? texts.deleted
+      name !== 'restored'
+        ? texts[name]
         : html`${before}<strong class="back">[first token shown again]</strong>${after}`;
     const opening = html`<span class="hint">${prompt}</span>`;
     // Writes no spaces between the tags of the template, which would be part of the texts.
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          The sink is useful. A larger, published model, ${model}, continues the gray text here. Its
-          sink is whatever token stands first, here “${first}”. At the right, later tokens cannot
-          attend to it.
+          A larger, published model, ${model}, continues the gray text. Its sink is the first token,
+          whatever that is: here “${first}”. At the right, the tokens that it writes cannot attend
+          to it, and ${repeated('deleted')} of them repeat earlier ones; with the second token
+          hidden instead, ${repeated('control')}.
         </p>
         <div class="recorded-texts">
           <div>
@@ -191,6 +195,9 @@ export class Recorded {
     );
   }
 }
+
+const textsOf = (trial: Trial) =>
+  Object.fromEntries(NAMES.map((name) => [name, trial[name].text])) as Record<Name, string>;
 
 interface Trying {
   readonly frame: Frame;
@@ -244,11 +251,7 @@ export class WithoutFirst {
         const trial = await tryOnce(writer, { prompt, count, seed, signal: abort });
         const { texts, trials } = this.#shown.peek()!;
         show({
-          texts: texts ?? {
-            kept: trial.kept.text,
-            deleted: trial.deleted.text,
-            restored: trial.restored.text,
-          },
+          texts: texts ?? textsOf(trial),
           trials: [...trials, trial],
           isDone: seed === SEEDS,
         });

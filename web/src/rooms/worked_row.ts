@@ -33,8 +33,6 @@ export interface Worked {
   readonly sum: number;
   /** The length of the head's output. */
   readonly output: number;
-  /** The row with the smallest sum of weights. */
-  readonly least: { readonly query: number; readonly sum: number };
   /** The length of the output if softmax shared the row among the other tokens; NaN for other operations. */
   readonly without: number;
 }
@@ -93,10 +91,6 @@ export function workedRow(frame: Frame, given: number): Worked | undefined {
     );
   const weight = (key: number) => maps.weights[at + key]!;
   const bias = biasOf(frame);
-  const sums = Array.from({ length: T }, (_, q) =>
-    sumOf(Array.from(maps.weights.subarray(q * T, (q + 1) * T)).filter(Number.isFinite)),
-  );
-  const least = Math.min(...sums);
   const all = Array.from({ length: T }, (_, key) => key)
     .filter((key) => Number.isFinite(weight(key)))
     .map((key): Entry => ({
@@ -122,7 +116,6 @@ export function workedRow(frame: Frame, given: number): Worked | undefined {
     othersAdd: lengthOf(keysOf(remaining), weight),
     sum: all.reduce((sum, one) => sum + one.weight, 0),
     output: lengthOf(keysOf(all), weight),
-    least: { query: sums.indexOf(least), sum: least },
     without: isShared ? lengthOf(keysOf(rest), (key) => powers.get(key)! / shared) : NaN,
   };
 }
@@ -150,14 +143,11 @@ export function answerOf(worked: Worked, { operation, ...frame }: Frame): string
 /** States the sum of the row's weights, and for softmax how the first token affects the output. */
 export function sharesWords(worked: Worked, frame: Frame): string {
   const { name, normalizes } = frame.operation;
-  const { sum, output, without, least } = worked;
+  const { sum, output, without } = worked;
   const count = restOf(worked).length;
   const othersWords = count === 1 ? 'the other token' : `the other ${count} tokens`;
-  if (name === 'sigmoid') {
-    const [own, low] = [sumWords(sum), sumWords(least.sum)];
-    const other = low === own ? '' : `, that of ${quote(frame, least.query)} to ${low}`;
-    return `Sigmoid weighs each token by its own score. This row sums to ${own}${other}: no row has to reach 100%.`;
-  }
+  if (name === 'sigmoid')
+    return `Sigmoid weighs each token by its own score: this row sums to ${sumWords(sum)}, and no row has to reach 100%.`;
   const must = normalizes
     ? 'The weights must sum to 100%: what the first token does not take, '
     : '';
@@ -230,9 +220,9 @@ function tableOf(worked: Worked, most: number, frame: Frame, at: Head) {
     <tfoot>
       <tr>
         <th scope="row">in all</th>
-        <td><small>lengths need not add up</small></td>
-        ${bar(sum, sumWords(sum))}
         <td></td>
+        ${bar(sum, sumWords(sum))}
+        <td>as vectors</td>
         ${bar(output / most, lengthWords(output))}
       </tr>
     </tfoot>

@@ -1,13 +1,12 @@
 /**
  * Generates text after its first token is deleted: the model has read a prompt, and then continues with the first key,
- * without it, and without it for half of the text. The three texts are measured over several seeds.
+ * without it, without it for half of the text, and without the second key. The texts are measured over several seeds.
  */
 import { lossUnder, writeOn, type Condition, type Writer, type Written } from './writing.ts';
 
-const hiddenEdit = (prompt: number, count: number) =>
+const hiddenEdit = (prompt: number, count: number, key = 0) =>
   Array.from({ length: count }, (_, i) => ({
-    kind: 'hide_key' as const,
-    key: 0,
+    ...{ kind: 'hide_key' as const, key },
     query: prompt + i,
   }));
 
@@ -21,6 +20,11 @@ export const CONDITIONS = {
   restored: {
     title: 'Without it, then put back',
     edits: (prompt, count) => hiddenEdit(prompt, Math.floor(count / 2)),
+  },
+  // Shows whether the loss of any token would do the same.
+  control: {
+    title: 'Without the second token',
+    edits: (prompt, count) => hiddenEdit(prompt, count, 1),
   },
 } as const satisfies Readonly<Record<string, Condition>>;
 
@@ -51,7 +55,7 @@ export function repeatedIn(tokens: readonly number[], from: number): number {
   return count / (tokens.length - from);
 }
 
-/** Generates and measures the three texts of one seed. */
+/** Generates and measures the texts of one seed. */
 export async function tryOnce(writer: Writer, job: Parameters<typeof writeOn>[2]): Promise<Trial> {
   const results: [Name, Measures & Written][] = [];
   for (const name of NAMES) {

@@ -9,7 +9,7 @@ import { headWords, quote, show, withSign, word } from '../words';
 import { part, say, type View } from '../page/view';
 import { queryRange, shownQuery } from './query';
 
-const SIZE = { width: 620, height: 392, x: 310, y: 318, radius: 288 } as const;
+const SIZE = { width: 620, height: 334, x: 310, y: 260, radius: 230 } as const;
 /** The height of the axis below the arrows, which shows the projection of each tip onto the query. */
 const AXIS = SIZE.y + 34;
 
@@ -96,7 +96,7 @@ function sentence(frame: Frame, at: Head): string {
   return (
     `${answerOf(contest)} In ${headWords(at, frame)} the cosine of query and key is ${withSign(first)} on average with the first ` +
     `key and ${withSign(others)} with the others; the first key is ${show(ratio)}× as long as these, and has the highest score in ` +
-    `${wins} of ${rows} rows.${short}`
+    `${wins} of the ${rows} later rows.${short}`
   );
 }
 

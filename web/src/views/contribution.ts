@@ -4,6 +4,7 @@ import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import { capital, firstName, headWords, percent } from '../words';
 import { drawHeads } from './head_map';
+import { isLittle, writtenOf } from './outputs';
 import type { View } from '../page/view';
 
 /** The metrics of a key: its attention, its share of the head's mixture, and its share of the head's output. */
@@ -21,12 +22,14 @@ function sentence(frame: Frame, at: Head): string {
   const shares = sharesOf(frame, at).map((all) => all?.[firstKey(frame)] ?? NaN);
   const [gets, mixed, added] = shares.map((share) => percent(share, 0));
   const link = shares[1]! < shares[0]! / 2 ? 'but contributes only' : 'and contributes';
+  const isSmall = frame.tensors.head_out && isLittle(writtenOf(frame, at));
+  const whole = isSmall ? 'the little that the head writes' : 'what the head writes';
   const streamWords = isThere(frame)
     ? `and ${added} after it.`
     : '; what it contributes after it is not recorded.';
   return (
     `${capital(headWords(at, frame))}: ${firstName(frame)} receives ${gets} of the attention, ${link} ${mixed} of ` +
-    `what the head writes before the output matrix ${streamWords}`
+    `${whole} before the output matrix ${streamWords}`
   ).replace(' ;', ';');
 }
 

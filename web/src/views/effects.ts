@@ -54,6 +54,10 @@ const called = (head: Judged) =>
 export const dormantHeads = (frame: Frame): readonly Head[] =>
   judgedHeads(frame).filter(({ dormant }) => dormant);
 
+/** Returns the number of heads with a sink. */
+export const sinkCount = (frame: Frame): number =>
+  judgedHeads(frame).filter((head) => kindOf(head) !== 'none').length;
+
 const dormantWords = (all: readonly Judged[]): string =>
   `${all.filter(({ dormant }) => dormant).length} of ${all.length} heads are dormant on this text: each has a sink, and ` +
   'the model predicts as well without it.';
@@ -137,7 +141,7 @@ export const effects: View = {
           cells: heads
             .filter((one) => one.dormant)
             .map(({ layer, head }) => ({ row: layer, col: head })),
-          name: 'dormant: a sink, and the model does as well without the head',
+          name: 'dormant: a sink, and ablating the head changes the loss by less than 0.01',
         },
         more: ({ row, col }) => `, ${TITLES[kindOf(heads[row * frame.architecture.H + col]!)]}`,
       });

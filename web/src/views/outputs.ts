@@ -40,8 +40,9 @@ export interface Written {
   /** The mean over the heads without such a sink; NaN if there are none. */
   readonly rest: number;
   readonly count: number;
-  /** The largest output of a head with a sink. */
+  /** The largest output of a head with a sink, and the smallest of one without. */
   readonly most: number;
+  readonly least: number;
 }
 
 export function writtenOf(frame: Frame, { layer, head }: Head): Written {
@@ -50,30 +51,45 @@ export function writtenOf(frame: Frame, { layer, head }: Head): Written {
   const firsts = firstWeights(frame);
   const at = layer * frame.architecture.H + head;
   const sinks = all.filter((_, i) => isSink(firsts[i]!, frame));
+  const others = all.filter((_, i) => !isSink(firsts[i]!, frame));
   return {
     norms,
     own: norms[at]!,
     others: mean(all.filter((_, i) => i !== at)),
     sinks: mean(sinks),
-    rest: mean(all.filter((_, i) => !isSink(firsts[i]!, frame))),
+    rest: mean(others),
     count: sinks.length,
     most: Math.max(...sinks),
+    least: Math.min(...others),
   };
 }
 
+/** Whether the selected head's output is less than half as long as the others'. */
+export const isLittle = ({ own, others }: Written): boolean => own < others / 2;
+
 /** Returns the answer in words, as far as the numbers support it. */
-export function littleWords({ own, others }: Written): string {
-  if (own < others / 2) return 'This head writes little.';
+export function littleWords(written: Written): string {
+  const { own, others } = written;
+  if (isLittle(written)) return 'This head writes little.';
   return own < others
     ? 'This head writes somewhat less than the others.'
     : 'This head writes no less than the others.';
 }
 
+/** Names the heads that break the rule that heads with a sink write less. */
+function exceptionWords({ sinks, rest, most, least }: Written): string {
+  const exceptions = [
+    ...(most > rest ? ['some red heads write much'] : []),
+    ...(least < sinks ? ['some gray heads write little'] : []),
+  ];
+  return sinks < rest && exceptions.length ? `, but ${exceptions.join(', and ')}` : '';
+}
+
 /** Compares the outputs of heads with a sink and of the others; empty if all or none have one. */
-export function groupsWords({ sinks, rest, most }: Written): string {
+export function groupsWords(written: Written): string {
+  const { sinks, rest } = written;
   if (!Number.isFinite(sinks) || !Number.isFinite(rest)) return '';
-  const redWords = sinks < rest && most > rest ? '; some red heads write much, too' : '';
-  return `Red heads write ${show(sinks)} on average, the others ${show(rest)}${redWords}.`;
+  return `Red heads write ${show(sinks)} on average, gray heads ${show(rest)}${exceptionWords(written)}.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
@@ -83,7 +99,7 @@ function sentence(frame: Frame, at: Head): string {
   const total = written.norms.length;
   const groups =
     Number.isFinite(sinks) && Number.isFinite(rest)
-      ? ` The ${count} heads that give the first token more than ${percent(frame.eps, 0)} (red) write ${show(sinks)} on average, the other ${total - count} write ${show(rest)}.`
+      ? ` The ${count} heads that give the first token more than ${percent(frame.eps, 0)} (red) write ${show(sinks)} on average, the other ${total - count} (gray) write ${show(rest)}${exceptionWords(written)}.`
       : '';
   return `${littleWords(written)} The output of ${headWords(at, frame)} has a mean length of ${show(own)}, that of the other heads ${show(others)}.${groups}`;
 }
