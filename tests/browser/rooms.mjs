@@ -1006,7 +1006,7 @@ const comparing = {
 
   async 'models, steps and what-ifs are chosen, added and taken away'(stage) {
     const page = await stage.open('room=compare');
-    await page.getByRole('button', { name: '+ model' }).click();
+    await page.getByRole('button', { name: '+ add' }).click();
     await page.locator('#pick label', { hasText: /^Softmax1$/ }).click();
     await page.waitForSelector('#pick select[name="step"]');
     await page.locator('#pick select[name="step"]').selectOption('1000');
@@ -1123,7 +1123,7 @@ const eight = {
     const rowOf = (subject) => page.locator(`.metrics tr[data-subject="${subject}"]`);
     await rowOf('softmax').waitFor();
     const exact = await rowOf('softmax').textContent();
-    await page.getByRole('button', { name: '+ model' }).click();
+    await page.getByRole('button', { name: '+ add' }).click();
     await page.getByRole('button', { name: 'Add in 8 bits' }).click();
     await page.getByRole('button', { name: 'Add with relaxed floats' }).click();
     await page.getByRole('button', { name: 'Done' }).click();

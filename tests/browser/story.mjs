@@ -102,7 +102,7 @@ export const story = {
     await page.locator('.step-3 .arrows svg').waitFor();
     assert.match(
       await text(page, '.step-3 details'),
-      /Every later token’s query points towards the first key and away from the others\..*cosine of query and key is \+0\.\d\d on average with the first key and −0\.\d\d with the others; .* in 25 of the 25 later rows/,
+      /Every later token’s query points towards the first key and away from the others\..*cosine of query and key is \+0\.\d\d on average with the first key and −0\.\d\d with the others; .* in all 25 later rows/,
     );
     await goTo(page, 4);
     await page.waitForFunction(

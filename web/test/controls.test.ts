@@ -147,7 +147,7 @@ describe('the list of subjects', () => {
     ]);
     all('.subject button')[0]!.click();
     expect(show).toHaveBeenCalledExactlyOnceWith(['sigmoid@4']);
-    button('+ model').click();
+    button('+ add').click();
     expect(own.pick).toHaveBeenCalled();
     const isDisabled = (count: number) => {
       const { all: buttons } = list(

@@ -95,12 +95,12 @@ describe('Explore', () => {
     expect(text('.lead')).toMatch(
       /^Head L1H0 gives the start token “<s>” 90% of its attention\. The mean over all 4 heads is 42%; uniform attention, .*, would give 10%\. 2 of the 4 heads/,
     );
-    expect(texts('.subject-list button')).toEqual(['Softmax model', 'Sigmoid model', '+ model']);
+    expect(texts('.subject-list button')).toEqual(['Softmax model', 'Sigmoid model', '+ add']);
     expect(pressed('.subject-list button')).toEqual(['Softmax model']);
     expect(texts('.chip')).toEqual(['<s>', 'a', '=1,"x"↵']);
     expect(text('.tokens summary')).toBe('3 tokens');
     state.value = { ...state.value, layer: 0, head: 1 };
-    expect(text('.room-head .hint')).toMatch(/^Layer 0, head 1 \(L0H1\)/);
+    expect(text('.room-head .hint')).toMatch(/^In layer 0, head 1 \(L0H1\)/);
     expect(asked().head).toEqual({ layer: 0, head: 1 });
     click('Sigmoid model');
     expect(state.value).toMatchObject({ at: 1, layer: -1, head: -1 });

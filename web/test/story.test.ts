@@ -111,7 +111,7 @@ describe('queries and keys as arrows', () => {
   it('show each key at its angle and with its length, for the chosen query', () => {
     const view = drawn(arrows, keyed());
     expect(view.text('.caption')).toMatch(
-      /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in 2 of the 2 later rows\. It wins although it is short: .* scores below zero, however long it is\.$/,
+      /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in all 2 later rows\. It wins although it is short: .* scores below zero, however long it is\.$/,
     );
     // Of a long key, and of keys that do not point away, this is not said.
     for (const [cos, norm] of [

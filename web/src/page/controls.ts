@@ -157,9 +157,7 @@ export function addEmbedButton(
 
 /** Returns the button that opens the picker of models. */
 export function addButton(isFull: boolean, { pick }: Context): TemplateResult {
-  return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>
-    + model
-  </button>`;
+  return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
 }
 
 /**

@@ -510,9 +510,8 @@ const training: Build = (place, { context, scope }) => {
             ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${even}${end}.
           </p>
           <p>
-            Training only asks for a better guess of the next token.
-            ${step?.step === 0 ? 'Before it, only the first rows are dark: they have few tokens to attend to.' : ''}
-            Press Play.
+            Training only asks for a better guess of the next token. At step 0 only the first rows
+            are dark: they have few tokens to attend to. Press Play.
           </p>`,
         said,
       );
@@ -520,9 +519,7 @@ const training: Build = (place, { context, scope }) => {
       const all = framesOf(shownOf(context, context.state.value.shown));
       render(fold('How sure is that?', seedWords(all, context)), seeds);
       figure.update(walking);
-      // The slider's last position shows this map itself.
-      after.hidden = !step;
-      if (step) trainedMap.update(shownOf(context, trained(own.value.shown)));
+      trainedMap.update(shownOf(context, trained(own.value.shown)));
     },
   };
 };

@@ -96,7 +96,7 @@ function sentence(frame: Frame, at: Head): string {
   return (
     `${answerOf(contest)} In ${headWords(at, frame)} the cosine of query and key is ${withSign(first)} on average with the first ` +
     `key and ${withSign(others)} with the others; the first key is ${show(ratio)}× as long as these, and has the highest score in ` +
-    `${wins} of the ${rows} later rows.${short}`
+    `${wins === rows ? 'all' : `${wins} of the`} ${rows} later rows.${short}`
   );
 }
 
