@@ -266,13 +266,15 @@ export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
 
 /** Formats the number of a claim: the only number about the head that a picture, its caption and its card state. */
 export function givenWords(claim: Claim): string {
-  // Rounds a bound up, so that it holds.
-  const number = isBelow(claim)
-    ? percent(Math.ceil(100 * claim.given - 1e-4) / 100, 0)
-    : wholePercent(claim.given);
+  // A bound is rounded up, so that it holds; that of a preview also for the exact weights, whose numbers differ little.
+  if (isBelow(claim)) {
+    const bound = claim.isAbout ? 1.1 * claim.given : claim.given;
+    return percent(Math.ceil(100 * bound - 1e-4) / 100, 0);
+  }
+  const number = wholePercent(claim.given);
   if (!claim.isAbout) return number;
   // A preview's weights are rounded, and so is a large number that they give.
-  const isLarge = claim.given >= 0.1 && !isBelow(claim);
+  const isLarge = claim.given >= 0.1;
   return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.given) / 20), 0) : number}`;
 }
 
@@ -291,9 +293,9 @@ export function evenWords(share: number, even: number): string {
 
 /** Explains why attention has to go somewhere, and why to the first token. */
 export const SOFTMAX_AND_SIGMOID =
-  'Softmax makes each row sum to 100%: a token with nothing to look for must spend its attention all the same. Only the first ' +
-  'token is visible to all, and training often makes it the place to spend it. Sigmoid weighs each token on its own: its ' +
-  'rows may sum to little, so it needs no such place.';
+  'Softmax must hand out 100% in every row, even where a head has no use for it. Only the first token is visible to all, and ' +
+  'training often makes it the place where such attention goes. Sigmoid weighs each token on its own: its rows may sum to ' +
+  'little, so it needs no such place.';
 
 /** Explains the use of attention on a small value; empty unless a head has a sink with a small value. */
 export function purposeWords(frame: Frame, at: Head): string {

@@ -131,12 +131,13 @@ describe('the number of a claim', () => {
       for (const sentence of [finding(own, at), attention.says(own, at)])
         expect(sentence).toContain(said);
       expect(finding(own, at).startsWith('No head')).toBe(isBound);
-      // Every number of a preview is marked as such, and a large one rounded to 5%.
+      // A number of a preview is marked as such, and a large one rounded to 5%; a bound has a margin of a tenth.
       const model = { ...own.model, bits: 3.3 };
-      const isLarge = !isBound && given >= 0.1;
-      const about = isLarge
-        ? `about ${Math.min(95, 5 * Math.round(20 * claim.given))}%`
-        : `about ${said}`;
+      const about = isBound
+        ? `${Math.ceil(110 * claim.given - 1e-4)}%`
+        : given >= 0.1
+          ? `about ${Math.min(95, 5 * Math.round(20 * claim.given))}%`
+          : `about ${said}`;
       for (const sentence of [
         givenWords(claimOf({ ...own, model }, at)),
         finding({ ...own, model }, at),

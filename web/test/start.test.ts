@@ -118,10 +118,10 @@ describe('the first sentence', () => {
     );
     const { text, set } = room({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^Almost .* Softmax rows must sum to 100%: a head that needs nothing looks at the token that all can see\. Sigmoid, trained alike, weighs each token alone: rows may sum to little\.$/,
+      /^Almost .* Softmax must hand out 100% per row; what a head cannot use goes to the token that all see\. Sigmoid, trained alike, need not: rows may sum to little\.$/,
     );
     expect(text('.twin-1')).toBe(
-      'Sigmoid model Of 4 heads, L1H0 gives <s> most: a mean weight below 2%.',
+      'Sigmoid model Even the head that gives <s> most, L1H0, gives it less than 2% on average.',
     );
     // Shares of the row are another picture, with another sentence.
     set({ normalize: 'yes' });
@@ -148,7 +148,7 @@ describe('the first sentence', () => {
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
     const why =
-      '… Softmax rows must sum to 100%: a head that needs nothing looks at the token that all can see. Sigmoid, trained alike, weighs each token alone: rows may sum to little.';
+      '… Softmax must hand out 100% per row; what a head cannot use goes to the token that all see. Sigmoid, trained alike, need not: rows may sum to little.';
     expect(said('all', 'none')).toBe(why);
     expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
     expect(said('weak', 'none')).toBe(why);

@@ -342,9 +342,11 @@ describe('one row, worked out', () => {
       rowAnswer(workedRow(rowed(change, scores), 2)!, rowed(change, scores));
     const top = 'The first token has the highest score';
     expect(words([3, 1, -1])).toBe(
-      `${top}, so most of the attention goes to it, but its small value adds little.`,
+      `${top}, so most of the attention goes to it, but its small value adds little: without it the head would write more.`,
     );
-    expect(words([0.1, 0, 0])).toBe(`${top}, but its small value adds little.`);
+    expect(words([0.1, 0, 0])).toBe(
+      `${top}, but its small value adds little: without it the head would write more.`,
+    );
     expect(words([0, 0, 1])).toBe(
       'In this row another token gets more attention than the first one.',
     );
@@ -503,7 +505,7 @@ describe('the story', () => {
     const { texts, needs } = storyOf(1, [long(0.5)]);
     await settle();
     expect(texts('.step-words p')[2]).toBe(
-      'Select one. Shown: L1H0 (layer 1, head 0, counted from 0), 90%.',
+      'Select a map to enlarge it. Shown: L1H0 (layer 1, head 0, counted from 0), 90%.',
     );
     expect(needs().views.map(({ name }) => name)).toEqual(['heads']);
   });
@@ -547,24 +549,26 @@ describe('the story', () => {
     // The losses: of the text, with another edit, with the first token hidden, with the second one.
     expect(await rows([keyed(), sigmoid(keyed())], 2, NaN, 2.3, 2.05)).toEqual([
       [
-        'Softmax model 2.00 2.30 (+0.30) 2.05 (+0.05)',
-        'Softmax model 2.00 2.30 (+0.30) 2.05 (+0.05)',
+        'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
+        'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
       ],
-      ['Softmax model: hiding the first token costs more than hiding the second.'],
+      [
+        'Softmax model: hiding the first token costs more than hiding the second, since the attention that must be handed out then goes to other tokens (step 3).',
+      ],
     ]);
     expect(await rows([keyed()], 2, NaN, 1.9, 2.1)).toEqual([
-      ['Softmax model 2.00 1.90 (−0.10) 2.10 (+0.10)'],
+      ['Softmax model 2.000 1.900 (−0.100) 2.100 (+0.100)'],
       [''],
     ]);
     expect(await rows([keyed()], 2, NaN, 2.3, 2.25)).toEqual([
-      ['Softmax model 2.00 2.30 (+0.30) 2.25 (+0.25)'],
+      ['Softmax model 2.000 2.300 (+0.300) 2.250 (+0.250)'],
       [''],
     ]);
     expect(await rows([keyed()], 2, NaN, 2.3, NaN)).toEqual([
-      ['Softmax model 2.00 2.30 (+0.30) –'],
+      ['Softmax model 2.000 2.300 (+0.300) –'],
       [''],
     ]);
-    expect((await rows([keyed()]))[0]).toEqual(['Softmax model 2.00 … …']);
+    expect((await rows([keyed()]))[0]).toEqual(['Softmax model 2.000 … …']);
     expect(await rows([keyed()], 2, NaN, NaN, NaN)).toEqual([[], []]);
   });
 
@@ -572,9 +576,9 @@ describe('the story', () => {
     const { texts, text, needs, all, state } = storyOf(3, [rowed(), sigmoid(rowed())]);
     await settle();
     expect(text('.answer')).toBe(
-      'The first token has the highest score, so most of the attention goes to it, but its small value adds little.',
+      'The first token has the highest score, so most of the attention goes to it, but its small value adds little: without it the head would write more.',
     );
-    expect(texts('.step-words > p')[1]).toMatch(/^Softmax makes a head give away 100% .* small\.$/);
+    expect(texts('.step-words > p')[1]).toMatch(/^Softmax must hand out 100% .* small\.$/);
     expect(texts('.step-words > p')[2]).toMatch(
       /^A score says how well .* adds up each value times/,
     );
@@ -726,11 +730,11 @@ describe('the story', () => {
     expect(answer).toBe(
       'An attention sink is where heads put the attention that they must give away.',
     );
-    expect(said[0]).toMatch(/^Softmax makes every row sum to 100%/);
+    expect(said[0]).toMatch(/^Softmax must hand out 100% in every row/);
     expect(said[1]).toMatch(/^Not by itself, but it has a price\./);
     expect(said[2]).toBe(
       'Yes, at a price. On average over 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
-        'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher.',
+        'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher. Two models cannot tell whether that is the price of sigmoid or of having no sink.',
     );
     expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(
       /^Yes\. .* 10% lower\.$/,

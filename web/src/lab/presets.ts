@@ -24,7 +24,7 @@ export const fromScratch: readonly Preset[] = [
     leftRun: SMALL,
     rightRun: `operation:sigmoid_log_n,${SMALL}`,
     claim:
-      'Two small models with the same task and seed, the left one with softmax, the right one with sigmoid. Press Train: in a few ' +
+      'Two small models learn one toy task (after a trigger, repeat the token before it), the left one with softmax, the right one with sigmoid. Press Train: in a few ' +
       'seconds the first column of the left map turns into a sink, and the right one does not.',
   },
   {

@@ -79,7 +79,7 @@ function otherWords(frames: readonly Frame[], [first, second]: readonly Claim[])
   if (!own || !other || !first?.kind || !second?.kind || first.kind === 'none') return '';
   const isFree = isTwin(own, other) && own.operation.normalizes;
   if (isFree && second.kind === 'none')
-    return ' Softmax rows must sum to 100%: a head that needs nothing looks at the token that all can see. Sigmoid, trained alike, weighs each token alone: rows may sum to little.';
+    return ' Softmax must hand out 100% per row; what a head cannot use goes to the token that all see. Sigmoid, trained alike, need not: rows may sum to little.';
   const where = isTwin(own, other) ? 'a sigmoid model trained alike' : nameOf(other);
   const who = first.kind === 'weak' ? 'it' : 'they';
   const does = first.kind === 'weak' ? 'does' : 'do';
@@ -110,9 +110,13 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const { L, H } = frame.architecture;
   const isMost = claim.isMost && L * H > 1;
   const who = isMost ? html`Of ${L * H} ${explained(`heads, ${head}`)}` : explained(`Head ${head}`);
+  // A bound over all heads.
+  if (isBelow(claim))
+    return html`Even the head that gives ${first} most, ${explained(head)}, gives it less than
+    ${number}.`;
   const quantity = claim.isShare
     ? html`${number} ${shareWords(frame)}`
-    : html`a mean weight ${isBelow(claim) ? 'below' : 'of'} ${number}`;
+    : html`a mean weight of ${number}`;
   return html`${who} gives ${first}${isMost ? ' most:' : ''} ${quantity}.`;
 }
 

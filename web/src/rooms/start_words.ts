@@ -5,6 +5,7 @@ import type { Claim, Kind } from '../claims';
 import type { Frame } from '../frame';
 import type { Context } from '../page/context';
 import type { DrawOptions } from '../page/view';
+import { sumWords } from '../words';
 import { cardOf } from './about';
 
 /** The labels on a picture, by the kind of its first column. */
@@ -17,7 +18,11 @@ const REMARKS: Readonly<
     text: ({ column }) => `◀ ${column!.strong} of ${column!.rows} tokens attend mostly here`,
   },
   weak: { kind: 'weak', text: () => '◀ a weaker column' },
-  none: { kind: 'none', text: () => 'no strong column' },
+  none: {
+    kind: 'none',
+    text: ({ isShare, rowSum }) =>
+      `no strong column${isShare ? '' : `; rows average ${sumWords(rowSum)}`}`,
+  },
 };
 
 /** Returns the label on a picture. */

@@ -94,7 +94,7 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
 const ROW =
   'A score says how well a token’s key fits the query. The head turns scores into weights, and adds up each value times its weight. Values are vectors: the table gives lengths, which do not add up where vectors point different ways.';
 const FIRST =
-  'Softmax makes a head give away 100% of its attention, even for a token that needs nothing from it. Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.';
+  'Softmax must hand out 100% in every row, even where a head has no use for it. Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.';
 
 const ALONE = 'A single token has no other to compare with: type more.';
 
@@ -163,8 +163,8 @@ const everyHead: Build = (place, { context, scope }) => {
         render(
           html`${answer(countWords(first))}
             <p>
-              Select one. Shown: ${headName(claim.at, first)} (layer ${layerNumber(first, layer)},
-              head ${head}, counted from 0),
+              Select a map to enlarge it. Shown: ${headName(claim.at, first)} (layer
+              ${layerNumber(first, layer)}, head ${head}, counted from 0),
               ${isBelow(claim) ? 'at most ' : ''}${givenWords(claim)}.
             </p>`,
           said,
@@ -208,14 +208,13 @@ function contrastWords([own, other]: readonly Costs[]): string {
   const [otherFirst, otherSecond] = other ? risesOf(other) : [NaN, NaN];
   const isAlike = Math.abs(otherFirst - otherSecond) < 0.3 * Math.max(otherFirst, otherSecond);
   const otherWords = isAlike ? ` ${other!.name}: about the same.` : '';
-  return `${own.name}: hiding the first token costs more than hiding the second.${otherWords}`;
+  return `${own.name}: hiding the first token costs more than hiding the second, since the attention that must be handed out then goes to other tokens (step 3).${otherWords}`;
 }
 
 function lossWords(loss: number | undefined, from: number): string {
   if (loss === undefined) return '…';
   if (!Number.isFinite(loss)) return '–';
-  const rise = loss - from;
-  return `${loss.toFixed(2)} (${rise < 0 ? '−' : '+'}${Math.abs(rise).toFixed(2)})`;
+  return `${loss.toFixed(3)} (${signed(loss - from)})`;
 }
 
 /** Draws the losses of the shown models on the reader's text. */
@@ -224,7 +223,7 @@ const costTable = (costs: readonly Costs[]): TemplateResult =>
     'Losses with a token hidden',
     html`<table>
       <caption>
-        ${explained('Loss of the small models on your text, in nats per token; lower is better')}
+        ${explained('Loss of the two small models on your text at the top, in nats per token; lower is better')}
       </caption>
       <thead>
         <tr>
@@ -239,7 +238,7 @@ const costTable = (costs: readonly Costs[]): TemplateResult =>
           ({ name, loss, first, second }) =>
             html`<tr>
               <th scope="row">${name}</th>
-              <td>${loss.toFixed(2)}</td>
+              <td>${loss.toFixed(3)}</td>
               <td>${lossWords(first, loss)}</td>
               <td>${lossWords(second, loss)}</td>
             </tr>`,
@@ -367,7 +366,7 @@ function ablatedWords(frame: Frame, at: Head, context: Context): string {
   const hidden = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
   const more =
     hidden > SMALL_CHANGE && hidden > 2 * Math.abs(change)
-      ? ' Hiding the first token (step 2) costs more, because all heads must then attend to other tokens and write what these bring along.'
+      ? ' Hiding the first token (step 2) costs more: all heads must then give their attention to other tokens, and add the values of these.'
       : '';
   return (
     `Does the model use this head? With its output set to 0 (the token stays visible), the loss changes by ${signed(change)} nats per token: on this ` +
@@ -563,14 +562,14 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
   return (
     `Yes${size > 0 ? ', at a price' : ''}. On average over 100 other passages ${percent(none)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${percent(sinks, 0)}. The loss of the sigmoid model is ${show(other)} nats per token against ${show(own)}: its perplexity is ` +
-    `${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.`
+    `${Math.abs(size).toFixed(0)}% ${size > 0 ? 'higher' : 'lower'}.${size > 0 ? ' Two models cannot tell whether that is the price of sigmoid or of having no sink.' : ''}`
   );
 }
 
 const ANSWER = 'An attention sink is where heads put the attention that they must give away.';
 const REMEMBER = {
   'Why is it there?':
-    'Softmax makes every row sum to 100%, even where a token needs nothing from the head. The first token is visible to all, and its value adds little.',
+    'Softmax must hand out 100% in every row, even where a head has no use for it. The first token is visible to all, and its value adds little.',
   'Is it harmful?':
     'Not by itself, but it has a price. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse. ' +
     'And the hidden state of a sink’s token has a few very large numbers, which are hard to store in few bits. (“Why it matters” measures both.)',

@@ -162,10 +162,11 @@ export class Recorded {
     render(
       html`<p class="answer">${heading}.</p>
         <p>
-          A larger, published model, ${model}, continues the gray text. Its sink is the first token,
-          whatever that is: here “${first}”. At the right, the tokens that it writes cannot attend
-          to it, and ${repeated('deleted')} of them repeat earlier ones; with the second token
-          hidden instead, ${repeated('control')}.
+          Another model, the larger ${model}, continues the gray text. It has no start token: its
+          sink is whatever token stands first, here “${first}”. At the right, the tokens that it
+          writes cannot attend to it, and ${repeated('deleted')} of them repeat earlier ones; with
+          all tokens visible ${repeated('kept')} do, and with the second one hidden instead
+          ${repeated('control')}.
         </p>
         <div class="recorded-texts">
           <div>

@@ -136,8 +136,18 @@ export function answerOf(worked: Worked, { operation, ...frame }: Frame): string
   );
   if (!isTop) return 'In this row another token gets more attention than the first one.';
   const isMost = operation.normalizes && first.weight > 0.5;
-  const adds = isSmall(first, rest) ? ', but its small value adds little' : '';
+  const isLess = worked.without > 1.25 * worked.output;
+  const less = isLess ? ': without it the head would write more' : '';
+  const adds = isSmall(first, rest) ? `, but its small value adds little${less}` : '';
   return `The first token has the highest score${isMost ? ', so most of the attention goes to it' : ''}${adds}.`;
+}
+
+/** Explains the number that the model's sigmoid adds to each score; empty if there is none. */
+function biasWords(frame: Frame): string {
+  const bias = biasOf(frame);
+  return bias < 0
+    ? ` The bias of ${fixed(bias, 2)}, the same for all tokens, keeps a weight small unless its score is high.`
+    : '';
 }
 
 /** States the sum of the row's weights, and for softmax how the first token affects the output. */
@@ -147,7 +157,7 @@ export function sharesWords(worked: Worked, frame: Frame): string {
   const count = restOf(worked).length;
   const othersWords = count === 1 ? 'the other token' : `the other ${count} tokens`;
   if (name === 'sigmoid')
-    return `Sigmoid weighs each token by its own score: this row sums to ${sumWords(sum)}, and no row has to reach 100%.`;
+    return `Sigmoid weighs each token by its own score: this row sums to ${sumWords(sum)}, and no row has to reach 100%.${biasWords(frame)}`;
   const must = normalizes
     ? 'The weights must sum to 100%: what the first token does not take, '
     : '';
