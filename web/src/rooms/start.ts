@@ -113,7 +113,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   // A bound over all heads.
   if (isBelow(claim))
     return html`Even the head that gives ${first} most, ${explained(head)}, gives it less than
-    ${number}.`;
+    ${number} on average.`;
   const quantity = claim.isShare
     ? html`${number} ${shareWords(frame)}`
     : html`a mean weight of ${number}`;
