@@ -1,7 +1,7 @@
 /*
  * Joined blocks: eight rows interleaved, for the types with integer products (fixed.h). Each group
  * starts with the block's scale bytes, two of every row at a time, followed by the integers in the
- * order of fixed.h. Blocks of several groups distribute their scale bytes over these.
+ * order of fixed.h. A block of several groups distributes its scale bytes over the groups.
  */
 #ifndef SS_MATH_JOINED_H
 #define SS_MATH_JOINED_H

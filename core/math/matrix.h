@@ -62,8 +62,8 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
 void ss_matrix_panels(float *panels, const ss_matrix *w);
 
 /*
- * Interleaves the outputs of w in the file's bytes, which the caller must own and which no other
- * matrix may read by the same outputs. For a tensor [in][total], the matrix with the tensor's first
+ * Interleaves the outputs of w in the file's bytes. The caller must own the bytes, and no other
+ * matrix may have the same outputs. For a tensor [in][total], the matrix with the tensor's first
  * output moves all of it: call it first, then for each other matrix of the tensor, which may differ
  * in `first` only. Build panels and int8 weights before interleaving. Matrices of other quantized
  * types, those whose outputs do not form panels, and those that have panels stay unchanged.

@@ -247,7 +247,7 @@ const ss_metric *ss_metrics(int *n) {
     return table;
 }
 
-/* Checks the run to compare with: it must have the same model, at least as many tokens and the same
+/* Checks that the run to compare with has the same model, at least as many tokens and the same
  * fields. */
 static ss_status check_base(const ss_trace *trace, const ss_metric *row, const ss_metric_args *args,
                             ss_error *err) {

@@ -111,7 +111,7 @@ static void interleave(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix_interleave(&linear->w, work);
 }
 
-/* Measures the memory that interleaving takes; the arena keeps the most of any matrix. */
+/* Raises arena->used to the floats that interleaving this matrix takes, if they are more. */
 static void measure_work(ss_linear *linear, ss_arena *arena, float *work) {
     size_t floats = ss_matrix_interleave_work(&linear->w);
     (void)work;

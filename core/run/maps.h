@@ -2,8 +2,8 @@
  * Maps: the weights, or scores, of a head's queries over its keys, by rows.
  *
  * A run stores maps up to a budget. Beyond the budget, reading a row computes it from the stored
- * queries and keys, to the bits of a stored map: memory grows with T, not with its square.
- * Recomputing does not run an eviction again, since the trace has recorded its decisions.
+ * queries and keys, with the same bits as a stored map: memory grows with T, not with its square.
+ * Recomputing reads the decisions of an eviction from the trace.
  */
 #ifndef SS_RUN_MAPS_H
 #define SS_RUN_MAPS_H

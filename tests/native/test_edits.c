@@ -461,11 +461,11 @@ static void check_reuse_by_tokens(void) {
                 opened_run reference = run_tokens(&model.model, prompt, T_MAX, edits, n);
                 opened_run from = run_from(&plain.run.trace, SS_BY_EDITS, SS_FIELDS_ALL, edits, n);
                 int idle = strstr(text, "snapkv") ? 8 : 5;
-                CHECK_INT(from.run.pass->taken, n == 1 ? idle : 0);
+                CHECK_INT(from.run.pass->copied_tokens, n == 1 ? idle : 0);
                 CHECK_INT(from.run.trace.T, T_MAX);
                 check_same(&reference.run.trace, &from.run.trace, T_MAX);
                 opened_run other = run_from(&reference.run.trace, SS_BY_EDITS, 0, edits, n);
-                CHECK_INT(other.run.pass->taken, 0);
+                CHECK_INT(other.run.pass->copied_tokens, 0);
                 close_run(&other);
                 close_run(&from);
                 close_run(&reference);
@@ -517,7 +517,7 @@ static void check_reuse_by_edits(void) {
                                 &plain.run.trace, SS_BY_EDITS, NULL,          0};
             opened_run from = open_run(&desc);
             CHECK_INT(from.run.pass->first_layer, wanted[i].layer);
-            CHECK_INT(from.run.pass->taken, wanted[i].tokens);
+            CHECK_INT(from.run.pass->copied_tokens, wanted[i].tokens);
             must(ss_run_extend(&from.run, prompt, T_MAX, &err), &err, "from");
             check_same(&reference.run.trace, &from.run.trace, T_MAX);
             check_updates(&from, &desc, prompt, T_MAX, 9);

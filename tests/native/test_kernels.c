@@ -194,10 +194,10 @@ static void check_groups(void) {
     for (int i = 0; i < 60; i++) {
         float a[SS_GROUPS * SS_GROUP];
         ss_groups groups = {.n = (size_t)(i % SS_GROUPS) + 1,
-                            .adds = i % 2,
-                            .halved = i % 4 < 2,
-                            .ahead = (const unsigned char *)a,
-                            .ahead_stride = 1};
+                            .has_summands = i % 2,
+                            .has_half_groups = i % 4 < 2,
+                            .prefetch = (const unsigned char *)a,
+                            .prefetch_stride = 1};
         size_t K = groups.n * SS_GROUP;
         groups.stride = i % 5 || groups.n > 7 ? SS_GROUP : 34; /* the strides of I8 and of Q8_0 */
         for (size_t k = 0; k < K; k++) a[k] = random_float(2.0f);
@@ -223,8 +223,8 @@ static void check_groups(void) {
                 size_t g = k / SS_GROUP;
                 float q = groups.unpacked[lane][g * groups.stride + k % SS_GROUP];
                 float weight =
-                    q * (groups.d[groups.halved && k % SS_GROUP >= 16][g][lane] * 0x1p24f);
-                if (groups.adds) weight += groups.m[g][lane];
+                    q * (groups.d[groups.has_half_groups && k % SS_GROUP >= 16][g][lane] * 0x1p24f);
+                if (groups.has_summands) weight += groups.m[g][lane];
                 right &= are_equal(panel.out[k * SS_PANEL + lane], weight);
             }
             float sum = add_in_turn((float)lane, a, panel.out + lane, SS_PANEL, K);
@@ -316,8 +316,8 @@ static void fill_factors(whole_groups *g, size_t i, size_t lane) {
     float d = write_half(halves);
     switch (g->groups.kind) {
     case SS_BYTES: g->d[i][lane] = 8.0f * d; break;
-    case SS_LESS_EIGHT: g->d[i][lane] = d, g->m[i][lane] = -8.0f * d; break;
-    case SS_ADDING: g->d[i][lane] = d, g->m[i][lane] = write_half(halves + 16); break;
+    case SS_NIBBLES_MINUS_8: g->d[i][lane] = d, g->m[i][lane] = -8.0f * d; break;
+    case SS_NIBBLES_PLUS_M: g->d[i][lane] = d, g->m[i][lane] = write_half(halves + 16); break;
     default:
         g->groups.d[i][lane] = g->d[i][lane] = random_float(0.01f);
         g->groups.m[i][lane] = g->m[i][lane] = random_float(0.1f);
@@ -370,16 +370,16 @@ static void check_fixed(void) {
     static whole_groups all_groups;
     whole_groups *g = &all_groups;
     for (int i = 0; i < 224; i++) {
-        static float x[SS_FIVE][SS_GROUPS * SS_GROUP];
+        static float x[SS_FIXED_ROWS][SS_GROUPS * SS_GROUP];
         bool extreme = i % 7 == 2;
         size_t n = (size_t)(i / 4 % SS_GROUPS) + 1;
         fill_groups(g, n, (ss_fixed_kind)(i % 4), i % 3 ? 0 : 16, extreme);
-        ss_fixed rows[SS_FIVE][SS_GROUPS];
+        ss_fixed rows[SS_FIXED_ROWS][SS_GROUPS];
         ss_fixed_tile *tile = malloc(n * sizeof *tile);
         ss_fixed_panel *panel = malloc(n * sizeof *panel);
         if (!tile || !panel) abort();
         ss_fixed *all = &rows[0][0];
-        for (size_t t = 0; t < SS_FIVE; t++) {
+        for (size_t t = 0; t < SS_FIXED_ROWS; t++) {
             fill_numbers(x[t], n * SS_GROUP, (int)t + i % 9);
             /* sets all numbers to the largest values */
             for (size_t k = 0; extreme && k < SS_GROUPS * SS_GROUP; k++)
@@ -389,11 +389,11 @@ static void check_fixed(void) {
         ss_tile_fixed(tile, all, n);
         ss_spread_fixed(panel, &g->groups);
         guarded one, five;
-        add_guards(&five, SS_FIVE * SS_PANEL);
-        for (size_t j = 0; j < SS_FIVE * SS_PANEL; j++) five.out[j] = (float)j;
+        add_guards(&five, SS_FIXED_ROWS * SS_PANEL);
+        for (size_t j = 0; j < SS_FIXED_ROWS * SS_PANEL; j++) five.out[j] = (float)j;
         ss_tile_times_fixed(five.out, tile, panel, n);
         bool right = guards_are_untouched(&five);
-        for (size_t t = 0; t < SS_FIVE; t++) {
+        for (size_t t = 0; t < SS_FIXED_ROWS; t++) {
             add_guards(&one, SS_PANEL);
             for (size_t lane = 0; lane < SS_PANEL; lane++)
                 one.out[lane] = (float)(t * SS_PANEL + lane);

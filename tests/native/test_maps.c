@@ -155,7 +155,7 @@ static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
     measures.fields |= SS_MEASURES | SS_SPECTRA;
     opened_run run = open_run(&measures);
     ss_pass *pass = run.run.pass;
-    if (chunk >= pass->together && !desc->model->arch.prefix)
+    if (chunk >= pass->joint_tokens && !desc->model->arch.prefix)
         pass->chunk = least(pass->chunk, chunk);
     must(ss_run_begin(&run.run, prompt, T, &err), &err, "begin");
     int chunks = (T + pass->chunk - 1) / pass->chunk, left = chunks * (desc->model->arch.L + 1);

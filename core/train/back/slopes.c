@@ -82,8 +82,8 @@ static void row_back(float *d, float *x, const ss_norm *norm, const ss_norm *sum
         d[i] *= norm->gain[i];
     }
     float shift = kind == SS_NORM_LAYER ? ss_sum(d, width) / n : 0.0f;
-    float along = ss_dot(d, x, width) / n;
-    for (size_t i = 0; i < width; i++) d[i] = r * (d[i] - shift - x[i] * along);
+    float projection = ss_dot(d, x, width) / n;
+    for (size_t i = 0; i < width; i++) d[i] = r * (d[i] - shift - x[i] * projection);
 }
 
 void ss_norm_back(float *d, float *x, const ss_norm *norm, const ss_norm *sums, ss_norm_kind kind,
