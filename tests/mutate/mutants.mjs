@@ -344,13 +344,7 @@ export default [
     'golden',
   ],
   ['ReLU without n', 'run/operation.c', 'x[j] / (float)n : 0.0f', 'x[j] : 0.0f', 'golden'],
-  [
-    'clipped below only',
-    'run/operation.c',
-    'weight > 1.0f ? 1.0f : weight',
-    'weight',
-    'run',
-  ],
+  ['clipped below only', 'run/operation.c', 'weight > 1.0f ? 1.0f : weight', 'weight', 'run'],
   ['elu + 1 without 1', 'run/operation.c', '? x[i] + 1.0f', '? x[i]', 'golden'],
   [
     'experts keep their shares',
@@ -405,13 +399,7 @@ export default [
     't >= 0',
     'variants',
   ],
-  [
-    'linear scaling is none',
-    'model/rotary.c',
-    'share = 0.0f;',
-    'share = 1.0f;',
-    'golden',
-  ],
+  ['linear scaling is none', 'model/rotary.c', 'share = 0.0f;', 'share = 1.0f;', 'golden'],
   [
     'YaRN rounds the other way',
     'model/rotary.c',

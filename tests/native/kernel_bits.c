@@ -105,12 +105,13 @@ static void refill(void) {
     }
 }
 
-/* Folds the bits of numbers into an FNV-1a hash. */
+/* Adds the bits of numbers to an FNV-1a hash. */
 static void fold(const float *x, size_t n) {
     for (size_t i = 0; i < n; i++) hash = (hash ^ ss_bits_of_float(x[i])) * 0x100000001b3u;
 }
 
-/* Folds the output of a kernel and a few numbers after it, which it must not change. */
+/* Adds the output of a kernel and a few numbers after it, which the kernel must not change, to the
+ * hash. */
 static void fold_result(const float *x, size_t n, float scalar) {
     fold(x, n + 8);
     fold(&scalar, 1);
@@ -403,8 +404,8 @@ uint32_t ss_bits_count(void) {
     return sizeof kernels / sizeof *kernels;
 }
 
-/* Returns the low (half 0) or high (half 1) half of a kernel's hash; halves 2 and 3 are those of
- * the reference's hash. */
+/* Returns the low (0) or high (1) half of a kernel's hash, or the low (2) or high (3) half of the
+ * reference's hash. */
 uint32_t ss_bits(uint32_t kernel, uint32_t half) {
     seed = 1;
     hash = 0xcbf29ce484222325u;

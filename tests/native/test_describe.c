@@ -108,7 +108,7 @@ static void check_keys(const cJSON *row, const char *keys) {
 static void check_promises(const cJSON *ours) {
     const cJSON *row, *letter, *letters = cJSON_GetObjectItem(ours, "letters");
     check_keys(ours, "tversion nabi tkernels");
-    CASE("limits and flags");
+    CASE("the description has the limits and flags of the C headers");
     check_keys(cJSON_GetObjectItem(ours, "limits"), "ntokens nthreads nedit_values");
     check_keys(cJSON_GetObjectItem(ours, "flags"), "nstreaming nmeasuring nspectral");
     for (size_t i = 0; i < sizeof promised / sizeof *promised; i++) {
@@ -129,7 +129,7 @@ static void check_promises(const cJSON *ours) {
 /* Lists the metrics that have no meaningful mean over sequences: uniform attention, maps of one
    head, parts of logits, indices. */
 static void check_metrics(const cJSON *metrics) {
-    CASE("metrics that belong to one sequence, and ranges");
+    CASE("the description tells which metrics have a mean over sequences, and their ranges");
     const char *single =
         " alpha_uniform qk_dot qk_cos qk_norm logit_parts logit_parts_heads massive_at "
         "super_weight ";
@@ -180,7 +180,7 @@ static void check_writer(void) {
     static const char *const expected =
         "{\"a\":[\"\\\"\\\\\",null,true],\"b\":{},\"c\":0.3,\"d\":null,\"e\":null}";
     char text[256];
-    CASE("the writer");
+    CASE("the writer writes valid JSON, and doubles are read back to the bit");
     for (size_t bytes = 0; bytes <= strlen(expected) + 1; bytes++) {
         ss_writer writer = {.out = text, .bytes = bytes};
         memset(text, '#', sizeof text);
@@ -205,7 +205,7 @@ static void check_writer(void) {
         ss_write_number(&writer, NULL, numbers[i]);
         CHECK(ss_write_done(&writer) && strtod(text, NULL) == numbers[i]);
     }
-    CASE("no room");
+    CASE("a description that does not fit its memory is refused");
     ss_error err;
     CHECK_INT(ss_describe(text, sizeof text, 1, &err), SS_NO_MEMORY);
 }

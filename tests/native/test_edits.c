@@ -27,7 +27,7 @@ static const char *const folders[] = {LLAMA, GPT2, GPT_NEO, GPT_NEOX, DEEPSEEK, 
 #define FOLDERS ((int)(sizeof folders / sizeof *folders))
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
-/* For each row of the table, an edit without effect and one with an effect. */
+/* An edit without effect and an edit with an effect for each row of the table. */
 static const struct {
     const char *nothing, *something;
 } pairs[] = {
@@ -54,7 +54,7 @@ static opened_run run_edit(const opened_model *model, const char *text) {
 }
 
 static void check_rows_are_listed(void) {
-    CASE("this list has every row of the table, in order");
+    CASE("the list of this test has every row of the table, in order");
     int n;
     const ss_edit_kind *rows = ss_edits(&n);
     CHECK_INT(PAIRS, n);
@@ -66,13 +66,15 @@ static void check_rows_are_listed(void) {
     }
 }
 
-/* Returns true for edits without effect that change the last token nevertheless. */
+/* Returns true for edits without an effect on earlier tokens that nevertheless change the last
+ * token. */
 static bool changes_last_token(const char *text) {
     return strstr(text, "=12") != NULL;
 }
 
 static void check_edits_without_effect(void) {
-    CASE("an edit without effect gives the bits of no edit; one with an effect does not");
+    CASE("an edit without effect gives the bits of an unedited run; an edit with an effect does "
+         "not");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -81,8 +83,8 @@ static void check_edits_without_effect(void) {
             CHECK(!have_same_rows(&plain.run.trace, &other.run.trace, SS_FIELD_HIDDEN, T_MAX));
             CHECK(other.run.trace.edited);
             close_run(&other);
-            /* Two edits have an effect in some models: softmax in every layer, and a wider window
-             * than the model's. */
+            /* In some models two of these edits have an effect: softmax in every layer, and a mask
+             * that is wider than the model's window. */
             if (!pairs[i].nothing || (i < 2 && model.model.arch.window_sinks)) continue;
             opened_run same = run_edit(&model, pairs[i].nothing);
             check_same(&plain.run.trace, &same.run.trace,
@@ -97,7 +99,7 @@ static void check_edits_without_effect(void) {
 /* Tests more edits without effect: a budget that no text reaches, a quantization that leaves all
  * tokens exact, a head that is already silent. */
 static void check_edits_with_nothing_to_do(void) {
-    CASE("an edit with nothing to evict or to quantize gives the bits of no edit");
+    CASE("an edit with nothing to evict or quantize gives the bits of an unedited run");
     static const char *const evictions[] = {
         "window",   "first,first=2", "h2o",    "tova",
         "key_norm", "vatp",          "random", "snapkv,prompt=13,queries=2"};
@@ -130,7 +132,7 @@ static void check_edits_with_nothing_to_do(void) {
 }
 
 static void check_extension_in_pieces(void) {
-    CASE("an edited prompt at once, and token by token, give the same bits, or a refusal");
+    CASE("an edited prompt gives the same bits at once and token by token, or is refused");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (int i = 0; i < PAIRS; i++) {
@@ -154,7 +156,8 @@ static void check_extension_in_pieces(void) {
 }
 
 static void check_tokens_after_a_prompt(void) {
-    CASE("an edit that reads a prompt continues after it: the same bits in any pieces");
+    CASE(
+        "after an edit has read its prompt, later tokens give the same bits in pieces of any size");
     static const char *const texts[] = {
         "clamp_channel:channel=3,to=mean,prompt=6",
         "quantize:what=hidden,bits=4,by=tensor,prompt=6,first=1",
@@ -224,7 +227,7 @@ static void check_budgets(void) {
 }
 
 static void check_window_is_a_mask(void) {
-    CASE("6. evicting the oldest is the Lambda-shaped mask: the same bits");
+    CASE("6. evicting the oldest keys gives the bits of the Lambda-shaped mask");
     opened_model model = open_model(GPT2);
     const char *same[][2] = {
         {"evict:policy=window,budget=4", "mask:first=0,recent=4"},
@@ -244,7 +247,7 @@ static void check_window_is_a_mask(void) {
 
 /* Recomputes each query as the last row of a run over the tokens whose keys its cache keeps. */
 static void check_cache_positions(const char *folder) {
-    CASE("7. positions in the cache: a query is the last row of a text of the kept keys");
+    CASE("7. with positions in the cache, a query equals the last row of a text of the kept keys");
     opened_model model = open_model(folder);
     model.model.arch.L = model.model.arch.blocks =
         1; /* in layer 0 keys and values do not depend on the mask */
@@ -265,7 +268,8 @@ static void check_cache_positions(const char *folder) {
 }
 
 static void check_texts_beyond_the_context(void) {
-    CASE("a rotary model reads on beyond its context with positions as in the cache, same bits");
+    CASE("with positions in the cache, a rotary model reads beyond its context and gives the same "
+         "bits");
     const char *text = "evict:policy=first,first=1,budget=6,positions=cache";
     opened_model model = open_model(LLAMA);
     opened_run within = run_edit(&model, text);
@@ -334,7 +338,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
 }
 
 static void check_streams(void) {
-    CASE("a run that streams gives the same losses, beyond the context too, beside other edits");
+    CASE("a streaming run gives the same losses, also beyond the context and under other edits");
     static const char *const with[] = {"quantize:what=keys,bits=4", "hide_key:key=2",
                                        "self_only:token=9",         "park:layer=1,head=1,key=3",
                                        "mask:first=2,recent=4",     "scale_value:key=1"};
@@ -353,7 +357,7 @@ static void check_streams(void) {
 }
 
 static void check_stream_memory(void) {
-    CASE("its memory grows with the budget, and by 12 bytes with a token");
+    CASE("the memory of a streaming run grows with the budget, and by 12 bytes with each token");
     opened_model model = open_model(LLAMA);
     size_t bytes[3];
     ss_error err;
@@ -477,7 +481,8 @@ static void check_reuse_by_tokens(void) {
 }
 
 static void check_reuse_by_edits(void) {
-    CASE("it begins at the first layer and the first token that an edit touches, of every kind");
+    CASE("a run that begins from another starts at the first layer and token that an edit of any "
+         "kind touches");
     static const struct {
         const char *edit;
         int layer, tokens;
@@ -602,7 +607,7 @@ static void update_stopped(const ss_run_desc *desc, int steps) {
 }
 
 static void check_updates_after_all(void) {
-    CASE("an extension that was canceled can be updated, whatever piece it stopped in");
+    CASE("a run whose extension was abandoned after any piece can be updated");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     /* Without hidden states a run keeps only the logits after its last token. */
@@ -657,7 +662,7 @@ static void check_longer(const ss_trace *base, int n, const ss_trace *reference,
 }
 
 static void check_start_between_rooms(void) {
-    CASE("a run continues one with less capacity, or one that was cut to a shorter text");
+    CASE("a run can begin from a run with less capacity, or from one that was truncated");
     static const char *const texts[] = {"silence:layer=1,head=1", "hide_key:key=5",
                                         "park:layer=1,key=4", "evict:policy=h2o,budget=4"};
     for (int f = 0; f < FOLDERS; f++) {
@@ -682,9 +687,8 @@ static void check_start_between_rooms(void) {
 }
 
 static void check_start_from_lengths(void) {
-    CASE(
-        "a run begins from a run of 1 token up to its own capacity; from no tokens, or more, it is "
-        "refused");
+    CASE("a run can begin from a run of 1 token up to its own capacity; fewer or more tokens are "
+         "refused");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     for (int n = 0; n <= T_MAX; n++) {
         ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
@@ -757,7 +761,8 @@ static void check_effects_of_heads(void) {
 }
 
 static void check_rejected_bases(void) {
-    CASE("a run that cannot begin from the other says why, and takes no other tokens");
+    CASE("a run that cannot begin from another says why, and one that can accepts only the tokens "
+         "of the other");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_run_desc bare = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL, 0};
@@ -807,7 +812,7 @@ static bool is_possible(const char *folder, const char *text) {
 }
 
 static void check_borders_of_numbers(void) {
-    CASE("the smallest budget and prompt that hold what they must are enough; one less is refused");
+    CASE("the smallest valid budget and prompt are accepted; one less is refused");
     static const char *const sides[][2] = {
         {"evict:policy=h2o,first=3,recent=2,budget=5",
          "evict:policy=h2o,first=3,recent=2,budget=4"},
@@ -955,7 +960,7 @@ static const float *scores_of(const opened_run *run, int head, int t) {
 /* Tests that a score depends on its query, its key and their positions, but not on other visible
  * keys. */
 static void check_positions_under_masks(const char *folder) {
-    CASE("swapped positions reach the distances under a mask, an eviction and a hidden key alike");
+    CASE("swapped positions change the distances under a mask, an eviction and a hidden key");
     static const char *const others[] = {"mask:first=1,recent=3", "hide_key:key=2",
                                          "evict:policy=window,budget=5",
                                          "evict:policy=first,first=1,budget=4"};
@@ -981,7 +986,7 @@ static void check_positions_under_masks(const char *folder) {
 }
 
 static void check_first_key_kept_so_far(void) {
-    CASE("the first key is held until the query that evicts it, which a shorter text lacks");
+    CASE("keeps_first is 1 up to the query that evicts the first key");
     opened_model model = open_model(LLAMA);
     opened_run run = run_edit(&model, "evict:policy=window,budget=5");
     for (int T = 1; T <= T_MAX; T++) {
@@ -993,8 +998,8 @@ static void check_first_key_kept_so_far(void) {
     close_model(&model);
 }
 
-/* Returns number d of the attention output of layer a for token t, computed from recorded head
- * outputs without their component along the first value of each head. */
+/* Returns number d of the attention output of layer a for token t, computed from the recorded head
+ * outputs minus their components along the first value of each head. */
 static double output_without_tag(const ss_trace *trace, int a, int t, size_t d) {
     const ss_arch *arch = &trace->model->arch;
     size_t U = (size_t)ss_arch_sizes(arch, a).U;
@@ -1018,7 +1023,7 @@ static double output_without_tag(const ss_trace *trace, int a, int t, size_t d) 
 }
 
 static void check_tags_of_any_width(void) {
-    CASE("project takes out the first value's direction, whatever the width of values");
+    CASE("project removes the direction of the first value, for any width of values");
     static const char *const wide[] = {LLAMA, DEEPSEEK, MIMO};
     for (size_t f = 0; f < sizeof wide / sizeof *wide; f++) {
         opened_model model = open_model(wide[f]);

@@ -277,9 +277,9 @@ static void check_coverage(const coverage *covered) {
     for (int i = 0; i < n; i++)
         if (check_failed(covered->metrics[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", metrics[i].name);
-    /* The last four fields are read by the derivatives, whose tests detect wrong numbers. */
-    CASE("so has every field, but tokens, which are given, next, the last row of logits, and what "
-         "test_train compares derivatives of");
+    /* test_train detects wrong numbers in the last four fields, which derivatives read. */
+    CASE("every field has such a golden, except tokens (the input), next (a row of logits), and "
+         "fields whose derivatives test_train compares");
     const uint32_t elsewhere = SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) |
                                SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_HEAD_OUT) |
                                SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE);
@@ -287,7 +287,7 @@ static void check_coverage(const coverage *covered) {
         if (!(elsewhere & SS_BIT(i)) &&
             check_failed(covered->fields[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", ss_fields()[i].name);
-    CASE("so has every edit, of one model or more");
+    CASE("every edit has a golden of a model");
     const ss_edit_kind *edits = ss_edits(&n);
     CHECK(n <= EDITS_MAX);
     for (int i = 0; i < n; i++)
@@ -299,19 +299,19 @@ static void check_coverage(const coverage *covered) {
 /* Checks that every operation, family and format has a golden. */
 static void check_models(const coverage *covered) {
     int n;
-    CASE("every operation is that of a golden's model");
+    CASE("every operation has a golden");
     const ss_operation *operations = ss_operations(&n);
     CHECK(n <= OPERATIONS_MAX);
     for (int i = 0; i < n; i++)
         if (check_failed(covered->operations[i], __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", operations[i].name);
-    CASE("so is every family, and every format of files");
+    CASE("every family and every file format has a golden");
     char names[FAMILIES_BYTES];
     ss_family_names(names, sizeof names);
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "))
         if (check_failed(has_family(covered->families, name), __FILE__, __LINE__, "has a golden"))
             printf("    %s\n", name);
-    CASE("and every architecture of GGUF");
+    CASE("every architecture of GGUF has a golden");
     ss_gguf_family_names(names, sizeof names);
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", ")) {
         ss_bytes word = {(const unsigned char *)name, strlen(name)};

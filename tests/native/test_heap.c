@@ -60,7 +60,7 @@ static bool is_sound(void) {
 }
 
 static void check_blocks(void) {
-    CASE("blocks of any size that come and go stay apart, keep their bytes, and join when free");
+    CASE("blocks of any size do not overlap, keep their bytes, and merge when they are freed");
     enum { N = 300 };
     unsigned char *held[N] = {0};
     size_t sizes[N] = {0};
@@ -92,13 +92,13 @@ static void check_blocks(void) {
     for (int i = 0; i < N; i++) free(held[i]);
     CHECK(is_sound());
     CHECK(last && !last->before && !last->used);
-    CASE("a request that memory cannot hold gets nothing, and leaves the heap as it was");
+    CASE("a request that is too large returns NULL and leaves the heap unchanged");
     uintptr_t before = heap_end;
     CHECK(!malloc(ROOM));
     CHECK(!malloc(UINT32_MAX));
     CHECK(!calloc(UINT32_MAX / 2, 2));
     CHECK(heap_end == before && is_sound());
-    CASE("a block that was freed serves the next of its size, and of less");
+    CASE("a freed block serves the next request of its size or less");
     void *large = malloc(1000000);
     void *wall = malloc(1);
     free(large);
@@ -127,13 +127,13 @@ static char *text_of(const char *open, const char *item, const char *close, size
     return text;
 }
 
-/* A text of 450 characters. Six of these need a block from the bin of the large holes, larger than
- * most of them. */
+/* A text of 450 characters. Six of these texts need a block that is larger than most holes of its
+ * bin. */
 #define FIFTY "12345678901234567890123456789012345678901234567890"
 #define LONG FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY FIFTY
 
 static void check_json(void) {
-    CASE("a megabyte of JSON of any shape passes over few blocks for each that it takes");
+    CASE("parsing a megabyte of JSON of any shape searches few blocks per allocation");
     static const char *const shapes[][3] = {
         {"[", "\"" LONG LONG LONG LONG LONG LONG "\",", "]"},
         {"[", "0,", "]"},

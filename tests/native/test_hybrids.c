@@ -1,7 +1,8 @@
 /*
- * Hybrids: models whose layers have mixers in place of attention, or in addition to it. The maps,
- * hidden states and logits of such models are those of transformers (test_golden); here their
- * states must follow whatever a run does with its tokens, and layers must keep their own numbers.
+ * Hybrids: models whose layers have mixers in place of attention, or in addition to it. test_golden
+ * compares their maps, hidden states and logits with transformers; these tests check that the
+ * states are right after every way to extend, update or continue a run, and that layers keep their
+ * indices.
  */
 #include "check.h"
 #include "files.h"
@@ -30,7 +31,7 @@ static void write_prompt(void) {
 }
 
 static void check_numbers_of_layers(void) {
-    CASE("layers keep their numbers: those with attention, and which of all they are");
+    CASE("the description and the fields keep the indices of the layers with attention");
     opened_model model = open_model(LFM2);
     const ss_arch *arch = &model.model.arch;
     CHECK_INT(arch->L, 2);
@@ -48,7 +49,8 @@ static void check_numbers_of_layers(void) {
 }
 
 static void check_steps_and_updates(const char *folder) {
-    CASE("a prompt at once, in pieces, token by token, typed, cut and changed: the same bits");
+    CASE("a prompt gives the same bits at once, in pieces, token by token, typed, truncated and "
+         "changed");
     opened_model model = open_model(folder);
     opened_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     check_steps(&reference.run.trace, prompt, T_MAX, 1);
@@ -61,10 +63,10 @@ static void check_steps_and_updates(const char *folder) {
     close_model(&model);
 }
 
-/* Tests an update that is abandoned after each number of its pieces: another update must then give
- * the bits of a new run. */
+/* Abandons an update after each possible number of pieces: the next update must give the bits of a
+ * new run. */
 static void check_abandoned_updates(const char *folder) {
-    CASE("an abandoned extension leaves states behind that the next update does not read");
+    CASE("the next update does not read the states of an abandoned extension");
     opened_model model = open_model(folder);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     ss_error err;
@@ -81,8 +83,8 @@ static void check_abandoned_updates(const char *folder) {
 }
 
 static void check_start_from_another(const char *folder) {
-    CASE("a run that begins after each layer of another has the bits of one from its tokens, and "
-         "goes on");
+    CASE("a run that begins after any layer of another gives the bits of a run from the tokens, "
+         "and can be extended");
     opened_model model = open_model(folder);
     const ss_arch *arch = &model.model.arch;
     opened_run base = run_tokens(&model.model, prompt, 20, NULL, 0);
@@ -108,7 +110,7 @@ static void check_start_from_another(const char *folder) {
         close_run(&fresh);
     }
 
-    CASE("an edit that leaves the first tokens alone still reads them, for the states after them");
+    CASE("with mixers, an edited run that begins from another gives the bits of a new run");
     ss_edit later = read_edit("hide_key:key=9");
     ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, &later, 1, NULL, 0, NULL, 0};
     ss_run_desc desc = plain;
@@ -165,7 +167,7 @@ static void check_other_measurements(const char *folder) {
 }
 
 static void check_streams(const char *folder) {
-    CASE("a run whose cache forgets keys keeps the states of all tokens");
+    CASE("a streaming run with mixers gives the losses of a run that keeps all keys");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit("evict:policy=first,first=2,budget=6");
     ss_run_desc desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0, NULL, 0};
@@ -184,8 +186,8 @@ static void check_streams(const char *folder) {
 }
 
 static void check_edits_by_number(void) {
-    CASE("edits name layers by their numbers; one of a head in a layer without attention is "
-         "refused");
+    CASE("an edit names a layer by its index among all layers; an edit of a head in a layer "
+         "without attention is refused");
     opened_model model = open_model(LFM2);
     const struct {
         const char *text,
@@ -224,7 +226,7 @@ static void check_edits_by_number(void) {
         free(arena.block);
     }
 
-    CASE("an edit of layer 3 changes the maps of that layer, and not those of the first with "
+    CASE("an edit of layer 3 changes the maps of that layer, not those of the first layer with "
          "attention");
     const char *const changes[] = {"hide_key:key=0,layer=3",
                                    "self_only:token=9,layer=3",
@@ -245,7 +247,7 @@ static void check_edits_by_number(void) {
     }
     close_run(&as_is);
 
-    CASE("an edit of layer 3 changes nothing up to the state before it");
+    CASE("an edit of layer 3 changes no hidden state before the layer");
     ss_edit edit = read_edit("silence:layer=3");
     opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run silent = run_tokens(&model.model, prompt, T_MAX, &edit, 1);

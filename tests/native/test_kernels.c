@@ -97,7 +97,7 @@ static bool matmul_is_right(shape s, bool with_bias) {
 
 static void check_matmul(void) {
     static const size_t depths[] = {0, 1, 7, 64};
-    CASE("matmul adds in the order of its contract, and writes its outputs only");
+    CASE("matmul adds in the order of its contract, and writes only its outputs");
     for (size_t N = 0; N < 20; N++)
         for (size_t T = 0; T < 12; T++)
             for (size_t i = 0; i < 8; i++) {
@@ -105,14 +105,14 @@ static void check_matmul(void) {
                 if (check_failed(matmul_is_right(s, i % 2), __FILE__, __LINE__, "matmul"))
                     printf("    N %d, T %d, Kin %d\n", (int)N, (int)T, (int)s.Kin);
             }
-    CASE("matmul of one long row, and of rows side by side");
+    CASE("matmul of one long row and of tiled rows adds in the order of its contract");
     CHECK(matmul_is_right((shape){1, 77, 64, 64, 77}, true));
     CHECK(matmul_is_right((shape){1, 77, 64, 64, 77}, false));
     CHECK(matmul_is_right((shape){13, 40, 129, 129, 40}, true));
 }
 
 static void check_tile(void) {
-    CASE("tile: five rows side by side, and the rest side by side");
+    CASE("tile interleaves five rows at a time, and the remaining rows");
     float *rows = numbers(12 * 26, 2.0f);
     for (size_t T = 0; T < 12; T++)
         for (size_t Kin = 0; Kin < 24; Kin++) {
@@ -150,7 +150,7 @@ static unsigned char *unaligned(const float *x, size_t n) {
 }
 
 static void check_times_rows(void) {
-    CASE("times_rows: one row's products with eight rows of a file, added in the order of matmul");
+    CASE("times_rows adds the products of a row with eight rows of a file in the order of matmul");
     for (size_t n = 0; n < 23; n++) {
         float *w = numbers(SS_PANEL * n, 2.0f), *a = numbers(n, 2.0f);
         unsigned char *block = unaligned(w, SS_PANEL * n);
@@ -171,7 +171,7 @@ static void check_times_rows(void) {
 }
 
 static void check_times_columns(void) {
-    CASE("times_columns: the same where outputs lie side by side");
+    CASE("times_columns adds in the order of matmul for weights stored by input");
     for (size_t N = 0; N < 23; N++)
         for (size_t Kin = 0; Kin < 23; Kin++) {
             size_t stride = N + 3;
@@ -190,7 +190,7 @@ static void check_times_columns(void) {
 }
 
 static void check_groups(void) {
-    CASE("groups: q d, and q d + m, as a panel and times a row");
+    CASE("groups unpack to q d or q d + m, in a panel and in a product");
     for (int i = 0; i < 60; i++) {
         float a[SS_GROUPS * SS_GROUP];
         ss_groups groups = {.n = (size_t)(i % SS_GROUPS) + 1,
@@ -249,7 +249,7 @@ static void fill_numbers(float *x, size_t n, int kind) {
     if (kind > 9) x[(size_t)kind * 5 % n] = kind % 2 ? NAN : -INFINITY;
 }
 
-/* A group of a row, converted exactly, in doubles. */
+/* A group of a row, converted in doubles without error. */
 typedef struct exact_group {
     double X[SS_GROUP], unit, sum;
 } exact_group;
@@ -272,7 +272,8 @@ static exact_group exact_of(const float *x) {
 }
 
 static void check_whole_row(void) {
-    CASE("whole_row: a group's numbers in units of its largest, rounded to even, in two parts");
+    CASE("fixed_row splits a group's numbers, in units of the largest and rounded to even, into "
+         "two parts");
     for (int kind = 0; kind < 14; kind++) {
         float x[WHOLE * SS_GROUP];
         ss_fixed *row = malloc(WHOLE * sizeof *row);
@@ -366,7 +367,7 @@ static bool have_same_bits(float a, float b) {
 }
 
 static void check_fixed(void) {
-    CASE("fixed point: exact sums of groups, of one row and of five");
+    CASE("products in fixed point are exact sums of groups, for one row and for five");
     static whole_groups all_groups;
     whole_groups *g = &all_groups;
     for (int i = 0; i < 224; i++) {
@@ -415,7 +416,7 @@ static void check_fixed(void) {
 }
 
 static void check_interleave(void) {
-    CASE("interleave: eight rows side by side, zeros for those that are not there");
+    CASE("interleave writes eight rows side by side, and zeros for absent rows");
     float *rows = numbers(8 * 23, 2.0f);
     for (size_t n = 0; n < 23; n++)
         for (unsigned there = 0; there < 256; there += 51) {

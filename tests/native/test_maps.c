@@ -12,7 +12,7 @@
 #define LLAMA "tests/golden/hf-llama-gqa"
 #define GPT2 "tests/golden/hf-gpt2-plain"
 #define T_MAX 13
-/* A budget with fewer bytes than any map, so that no map is stored. */
+/* A budget smaller than any map, so that no map is stored. */
 #define NO_MAPS 1
 
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
@@ -170,9 +170,9 @@ static void compare(const ss_model *model, const ss_edit *edits, int n, int T, i
     ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, edits, n, NULL, 0, NULL, 0};
     opened_run stored = run_with(&desc, 0, T, piece), computed = run_with(&desc, NO_MAPS, T, piece);
     CHECK(computed.run.trace.statistics.queries[0] == T);
-    CHECK(computed.arena.used == computed.arena.bytes); /* measuring and taking agree */
-    /* The pass accumulated the metrics of this comparison; after the statistics are cleared,
-     * metrics come from recomputed rows. */
+    CHECK(computed.arena.used == computed.arena.bytes); /* the measured size is exact */
+    /* This comparison reads the statistics of the pass; after they are cleared, metrics come from
+     * recomputed rows. */
     check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
     ss_statistics_clear(&computed.run.trace);
     check_metrics(&stored.run.trace, &computed.run.trace, &stored.run.trace);
@@ -190,7 +190,7 @@ static bool needs_all_tokens(const ss_arch *arch) {
 }
 
 static void check_families(void) {
-    CASE("a map on demand has the bits of a stored one, and so have all metrics: every family");
+    CASE("in every family, maps on demand and their metrics have the bits of stored maps");
     for (int i = 0; i < FOLDERS; i++) {
         long failed = check_state.failed;
         opened_model model = open_model(folders[i]);
@@ -205,7 +205,7 @@ static void check_families(void) {
 }
 
 static void check_operations(const char *folder) {
-    CASE("every operation");
+    CASE("under every operation, maps on demand and their metrics have the bits of stored maps");
     opened_model model = open_model(folder);
     int n;
     const ss_operation *rows = ss_operations(&n);
@@ -220,7 +220,8 @@ static void check_operations(const char *folder) {
 }
 
 static void check_edits(const char *folder) {
-    CASE("every edit and every policy, alone and before another one");
+    CASE("under every edit and policy, alone or before another edit, maps on demand have the bits "
+         "of stored maps");
     opened_model model = open_model(folder);
     pins choices = choice_pins();
     int tested = 0;
@@ -248,7 +249,7 @@ static void check_edits(const char *folder) {
 
 /* Tests updates of runs that compute their maps. */
 static void check_updated_maps(const char *folder, const char *edit_text) {
-    CASE("an updated run, with an edit and without");
+    CASE("in an updated run, with or without an edit, maps on demand have the bits of stored maps");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
     for (int n = 0; n < 2; n++) {
@@ -278,7 +279,7 @@ static void check_updated_maps(const char *folder, const char *edit_text) {
 
 /* Tests that reading every map after each token does not change later tokens. */
 static void check_reading(const char *folder, const char *edit_text) {
-    CASE("reading the maps of a run changes nothing in the tokens that follow");
+    CASE("reading the maps of a run does not change later tokens");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
@@ -298,7 +299,8 @@ static void check_reading(const char *folder, const char *edit_text) {
 
 /* Tests runs that begin from another; each of the two stores or computes its maps. */
 static void check_start_from_another(const char *folder, const char *edit_text) {
-    CASE("a run that begins from another one, whichever of them stores its maps");
+    CASE(
+        "a run that begins from another gives the same bits, whichever of the two stores its maps");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
     ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
@@ -320,7 +322,7 @@ static void check_start_from_another(const char *folder, const char *edit_text) 
 }
 
 static void check_budget(void) {
-    CASE("maps are stored up to the budget, 64 MB where none is given; memory beyond grows with T");
+    CASE("maps are stored up to the budget, 64 MB by default; beyond it, memory grows with T");
     opened_model model = open_model(LLAMA);
     const ss_arch *arch = &model.model.arch;
     size_t map = (size_t)(arch->L * arch->H * T_MAX * T_MAX) * sizeof(float);
@@ -366,7 +368,7 @@ static void check_budget(void) {
 }
 
 static void check_pooled_maps(const char *folder) {
-    CASE("blocks of a map: the mean and the largest of the cells that the mask shows");
+    CASE("a pooled map has the mean and the largest visible cell of each block");
     opened_model model = open_model(folder);
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     for (int b = 1; b <= T_MAX; b += 3) {
@@ -494,8 +496,7 @@ static void check_refusals(void) {
 }
 
 static void check_accumulated_readers(void) {
-    CASE("every metric that reads maps or norms reads the accumulated statistics, and one of "
-         "queries");
+    CASE("every metric of maps, norms or queries reads the accumulated statistics");
     int n;
     const ss_metric *rows = ss_metrics(&n);
     for (int i = 0; i < n; i++)

@@ -153,7 +153,7 @@ static const struct edge {
 };
 
 static void check_edges(void) {
-    CASE("scalar functions at zeros, limits, infinities and NaN");
+    CASE("scalar functions are right at zeros, limits, infinities and NaN");
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         double actual = edges[i].mine(edges[i].x);
         if (check_failed(have_same_bits(actual, edges[i].expected), __FILE__, __LINE__,
@@ -224,24 +224,24 @@ static void check_places(ss_dtype type, uint32_t largest, uint32_t infinite) {
 enum { COLUMNS = 11, DEPTH = 5 };
 
 static void check_packing(void) {
-    CASE("all 65536 halves");
+    CASE("all 65536 halves are converted exactly");
     check_halves(SS_F16, 5, 10);
-    CASE("all 65536 brain floats");
+    CASE("all 65536 bfloat16 numbers are converted exactly");
     check_halves(SS_BF16, 8, 7);
-    CASE("finds the first infinity or NaN at any index");
+    CASE("the first infinity or NaN is found at any index");
     check_places(SS_F32, 0xff7fffff, 0x7f800000);
     check_places(SS_F16, 0xfbff, 0x7c00);
     check_places(SS_BF16, 0xff7f, 0x7f80);
     float rows[10 * 9 + DEPTH], panels[16 * DEPTH];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) rows[i] = (float)(i + 1);
-    CASE("rows are packed as columns, rows apart, zeros beyond the last");
+    CASE("rows with any stride are packed as columns, with zeros beyond the last");
     CHECK_INT(ss_panels_floats(COLUMNS, DEPTH), 16 * DEPTH);
     ss_pack_rows(panels, rows, 9, COLUMNS, DEPTH);
     for (size_t i = 0; i < 16 * DEPTH; i++) {
         size_t n = i / 8 / DEPTH * 8 + i % 8, k = i / 8 % DEPTH;
         CHECK(are_equal(panels[i], n < COLUMNS ? rows[n * 9 + k] : 0.0f));
     }
-    CASE("columns are packed as columns");
+    CASE("columns are packed with any stride, with zeros beyond the last");
     ss_pack_columns(panels, rows, COLUMNS + 1, COLUMNS, DEPTH);
     for (size_t i = 0; i < 16 * DEPTH; i++) {
         size_t n = i / 8 / DEPTH * 8 + i % 8, k = i / 8 % DEPTH;

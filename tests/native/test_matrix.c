@@ -130,8 +130,7 @@ static void check_interleaved(ss_matrix w, size_t off) {
     float *work = malloc(floats * sizeof *work + 1);
     if (!work) abort();
     if (panels && w.in_out && w.first > 0) {
-        ss_matrix before =
-            w; /* the matrix with the tensor's first outputs, whose call moves the tensor */
+        ss_matrix before = w; /* the matrix with the first outputs; its call reorders the tensor */
         before.first = 0, before.out = before.group = before.step = w.first;
         ss_matrix_interleave(&before, work);
     }
@@ -274,7 +273,7 @@ static void check_ordered(size_t in, size_t total, ss_dtype type) {
 static void check_order(void) {
     static const size_t sizes[][2] = {{768, 2304}, {3072, 768}, {1, 8},      {2, 40000},
                                       {1018, 768}, {6, 16},     {2000, 264}, {50, 20000}};
-    CASE("numbers [in][total] are put in order where they lie");
+    CASE("tensors [in][total] are interleaved in place");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         check_ordered(sizes[i][0], sizes[i][1], SS_F32);
         if (sizes[i][0] % 2 == 0) check_ordered(sizes[i][0], sizes[i][1], SS_F16);
@@ -289,37 +288,37 @@ static void check_plain(void) {
         unsigned char *block = make_tensor(w.type, w.in_out);
         w.data = block + 1;
         printf("-- %s, %s\n", ss_dtype_name(w.type), w.in_out ? "[in][out]" : "[out][in]");
-        CASE("a whole matrix");
+        CASE("products with a matrix that is a whole tensor are exact");
         w.out = w.group = w.step = TOTAL;
         check_matrix(w);
-        CASE("outputs from the middle, not a multiple of a panel");
+        CASE("products with outputs from the middle of a tensor, in any number, are exact");
         w.first = 3, w.out = w.group = w.step = 13;
         check_matrix(w);
-        CASE("queries of a tensor in which each head has its own queries, keys and values");
+        CASE("products with the queries of a tensor of queries, keys and values by head are exact");
         w.first = 4, w.out = 8, w.group = 4, w.step = 12;
         check_matrix(w);
-        CASE("every other output");
+        CASE("products with every other output of a tensor are exact");
         w.first = 1, w.out = 12, w.group = 1, w.step = 2;
         check_matrix(w);
-        CASE("rotary pairs that lie side by side");
+        CASE("products with adjacent rotary pairs are exact");
         w.first = 0, w.out = w.group = w.step = TOTAL, w.pair = 6;
         check_matrix(w);
-        CASE("rotary pairs in the first part of a head");
+        CASE("products with adjacent rotary pairs in the first part of a head are exact");
         w.unpaired = 2;
         check_matrix(w);
-        CASE("rotary pairs of heads of whole panels, behind other outputs");
+        CASE("products with rotary pairs of heads of whole panels, after other outputs, are exact");
         w.first = 8, w.out = w.group = w.step = 16, w.unpaired = 0, w.pair = 8;
         check_matrix(w);
-        CASE("and in the first part of such heads");
+        CASE("products with rotary pairs in the first part of such heads are exact");
         w.unpaired = 4;
         check_matrix(w);
-        CASE("rotary pairs in the first part of heads that have others between them");
+        CASE("products with rotary pairs of heads that are not adjacent are exact");
         w.first = 2, w.out = 12, w.group = 6, w.step = 9, w.pair = 3, w.unpaired = 1;
         check_matrix(w);
-        CASE("outputs from a panel on, the last fewer than a panel");
+        CASE("products with outputs that begin with a panel and end within one are exact");
         w.first = 8, w.out = w.group = w.step = 13, w.unpaired = w.pair = 0;
         check_matrix(w);
-        CASE("heads of whole panels with others between them");
+        CASE("products with heads of whole panels that are not adjacent are exact");
         w.first = 0, w.out = 16, w.group = 8, w.step = 16;
         check_matrix(w);
         free(block);

@@ -1,4 +1,4 @@
-/* Functions for tests of runs that compare traces and make edits. */
+/* Functions that compare the traces of runs and make edits, for tests. */
 #ifndef SS_TEST_TRACES_H
 #define SS_TEST_TRACES_H
 
@@ -70,7 +70,7 @@ static inline void check_runs(const ss_trace *a, const ss_trace *b, int T) {
                    (size_t)a->model->arch.V * sizeof(float));
 }
 
-/* Runs the tokens again, `piece` at a time, and checks for the same bits. */
+/* Runs the tokens again, `piece` at a time, and checks that the bits are the same. */
 static inline void check_steps(const ss_trace *reference, const int32_t *tokens, int T, int piece) {
     ss_run_desc desc = {reference->model, T, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     opened_run steps = open_run(&desc);
