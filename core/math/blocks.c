@@ -167,14 +167,14 @@ READER(read_q6_k) {
     g->has_half_groups = true;
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
-            size_t half = i / 4, place = i % 4;
-            const unsigned char *bytes = blocks[lane] + half * 64 + place % 2 * 32;
+            size_t half = i / 4, quarter = i % 4;
+            const unsigned char *bytes = blocks[lane] + half * 64 + quarter % 2 * 32;
             const unsigned char *high = blocks[lane] + 128 + half * 32;
             int8_t *q = g->unpacked[lane] + i * SS_GROUP;
             for (size_t j = 0; j < 2; j++)
                 g->d[j][i][lane] = d[lane] * (float)(int8_t)blocks[lane][192 + i * 2 + j];
             for (size_t k = 0; k < SS_GROUP; k++) {
-                int low = bytes[k] >> place / 2 * 4 & 15, top = high[k] >> 2 * place & 3;
+                int low = bytes[k] >> quarter / 2 * 4 & 15, top = high[k] >> 2 * quarter & 3;
                 q[k] = (int8_t)((low | top << 4) - 32);
             }
         }

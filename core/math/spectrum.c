@@ -160,9 +160,9 @@ float ss_matrix_entropy(double *work, const float *h, size_t n, size_t D) {
     if (!(trace > 0.0) || !isfinite(trace)) return NAN;
     for (size_t i = 0; i < numbers; i++) work[i] /= trace;
     for (size_t i = size - 1; i > 0; i--) {
-        double *own = w[(size - 1 - i) % 2];
-        off_diagonal[i - 1] = reflect(work, own, previous, i);
-        previous = (reflection){row_of(work, i), own};
+        double *w_row = w[(size - 1 - i) % 2];
+        off_diagonal[i - 1] = reflect(work, w_row, previous, i);
+        previous = (reflection){row_of(work, i), w_row};
     }
     for (size_t i = 0; i < size; i++) diagonal[i] = row_of(work, i)[i];
     find_eigenvalues(diagonal, off_diagonal, size);

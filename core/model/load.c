@@ -81,11 +81,12 @@ static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
 static void check_finite(ss_loader *loader, const char *name, const ss_tensor *tensor, size_t first,
                          size_t n) {
     const unsigned char *bytes = tensor->data;
-    size_t bad = ss_first_not_finite(bytes + ss_dtype_bytes(tensor->type, first), tensor->type, n);
-    if (bad != SIZE_MAX && loader->status == SS_OK)
+    size_t index =
+        ss_first_not_finite(bytes + ss_dtype_bytes(tensor->type, first), tensor->type, n);
+    if (index != SIZE_MAX && loader->status == SS_OK)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
                                  "expected finite numbers, but number %lu is NaN or infinite",
-                                 (unsigned long)(first + bad));
+                                 (unsigned long)(first + index));
 }
 
 /* Takes count floats from the arena; NULL while measuring, or with an error if the arena is full.
@@ -393,17 +394,17 @@ void ss_load_layers(ss_loader *loader, ss_model *model, ss_load_layer *load) {
     int blocks = model->arch.blocks;
     model->layers = take_zeroed(loader, "layers", blocks, sizeof *model->layers);
     for (int l = 0; l < blocks && loader->status == SS_OK; l++) {
-        ss_layer spare = {0};
+        ss_layer scratch = {0};
         loader->layer = l;
-        load(model->layers ? &model->layers[l] : &spare, loader, &model->arch);
+        load(model->layers ? &model->layers[l] : &scratch, loader, &model->arch);
     }
 }
 
 ss_ffn *ss_load_experts(ss_loader *loader, const ss_arch *arch, ss_load_expert *load) {
     ss_ffn *experts = take_zeroed(loader, "experts", arch->E, sizeof *experts);
     for (int e = 0; e < arch->E && loader->status == SS_OK; e++) {
-        ss_ffn spare = {0};
-        load(experts ? &experts[e] : &spare, loader, arch, e);
+        ss_ffn scratch = {0};
+        load(experts ? &experts[e] : &scratch, loader, arch, e);
     }
     return experts;
 }

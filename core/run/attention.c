@@ -360,7 +360,7 @@ static void recompute_rows(ss_pass *pass, ss_scratch *scratch, ss_field_id field
 }
 
 void ss_recompute_rows(ss_pass *pass, ss_field_id field, int head, int t, int n, size_t worker,
-                       ss_map_reader *read, void *context) {
+                       ss_map_reader *reader, void *context) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     ss_scratch *scratch = &pass->scratch[worker];
@@ -376,7 +376,7 @@ void ss_recompute_rows(ss_pass *pass, ss_field_id field, int head, int t, int n,
     for (int end = t + n, rows; t < end; t += rows) {
         rows = ss_min(rows_max, end - t);
         recompute_rows(pass, scratch, field, l, h, t, rows);
-        read(context, t, rows, scratch->scores + bias, bias + (size_t)trace->slots);
+        reader(context, t, rows, scratch->scores + bias, bias + (size_t)trace->slots);
     }
     if (feature == SS_FEATURE_MLP) pass->layer = layer;
 }

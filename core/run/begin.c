@@ -19,22 +19,22 @@ static int idle_tokens_of(const ss_pass *pass, int i) {
 
 /* Returns the number of first tokens that no edit changes. */
 static int idle_tokens(const ss_pass *pass) {
-    int least = INT_MAX;
-    for (int i = 0; i < pass->edits_n; i++) least = ss_min(least, idle_tokens_of(pass, i));
-    return least;
+    int tokens_n = INT_MAX;
+    for (int i = 0; i < pass->edits_n; i++) tokens_n = ss_min(tokens_n, idle_tokens_of(pass, i));
+    return tokens_n;
 }
 
 /* Returns the number of first tokens whose recorded rows restore the state of every eviction: no
  * query among them evicted a key, and no later edit changed the weights that the eviction read. */
 static int replayed_tokens(const ss_pass *pass) {
-    int least = INT_MAX;
+    int tokens_n = INT_MAX;
     for (int i = 0; i < pass->edits_n; i++) {
-        if (ss_is_eviction(kind_of(pass, i))) least = ss_min(least, idle_tokens_of(pass, i));
+        if (ss_is_eviction(kind_of(pass, i))) tokens_n = ss_min(tokens_n, idle_tokens_of(pass, i));
         for (int j = i + 1; j < pass->edits_n; j++)
             if (!ss_edits_continue(kind_of(pass, i), kind_of(pass, j)))
-                least = ss_min(least, idle_tokens_of(pass, j));
+                tokens_n = ss_min(tokens_n, idle_tokens_of(pass, j));
     }
-    return least;
+    return tokens_n;
 }
 
 /* Replays the weights of the first p queries to the evictions; no query among them evicted a key.
@@ -52,8 +52,8 @@ static uint32_t missing_fields(const ss_trace *trace, const ss_trace *from, uint
     uint32_t implied =
         SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
     /* A run that computes its maps on demand has no stored map to copy. */
-    uint32_t stored = from->fields & ~from->summed & ~(from->computed & ~trace->computed);
-    return needed & ~stored & ~(from->edited ? 0 : implied);
+    uint32_t stored_fields = from->fields & ~from->summed & ~(from->computed & ~trace->computed);
+    return needed & ~stored_fields & ~(from->edited ? 0 : implied);
 }
 
 static uint32_t fields_of_layers(void) {
@@ -84,13 +84,13 @@ static int shared_tokens(const ss_pass *pass, const ss_trace *from) {
 
 /* Returns the number of first layers that no edit touches; -1 if an edit touches the embedding. */
 static int shared_layers(const ss_pass *pass, const ss_trace *from) {
-    int least = pass->trace->model->arch.blocks;
+    int layers_n = pass->trace->model->arch.blocks;
     uint32_t needed = (pass->trace->fields & fields_of_layers()) | SS_BIT(SS_FIELD_HIDDEN);
     if (from->edited || missing_fields(pass->trace, from, needed)) return -1;
     if (has_other_states(pass, from->pass, from->T)) return -1;
     for (int i = 0; i < pass->edits_n; i++)
-        least = ss_min(least, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
-    return least;
+        layers_n = ss_min(layers_n, ss_edit_first_layer(kind_of(pass, i), pass->edits[i].values));
+    return layers_n;
 }
 
 /* Copies the first p tokens, and the loss and rank of the next one. */

@@ -17,14 +17,14 @@ ss_pool *ss_map_pool(const ss_trace *trace) {
 }
 
 void ss_map_read(const ss_trace *trace, ss_field_id field, int head, int t, int n, size_t worker,
-                 ss_map_reader *read, void *context) {
+                 ss_map_reader *reader, void *context) {
     if (trace->computed & SS_BIT(field)) {
-        ss_recompute_rows(trace->pass, field, head, t, n, worker, read, context);
+        ss_recompute_rows(trace->pass, field, head, t, n, worker, reader, context);
         return;
     }
     for (int end = t + n, rows; t < end; t += rows) {
         rows = ss_min(SS_MAP_ROWS, end - t);
-        read(context, t, rows, ss_row(trace, field, head, t), trace->widths[field]);
+        reader(context, t, rows, ss_row(trace, field, head, t), trace->widths[field]);
     }
 }
 

@@ -314,8 +314,8 @@ static void reset_edits(ss_pass *pass, const ss_choice *own_choice) {
     if (pass->moves_keys)
         memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
     if (!trace->summed && !pass->cache.filled) mark_missing_heads(trace);
-    float *rounded = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
-    if (rounded) memset(rounded, 0, (size_t)arch->L * 2 * sizeof *rounded);
+    float *errors = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
+    if (errors) memset(errors, 0, (size_t)arch->L * 2 * sizeof *errors);
 }
 
 static ss_status resolve_edits(ss_pass *pass, const ss_run_desc *desc, ss_error *err) {

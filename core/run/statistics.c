@@ -273,14 +273,14 @@ static void add_rows(void *context, int t, int n, const float *x, size_t stride)
 /* Returns the number of first queries that all groups of a head have read. If the groups differ,
  * resets them all and returns 0. */
 static int common_queries(const search *job, int head) {
-    int least = job->T, most = 0;
+    int queries_min = job->T, queries_max = 0;
     for (int i = 0; i < SS_STATISTICS; i++) {
         int queries = *queries_of(job->trace, i, head);
         if (!(job->groups & 1u << i)) continue;
-        least = queries < least ? queries : least;
-        most = queries > most ? queries : most;
+        queries_min = queries < queries_min ? queries : queries_min;
+        queries_max = queries > queries_max ? queries : queries_max;
     }
-    if (least == most) return least;
+    if (queries_min == queries_max) return queries_min;
     for (int i = 0; i < SS_STATISTICS; i++)
         if (job->groups & 1u << i) *queries_of(job->trace, i, head) = 0;
     return 0;

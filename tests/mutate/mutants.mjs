@@ -483,8 +483,8 @@ export default [
   [
     'a weight that is infinite',
     'model/load.c',
-    'if (bad != SIZE_MAX &&',
-    'if (bad == 0 &&',
+    'if (index != SIZE_MAX &&',
+    'if (index == 0 &&',
     'model',
   ],
   [

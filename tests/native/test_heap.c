@@ -62,34 +62,34 @@ static bool is_sound(void) {
 static void check_blocks(void) {
     CASE("blocks of any size do not overlap, keep their bytes, and merge when they are freed");
     enum { N = 300 };
-    unsigned char *held[N] = {0};
+    unsigned char *blocks[N] = {0};
     size_t sizes[N] = {0};
     for (int i = 0; i < 20000; i++) {
         int at = (int)draw_below(N);
-        if (held[at]) {
+        if (blocks[at]) {
             bool kept = true;
             for (size_t j = 0; j < sizes[at]; j += 1 + sizes[at] / 7)
-                kept &= held[at][j] == at % 251;
+                kept &= blocks[at][j] == at % 251;
             CHECK(kept);
             if (draw_below(3) == 0) {
                 size_t more = sizes[at] + draw_below(5000);
-                held[at] = realloc(held[at], more);
-                CHECK(held[at][0] == at % 251 || sizes[at] == 0);
-                memset(held[at], at % 251, more);
+                blocks[at] = realloc(blocks[at], more);
+                CHECK(blocks[at][0] == at % 251 || sizes[at] == 0);
+                memset(blocks[at], at % 251, more);
                 sizes[at] = more;
                 continue;
             }
-            free(held[at]);
-            held[at] = NULL;
+            free(blocks[at]);
+            blocks[at] = NULL;
         } else {
             sizes[at] = draw_below(2) ? draw_below(300) : draw_below(200000);
-            held[at] = malloc(sizes[at]);
-            CHECK((uintptr_t)held[at] % ALIGN == 0);
-            memset(held[at], at % 251, sizes[at]);
+            blocks[at] = malloc(sizes[at]);
+            CHECK((uintptr_t)blocks[at] % ALIGN == 0);
+            memset(blocks[at], at % 251, sizes[at]);
         }
         if (i % 100 == 0) CHECK(is_sound());
     }
-    for (int i = 0; i < N; i++) free(held[i]);
+    for (int i = 0; i < N; i++) free(blocks[i]);
     CHECK(is_sound());
     CHECK(last && !last->before && !last->used);
     CASE("a request that is too large returns NULL and leaves the heap unchanged");

@@ -93,35 +93,35 @@ static void check_start_from_another(const char *folder) {
         char text[48];
         snprintf(text, sizeof text, "silence:layer=%d,head=1", arch->layers[a]);
         ss_edit edit = read_edit(text);
-        ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-        ss_run_desc desc = plain;
+        ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
+        ss_run_desc desc = baseline;
         desc.from = &base.run.trace;
         desc.layer = SS_BY_EDITS;
-        opened_run run = open_run(&desc), fresh = open_run(&plain);
+        opened_run run = open_run(&desc), new_run = open_run(&baseline);
         CHECK_INT(run.run.pass->first_layer, arch->layers[a]);
         must(ss_run_extend(&run.run, prompt, 20, &err), &err, "extend");
-        must(ss_run_extend(&fresh.run, prompt, 20, &err), &err, "extend");
-        check_runs(&fresh.run.trace, &run.run.trace, 20);
+        must(ss_run_extend(&new_run.run, prompt, 20, &err), &err, "extend");
+        check_runs(&new_run.run.trace, &run.run.trace, 20);
         must(ss_run_extend(&run.run, prompt + 20, 3, &err), &err, "extend");
-        must(ss_run_extend(&fresh.run, prompt + 20, 3, &err), &err, "extend");
-        check_runs(&fresh.run.trace, &run.run.trace, 23);
-        check_updates(&run, &plain, prompt, 23, 4);
+        must(ss_run_extend(&new_run.run, prompt + 20, 3, &err), &err, "extend");
+        check_runs(&new_run.run.trace, &run.run.trace, 23);
+        check_updates(&run, &baseline, prompt, 23, 4);
         close_run(&run);
-        close_run(&fresh);
+        close_run(&new_run);
     }
 
     CASE("with mixers, an edited run that begins from another gives the bits of a new run");
     ss_edit later = read_edit("hide_key:key=9");
-    ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, &later, 1, NULL, 0, NULL, 0};
-    ss_run_desc desc = plain;
+    ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, &later, 1, NULL, 0, NULL, 0};
+    ss_run_desc desc = baseline;
     desc.from = &base.run.trace;
     desc.layer = SS_BY_EDITS;
-    opened_run run = open_run(&desc), fresh = open_run(&plain);
+    opened_run run = open_run(&desc), new_run = open_run(&baseline);
     must(ss_run_extend(&run.run, prompt, 20, &err), &err, "extend");
-    must(ss_run_extend(&fresh.run, prompt, 20, &err), &err, "extend");
-    check_runs(&fresh.run.trace, &run.run.trace, 20);
+    must(ss_run_extend(&new_run.run, prompt, 20, &err), &err, "extend");
+    check_runs(&new_run.run.trace, &run.run.trace, 20);
     close_run(&run);
-    close_run(&fresh);
+    close_run(&new_run);
     close_run(&base);
     close_model(&model);
 }
@@ -140,7 +140,7 @@ static void check_other_measurements(const char *folder) {
     CASE("a measuring run, maps on demand, and threads give the same numbers");
     opened_model model = open_model(folder);
     const ss_arch *arch = &model.model.arch;
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     uint32_t fields = SS_FIELDS_ALL & ~(SS_FIELDS_MAPS & ~SS_BIT(SS_FIELD_ATT));
     ss_run_desc desc = {&model.model, T_MAX, fields, NULL, 0, NULL, 0, NULL, 1};
     opened_run computed = open_run(&desc);
@@ -151,7 +151,8 @@ static void check_other_measurements(const char *folder) {
         must(ss_run_attention(&computed.run, SS_FIELD_ATT, a, 1, 0, T_MAX, rows, &err), &err,
              "att");
         for (int t = 0; t < T_MAX; t++)
-            CHECK_BITS(rows + t * T_MAX, att_row(&plain.run.trace, a, 1, t), T_MAX * sizeof(float));
+            CHECK_BITS(rows + t * T_MAX, att_row(&baseline.run.trace, a, 1, t),
+                       T_MAX * sizeof(float));
     }
     desc.fields =
         SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_HIDDEN) | SS_BIT(SS_FIELD_SEEN) | SS_MEASURES;
@@ -159,10 +160,10 @@ static void check_other_measurements(const char *folder) {
     must(ss_run_extend(&summed.run, prompt, T_MAX, &err), &err, "extend");
     const char *const names[] = {"alpha", "row_mass", "hidden_norm", "key_norm", "value_norm"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        CHECK_NEAR(total(&plain.run.trace, names[i]), total(&summed.run.trace, names[i]), 1e-4);
+        CHECK_NEAR(total(&baseline.run.trace, names[i]), total(&summed.run.trace, names[i]), 1e-4);
     close_run(&summed);
     close_run(&computed);
-    close_run(&plain);
+    close_run(&baseline);
     close_model(&model);
 }
 
@@ -249,14 +250,14 @@ static void check_edits_by_number(void) {
 
     CASE("an edit of layer 3 changes no hidden state before the layer");
     ss_edit edit = read_edit("silence:layer=3");
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run silent = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     size_t row = T_MAX * (size_t)model.model.arch.D;
-    const float *a = ss_floats(&plain.run.trace, SS_FIELD_HIDDEN);
+    const float *a = ss_floats(&baseline.run.trace, SS_FIELD_HIDDEN);
     const float *b = ss_floats(&silent.run.trace, SS_FIELD_HIDDEN);
     CHECK_BITS(a, b, 4 * row * sizeof *a);
     CHECK(memcmp(a + 4 * row, b + 4 * row, row * sizeof *a) != 0);
-    close_run(&plain);
+    close_run(&baseline);
     close_run(&silent);
     close_model(&model);
 }

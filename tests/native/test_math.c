@@ -63,7 +63,7 @@ typedef double (*function)(double);
 
 static const struct curve {
     const char *sentence;
-    function mine, libm;
+    function actual, libm;
     double low, high, tolerance;
     bool relative;
 } curves[] = {
@@ -88,7 +88,7 @@ static void check_curve(const struct curve *curve) {
     double worst = 0.0, worst_x = curve->low;
     for (int i = 0; i <= SAMPLES; i++) {
         double x = curve->low + (curve->high - curve->low) * i / SAMPLES, truth = curve->libm(x);
-        double error = fabs(curve->mine(x) - truth);
+        double error = fabs(curve->actual(x) - truth);
         if (curve->relative && error > 0.0) error /= fabs(truth);
         if (error <= worst)
             continue; /* the test is false for NaN, which therefore becomes the worst error */
@@ -105,7 +105,7 @@ static bool have_same_bits(double a, double b) {
 }
 
 static const struct edge {
-    function mine;
+    function actual;
     double x, expected;
     const char *name;
 } edges[] = {
@@ -155,7 +155,7 @@ static const struct edge {
 static void check_edges(void) {
     CASE("scalar functions are right at zeros, limits, infinities and NaN");
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
-        double actual = edges[i].mine(edges[i].x);
+        double actual = edges[i].actual(edges[i].x);
         if (check_failed(have_same_bits(actual, edges[i].expected), __FILE__, __LINE__,
                          edges[i].name))
             printf("    expected %.17g, found %.17g\n", edges[i].expected, actual);

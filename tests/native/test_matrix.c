@@ -45,13 +45,13 @@ static unsigned char *make_tensor(ss_dtype type, bool in_out) {
 /* Returns the index in the tensor of output n of the matrix, found by a search instead of a
  * formula. */
 static size_t expected_place(const ss_matrix *w, size_t n) {
-    size_t wanted = n, heads = w->pair ? w->out / w->pair : 0;
+    size_t expected = n, heads = w->pair ? w->out / w->pair : 0;
     for (size_t h = 0; h < heads; h++)
         for (size_t half = 0, i = h * w->pair; half < 2; half++)
             for (size_t j = 0; j < (w->pair - w->unpaired) / 2; j++, i++)
-                if (i == n) wanted = h * w->pair + 2 * j + half;
+                if (i == n) expected = h * w->pair + 2 * j + half;
     size_t o = w->first;
-    for (size_t i = 0; i < wanted; i++) o += (i + 1) % w->group ? 1 : w->step - w->group + 1;
+    for (size_t i = 0; i < expected; i++) o += (i + 1) % w->group ? 1 : w->step - w->group + 1;
     return o;
 }
 
@@ -82,17 +82,17 @@ static void check_parts(const ss_matrix *w) {
     if (!row) abort();
     for (size_t n = 0; n < w->out; n++) {
         const float *panel = ss_matrix_panel(work, w, n - n % 8);
-        bool right = true, is_last = n + 1 == w->out;
+        bool is_right = true, is_last = n + 1 == w->out;
         ss_matrix_output(row, w, n);
         for (size_t k = 0; k < w->in; k++) {
-            right &= !memcmp(&panel[k * 8 + n % 8], row + k, sizeof *row);
+            is_right &= !memcmp(&panel[k * 8 + n % 8], row + k, sizeof *row);
             if ((k * 5 + n) % 7 < 5) continue;
             float weight = ss_matrix_weight(w, n, k);
-            right &= !memcmp(&weight, row + k, sizeof weight);
+            is_right &= !memcmp(&weight, row + k, sizeof weight);
         }
         for (size_t i = 0; is_last && i < 8 * w->in; i++)
-            right &= i % 8 <= n % 8 || panel[i] == 0.0f;
-        CHECK(right);
+            is_right &= i % 8 <= n % 8 || panel[i] == 0.0f;
+        CHECK(is_right);
     }
     free(row);
 }
@@ -106,10 +106,10 @@ static void check_outputs(ss_matrix w, ss_matrix as_written) {
     float vector[IN_MOST];
     for (size_t n = 0; n < w.out && !w.in_out; n++) {
         ss_matrix_output(vector, &w, n);
-        bool right = true;
+        bool is_right = true;
         size_t place = expected_place(&as_written, n);
-        for (size_t k = 0; k < IN; k++) right &= vector[k] == weight(place, k);
-        CHECK(right);
+        for (size_t k = 0; k < IN; k++) is_right &= vector[k] == weight(place, k);
+        CHECK(is_right);
     }
 }
 

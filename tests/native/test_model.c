@@ -341,10 +341,10 @@ static void check_broken_weights(void) {
         state = state * 1664525u + 1013904223u;
         size_t byte = state % (i % 2 ? header + 8 : weights.n);
         unsigned char *at = (unsigned char *)(size_t)(weights.data + byte);
-        unsigned char kept = *at;
-        *at = (unsigned char)(kept ^ 1u << (state >> 29));
+        unsigned char original = *at;
+        *at = (unsigned char)(original ^ 1u << (state >> 29));
         refused += try_open(config, weights, &err) != SS_OK;
-        *at = kept;
+        *at = original;
     }
     printf("  %d of 10000 were refused\n", refused);
     CHECK(refused > 3000);

@@ -337,7 +337,7 @@ static void check_refused(ss_bytes file, ss_status status, const char *where, co
 
 static void check_metadata(void) {
     CASE("unknown versions and missing metadata are refused");
-    const char *good = conditions_of("softmax");
+    const char *valid = conditions_of("softmax");
     static const struct {
         const char *version;
         ss_status status;
@@ -347,7 +347,7 @@ static void check_metadata(void) {
                  {"-1", SS_BAD_FILE, "number"},      {"nan", SS_BAD_FILE, "number"},
                  {NULL, SS_BAD_FILE, "no recording"}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        recording_writer w = begin_recording(table[i].version, good);
+        recording_writer w = begin_recording(table[i].version, valid);
         check_refused(end_recording(&w, 0), table[i].status, "sinkscope.recording", table[i].text);
     }
     recording_writer w = begin_recording("1", NULL);
@@ -369,9 +369,9 @@ static void check_metadata(void) {
 /* Returns the conditions with one text replaced. */
 static const char *replaced(const char *from, const char *to) {
     static char text[1024];
-    const char *good = conditions_of("softmax"), *at = strstr(good, from);
+    const char *valid = conditions_of("softmax"), *at = strstr(valid, from);
     if (!at) exit(2);
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good), good, to, at + strlen(from));
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - valid), valid, to, at + strlen(from));
     return text;
 }
 

@@ -245,10 +245,10 @@ static void check_evicted_cache(void) {
 
     CASE("a mask as wide as the text changes nothing");
     ss_edit wide = mask_to(0, T_MAX);
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run unedited = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run masked = run_tokens(&model.model, prompt, T_MAX, &wide, 1);
-    check_same(&plain.run.trace, &masked.run.trace, T_MAX);
-    close_run(&plain);
+    check_same(&unedited.run.trace, &masked.run.trace, T_MAX);
+    close_run(&unedited);
     close_run(&masked);
     close_model(&model);
 }
@@ -274,19 +274,19 @@ static void check_repeated_measurement(void) {
     static const int32_t others[T_MAX] = {8, 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5};
     opened_model model = open_model(LLAMA);
     opened_run used = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run fresh = run_tokens(&model.model, others, T_MAX, NULL, 0);
+    opened_run new_run = run_tokens(&model.model, others, T_MAX, NULL, 0);
     ss_error err;
     size_t n;
     free(measure(&used.run.trace, "alpha", 0.3f, 0, 0, 0, NULL));
     used.run.trace.T = 0;
     must(ss_run_extend(&used.run, others, T_MAX, &err), &err, "extend");
     float *a = measure(&used.run.trace, "alpha", 0.3f, 0, 0, 0, &n);
-    float *b = measure(&fresh.run.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    float *b = measure(&new_run.run.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     CHECK_BITS(a, b, n * sizeof *a);
     free(a);
     free(b);
     close_run(&used);
-    close_run(&fresh);
+    close_run(&new_run);
     close_model(&model);
 }
 
@@ -316,14 +316,15 @@ static void check_edits(void) {
     ss_edit edit = swap_to("sigmoid", NAN);
     set_value(&edit, "layer", "1");
     set_value(&edit, "head", "2");
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run unedited = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run swapped = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-    CHECK(!plain.run.trace.edited && swapped.run.trace.edited);
+    CHECK(!unedited.run.trace.edited && swapped.run.trace.edited);
     for (int l = 0; l < 2; l++)
         for (int h = 0; h < 4; h++)
-            CHECK((memcmp(att_row(&plain.run.trace, l, h, 5), att_row(&swapped.run.trace, l, h, 5),
-                          6 * sizeof(float)) == 0) == !(l == 1 && h == 2));
-    close_run(&plain);
+            CHECK((memcmp(att_row(&unedited.run.trace, l, h, 5),
+                          att_row(&swapped.run.trace, l, h, 5), 6 * sizeof(float)) == 0) ==
+                  !(l == 1 && h == 2));
+    close_run(&unedited);
     close_run(&swapped);
     close_model(&model);
 }
@@ -392,13 +393,13 @@ static void check_sampling(void) {
     static const float temperatures[] = {0.5f, 1.0f, 2.5f};
     for (int i = 0; i < 3; i++) {
         double temperature = (double)temperatures[i], sum = 0;
-        int drawn[1024] = {0};
+        int token_sets[1024] = {0};
         for (int v = 0; v < V; v++)
             sum += exp(((double)next[v] - (double)next[best]) / temperature);
         for (uint32_t n = 0; n < 20000; n++)
-            drawn[ss_run_sample(&run.run, temperatures[i], 0, n * 214748u)]++;
+            token_sets[ss_run_sample(&run.run, temperatures[i], 0, n * 214748u)]++;
         for (int v = 0; v < V; v++)
-            CHECK_NEAR(drawn[v] / 20000.0,
+            CHECK_NEAR(token_sets[v] / 20000.0,
                        exp(((double)next[v] - (double)next[best]) / temperature) / sum, 0.002);
     }
     close_run(&run);
@@ -408,10 +409,10 @@ static void check_sampling(void) {
 /* Returns the set of tokens, as bits of five, that are ever drawn with top_k. */
 static int drawn_tokens(const float *logits, int top_k) {
     float work[5];
-    int drawn = 0;
+    int token_sets = 0;
     for (uint32_t i = 0; i < 1000; i++)
-        drawn |= 1 << ss_sample(logits, 5, 1, top_k, i * 4294967u, work);
-    return drawn;
+        token_sets |= 1 << ss_sample(logits, 5, 1, top_k, i * 4294967u, work);
+    return token_sets;
 }
 
 static void check_ties(void) {

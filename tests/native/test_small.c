@@ -45,8 +45,8 @@ int main(void) {
         CHECK_INT(ss_strlen(text), n);
         for (int c = -1; c < 256; c++) {
             CHECK(ss_strchr(text, c) == strchr(text, c));
-            for (size_t most = 0; most <= n; most++)
-                CHECK(ss_memchr(text, c, most) == memchr(text, c, most));
+            for (size_t n_max = 0; n_max <= n; n_max++)
+                CHECK(ss_memchr(text, c, n_max) == memchr(text, c, n_max));
         }
     }
     CASE("qsort sorts lists of any length, with equal items");

@@ -35,9 +35,9 @@ static bool prints_same(const char *format, double number) {
     ss_snprintf(actual, sizeof actual, format, digits, number);
     snprintf(expected, sizeof expected, format, digits, number);
 #pragma GCC diagnostic pop
-    bool right = !strcmp(actual, expected);
-    if (!right) printf("    %s, %d: expected %s, found %s\n", format, digits, expected, actual);
-    return right;
+    bool is_right = !strcmp(actual, expected);
+    if (!is_right) printf("    %s, %d: expected %s, found %s\n", format, digits, expected, actual);
+    return is_right;
 }
 
 int main(void) {

@@ -17,9 +17,9 @@ static uint64_t random_bits(void) {
 static bool reads_same(const char *text) {
     char *end, *expected_end;
     double actual = ss_strtod(text, &end), expected = strtod(text, &expected_end);
-    bool right = !memcmp(&actual, &expected, sizeof actual) && end == expected_end;
-    if (!right) printf("    %s: expected %.17g, found %.17g\n", text, expected, actual);
-    return right;
+    bool is_right = !memcmp(&actual, &expected, sizeof actual) && end == expected_end;
+    if (!is_right) printf("    %s: expected %.17g, found %.17g\n", text, expected, actual);
+    return is_right;
 }
 
 /* Compares the two functions on a random double that is printed with `digits` digits. */

@@ -427,14 +427,14 @@ static void check_conditional(void) {
 }
 
 /* Draws n sequences, part by part, and passes each to `visit`. */
-static void visit_sequences(ss_train *train, void (*look)(const ss_sequence *s, void *context),
+static void visit_sequences(ss_train *train, void (*visit)(const ss_sequence *s, void *context),
                             void *context) {
     int n = (int)train->recipe->batch;
     ss_error err;
     for (int part = 0; part < SS_PARTS; part++) {
         int from = n * part / SS_PARTS, to = n * (part + 1) / SS_PARTS;
         must(ss_train_part(train, part, false, &err), &err, "part");
-        for (int i = from; i < to; i++) look(&train->batch[i - from], context);
+        for (int i = from; i < to; i++) visit(&train->batch[i - from], context);
     }
 }
 
@@ -927,12 +927,12 @@ static void check_broken_states(void) {
     opened_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":1}");
     ss_train *train = &opened->train;
     size_t n = ss_train_state_bytes(train), numbers = train->weights.n;
-    unsigned char *good = state_of(train), *bad = malloc(n + 4);
+    unsigned char *valid = state_of(train), *bad = malloc(n + 4);
     float values[] = {NAN, INFINITY, -1.0f};
     ss_error err;
     for (int i = 0; i < 8; i++) {
         size_t bytes = i == 0 ? n - 4 : i == 1 ? n + 4 : i == 2 ? 0 : n;
-        memcpy(bad, good, n);
+        memcpy(bad, valid, n);
         if (i == 3) bad[0] ^= 1;
         if (i == 4) bad[7] |= 0x80; /* the number of steps */
         if (i == 5) bad[8] ^= 1;    /* the number of weights */
@@ -941,22 +941,22 @@ static void check_broken_states(void) {
         CHECK_INT((int)ss_train_resume(train, (ss_bytes){bad, bytes}, &err), SS_BAD_FILE);
         CHECK(strstr(err.text, "expected") != NULL);
         unsigned char *now = state_of(train);
-        CHECK_BITS(now, good, n);
+        CHECK_BITS(now, valid, n);
         free(now);
     }
     /* A number that is not finite is refused at the end of each of the three arrays; a negative
      * weight is valid. */
     for (size_t i = 1; i <= 3; i++) {
-        memcpy(bad, good, n);
+        memcpy(bad, valid, n);
         size_t at = 12 + 4 * (i * numbers - 1);
         memcpy(bad + at, &values[1], 4);
         CHECK_INT((int)ss_train_resume(train, (ss_bytes){bad, n}, &err), SS_BAD_FILE);
         CHECK(!strcmp(err.where, ss_where_byte(at).text));
     }
-    memcpy(bad, good, n);
+    memcpy(bad, valid, n);
     memcpy(bad + 12, &values[2], 4);
     must(ss_train_resume(train, (ss_bytes){bad, n}, &err), &err, "negative");
-    free(good);
+    free(valid);
     free(bad);
     close_train(opened);
 }

@@ -91,13 +91,13 @@ static inline uint32_t next_random(uint32_t *state) {
 static inline void check_updated(const opened_run *run, ss_status status, const ss_run_desc *desc,
                                  const int32_t *tokens, int T) {
     ss_error err;
-    opened_run fresh = open_run(desc);
-    CHECK_INT((int)status, (int)ss_run_extend(&fresh.run, tokens, T, &err));
+    opened_run new_run = open_run(desc);
+    CHECK_INT((int)status, (int)ss_run_extend(&new_run.run, tokens, T, &err));
     if (status == SS_OK) {
         CHECK_INT(run->run.trace.T, T);
-        check_runs(&fresh.run.trace, &run->run.trace, T);
+        check_runs(&new_run.run.trace, &run->run.trace, T);
     }
-    close_run(&fresh);
+    close_run(&new_run);
 }
 
 /* Updates a run while a text is typed, shortened and changed anywhere. */

@@ -116,8 +116,8 @@ static bool is_off(const cJSON *item, double off) {
 }
 
 static bool has_text(const cJSON *object, const char *key, const char *text) {
-    const char *found = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-    return found && !strcmp(found, text);
+    const char *value = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+    return value && !strcmp(value, text);
 }
 
 /* Returns true if the matrices are I8 with one scale per row, as compressed-tensors stores them

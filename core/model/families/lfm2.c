@@ -16,11 +16,11 @@ static void read_ffn(ss_arch *arch, ss_json *json) {
     arch->F = is_adjusted ? 2 * F / 3 : F;
     if (!is_adjusted || cJSON_IsNull(multiplier)) return;
     double width = (double)(int)(factor * (double)arch->F);
-    double rounded = (double)multiple * (double)(int)((width + multiple - 1) / multiple);
-    if (rounded < 1.0 || rounded > SS_FFN_MAX)
+    double rounded_width = (double)multiple * (double)(int)((width + multiple - 1) / multiple);
+    if (rounded_width < 1.0 || rounded_width > SS_FFN_MAX)
         ss_json_refuse(json, "block_ffn_dim_multiplier", "a width of 1 to 1048576", "another");
     else
-        arch->F = (int)rounded;
+        arch->F = (int)rounded_width;
 }
 
 /* Reads the list of layers with attention, as older files have it. */

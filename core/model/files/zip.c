@@ -157,8 +157,8 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
 static ss_status find_data(ss_bytes *data, const ss_zip *zip, const directory_record *record,
                            ss_error *err) {
     ss_bytes file = {zip->file.data, zip->start};
-    ss_where place = ss_where_name(record->name);
-    const char *name = place.text;
+    ss_where where = ss_where_name(record->name);
+    const char *name = where.text;
     if (!begins_with(file, record->header_at, LOCAL_BYTES, LOCAL_SIGNATURE))
         return ss_fail(err, SS_BAD_FILE, name, "expected its header at byte %.0f, found none",
                        (double)record->header_at);
