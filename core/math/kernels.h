@@ -122,8 +122,8 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* out[i] = 1 / (1 + exp(-(x[i] + shift))), in place allowed; returns the sum of out. */
 #define SS_SIGMOID_ARGS float *out, const float *x, float shift, size_t n
 
-/* SS_COPY_ARGS: out[i] = x[i]. SS_CLEAR_ARGS: x[i] = 0. These are kernels because browsers call
- * memcpy and memset outside of wasm, which takes longer than a short row. */
+/* SS_COPY_ARGS: out[i] = x[i]. SS_CLEAR_ARGS: x[i] = 0. Kernels replace memcpy and memset, which
+ * browsers call outside of wasm; such a call takes longer than a short row. */
 #define SS_COPY_ARGS float *out, const float *x, size_t n
 #define SS_CLEAR_ARGS float *x, size_t n
 

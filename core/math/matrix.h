@@ -76,7 +76,7 @@ size_t ss_matrix_interleave_work(const ss_matrix *w);
 /* Fills `int8` from w; work has ss_matrix_work(0, in, 1) floats. */
 void ss_matrix_int8(struct ss_int8 *int8, const ss_matrix *w, float *work);
 
-/* Writes the weights of output n to out[in]; of an embedding, these are the vector of token n. */
+/* Writes the weights of output n to out[in]; output n of an embedding is the vector of token n. */
 void ss_matrix_output(float *out, const ss_matrix *w, size_t n);
 
 /* Returns the weight from input k to output n. */

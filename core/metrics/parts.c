@@ -208,8 +208,8 @@ static void add_heads(const workspace *work, const ss_trace *trace, int below) {
     }
 }
 
-/* Measures the parts of the heads of earlier layers. They are also NaN where a gate or a norm
- * follows the heads' outputs, since the parts are then not linear. */
+/* Measures the parts of the heads of earlier layers. The parts are also NaN where a gate or a norm
+ * follows the heads' outputs, since they are not linear there. */
 void ss_measure_logit_parts_heads(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     size_t H = (size_t)arch->H, heads = (size_t)arch->L * H;

@@ -79,8 +79,7 @@ typedef enum ss_activation {
     SS_ACTIVATION_GELU, /* exact, with erf */
     SS_ACTIVATION_RELU,
     SS_ACTIVATION_RELU2,          /* the square of relu (So et al. 2021) */
-    SS_ACTIVATION_CLAMPED_SWIGLU, /* the activation of gpt-oss; only with a gate; it has a limit and
-                                     a slope */
+    SS_ACTIVATION_CLAMPED_SWIGLU, /* gpt-oss: SwiGLU with gate_limit and gate_slope; needs a gate */
     SS_ACTIVATION_XIELU,          /* each layer has a curve of its own (Huang 2024); no gate */
     SS_ACTIVATION_N
 } ss_activation;
@@ -193,10 +192,10 @@ typedef struct ss_arch {
     int prefix;     /* number of first keys that every query sees, usually 0; or SS_EVERY_KEY */
     int mask_token; /* id of the token that replaces hidden tokens in masked diffusion; or -1 */
     float embedding_scale; /* factor of token vectors; usually 1 */
-    int embedding_width;   /* width of token vectors; if it is not D, they are projected to D, and
-                              back before the head */
-    bool embedding_norm;   /* the sum of token, position and type vectors is normed */
-    int token_types;       /* rows of the table of token types; 0: there is none */
+    int embedding_width; /* width of token vectors; vectors of another width than D are projected to
+                            D, and back before the head */
+    bool embedding_norm; /* the sum of token, position and type vectors is normed */
+    int token_types;     /* rows of the table of token types; 0: there is none */
     ss_norm_kind norm; /* kind of the norms before attention, before feed-forward, and at the end */
     float norm_eps;
     bool bare_norm;     /* LayerNorm has neither gain nor bias */
@@ -213,7 +212,7 @@ typedef struct ss_arch {
     ss_ffn_kind ffn;
     ss_activation activation;
     float gate_limit, gate_slope; /* bounds and slope of the clamped SwiGLU */
-    float qkv_clip;     /* q, k and v are clipped to [-qkv_clip, qkv_clip]; 0: they are not */
+    float qkv_clip;     /* q, k and v are clipped to [-qkv_clip, qkv_clip]; 0: no clipping */
     float score_scale;  /* factor of q.k in scores, usually 1/sqrt(K) */
     float branch_scale; /* factor of the outputs of attention and feed-forward before they are
                            added; usually 1 */

@@ -580,7 +580,7 @@ static void *numbers_of(const ss_entry *entry, ss_arena *arena) {
     return numbers;
 }
 
-/* Returns losses[T]: NaN for the first token, then those of the entry. */
+/* Returns losses[T]: NaN for the first token, then the numbers of the entry. */
 static void *losses_of(const ss_entry *entry, int T, ss_arena *arena) {
     float *numbers = ss_arena_take(arena, (size_t)T, sizeof *numbers);
     if (numbers) numbers[0] = NAN;

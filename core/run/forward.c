@@ -441,8 +441,8 @@ static float loss_of(const float *logits, int token, size_t V, float *work) {
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* Returns false for tokens that the query before them has seen: those of a prefix, and all tokens
- * of a bidirectional model. */
+/* Returns false for tokens that earlier queries see: tokens of a prefix, and all tokens of a
+ * bidirectional model. */
 static bool is_predicted(const ss_trace *trace, int t) {
     return t > 0 && t >= trace->model->arch.prefix;
 }

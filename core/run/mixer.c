@@ -35,7 +35,6 @@ static size_t state_size(const ss_mixer_sizes *sizes) {
     return earlier_tokens(sizes) * columns + (size_t)sizes->values * matrix_size(sizes);
 }
 
-/* Returns the number of layers with a mixer below layer l. */
 static size_t mixers_below(const ss_arch *arch, int l) {
     return (size_t)(arch->mixer.beside ? l : l - ss_attention_below(arch, l));
 }
@@ -77,8 +76,8 @@ void ss_mix_copy_below(ss_pass *pass, const ss_pass *from, int layer) {
 /* ---- a chunk ------------------------------------------------------------------------------- */
 
 /*
- * Convolves rows[kernel-1+n][width] after copying `before` into the first rows, and the last rows
- * into `before` for the next chunk. Goes from the last row to the first, as each reads earlier
+ * Convolves rows[kernel-1+n][width] after copying `earlier` into the first rows, and the last rows
+ * into `earlier` for the next chunk. Goes from the last row to the first, as each reads earlier
  * rows.
  */
 static void convolve(float *rows, float *earlier, const float *taps, const float *bias,

@@ -37,8 +37,8 @@ typedef struct ss_cache {
     int32_t *tokens;      /* [L*G][S] token in each slot */
 } ss_cache;
 
-/* States of the layers with a mixer (mixer.h), and rows of a chunk. In `rows`, those of the chunk
- * follow the rows of earlier tokens that the convolution reads. */
+/* States of the layers with a mixer (mixer.h), and rows of a chunk. In `rows`, the rows of earlier
+ * tokens that the convolution reads precede the rows of the chunk. */
 typedef struct ss_mixing {
     float *states; /* one layer after the other, `state` floats each */
     size_t state;

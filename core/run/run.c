@@ -28,8 +28,8 @@ static float *take_floats(ss_arena *arena, size_t a, size_t b, size_t c) {
     return ss_arena_take(arena, ab, sizeof(float));
 }
 
-/* Returns the number of rows of logits outside the trace: those of a product if losses are recorded
- * without logits, else one. */
+/* Returns the number of rows of logits outside the trace: the rows of a product if losses are
+ * recorded without logits, else one. */
 static size_t logit_rows(const ss_trace *trace, size_t n) {
     bool needs_losses = trace->fields & SS_FIELDS_PREDICTED;
     if (!needs_losses || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
@@ -95,7 +95,6 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     pass->cache.tokens = ss_arena_take(arena, groups * S, sizeof *pass->cache.tokens);
 }
 
-/* Returns the width of the widest feed-forward of any layer. */
 static size_t widest_ffn(const ss_arch *arch) {
     int widest = arch->F > arch->shared_F ? arch->F : arch->shared_F;
     return (size_t)(widest > arch->dense_F ? widest : arch->dense_F);
@@ -126,7 +125,6 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     pass->work = take_floats(arena, ss_matrix_work(n, pass->trace->model->widest, workers), 1, 1);
 }
 
-/* Returns the number of rows of the largest chunk. */
 static int chunk_of(const ss_arch *arch, int capacity, int joint_tokens) {
     int joint_rows = arch->prefix > joint_tokens ? arch->prefix : joint_tokens;
     int rows = joint_rows > SS_CHUNK ? joint_rows : SS_CHUNK;

@@ -132,7 +132,7 @@ static void add_contributions(const tile *rows, double *sums, const float *lengt
     add_columns(rows, sums, factors, true);
 }
 
-/* Returns the norms [T] of a head's values; computes those of new keys. */
+/* Returns the norms [T] of a head's values, after computing the norms of new keys. */
 static const float *value_lengths(const tile *rows) {
     const ss_row_statistics *statistics = &rows->trace->statistics;
     int *lengths_n = &statistics->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
@@ -255,7 +255,7 @@ void ss_statistics_clear(const ss_trace *trace) {
 
 typedef struct search {
     const ss_trace *trace;
-    unsigned groups; /* groups of statistics, without that of queries */
+    unsigned groups; /* groups of statistics of maps */
     int T;
 } search;
 

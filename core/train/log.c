@@ -91,7 +91,7 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
     size_t C = (size_t)trace->capacity;
     tally->sums->sequences += 1.0;
     for (int t = 0; t < trace->T; t++) {
-        /* The attention of position 0 is not measured, but its loss counts as that of a position
+        /* The attention of position 0 is not measured; its loss counts like the loss of a position
          * without a trigger. */
         int kind = sequence->kinds[t], loss_kind = kind ? kind : SS_KIND_ELSEWHERE;
         double weight = (double)sequence->weights[t];

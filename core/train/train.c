@@ -17,7 +17,6 @@ static int part_size_max(const ss_recipe *recipe) {
     return ((int)recipe->batch + SS_PARTS - 1) / SS_PARTS;
 }
 
-/* Returns the first sequence of a part. */
 static int first_sequence(const ss_train *train, int part) {
     return (int)train->recipe->batch * part / SS_PARTS;
 }
@@ -217,7 +216,6 @@ void ss_train_add(ss_train *train, bool first) {
     ss_add(gradient_of(train, train->totals), gradient_of(train, train->part), train->gradients.n);
 }
 
-/* Makes the log entry from the sums over all parts. */
 static ss_log_entry entry_of(ss_train *train) {
     ss_tally_on(&train->tally, train->totals);
     ss_log_entry entry = ss_tally_end(&train->tally, train->targets);

@@ -201,7 +201,6 @@ static inline opened_run run_tokens(const ss_model *model, const int32_t *tokens
     return opened;
 }
 
-/* Returns the index of a metric. */
 static inline int metric_index(const char *name) {
     int n;
     const ss_metric *rows = ss_metrics(&n);

@@ -27,7 +27,6 @@ static cJSON *read_golden(void) {
     return json;
 }
 
-/* Returns the row of that name, or NULL. */
 static const cJSON *row_of(const cJSON *rows, const char *name) {
     const cJSON *row;
     for (row = rows->child; row; row = row->next)

@@ -184,7 +184,6 @@ static void check_golden_gradients(void) {
             printf("    %s\n", operations[i].name);
 }
 
-/* Returns the numbers of tensor i of the container. */
 static float *numbers(const opened_file *file, size_t i, size_t *n) {
     const ss_tensor *tensor = &file->container.entries[i].tensor;
     *n = ss_tensor_count(tensor);

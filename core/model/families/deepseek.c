@@ -90,8 +90,8 @@ static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
 
 /* ---- latent attention ---------------------------------------------------------------------- */
 
-/* Reads the width of compressed queries. An absent key means `defaults`; null means that queries
- * are not compressed. */
+/* Reads the width of compressed queries. An absent key means `default_value`; null means that
+ * queries are not compressed. */
 static int read_q_latent(ss_json *json, int default_value) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json->object, "q_lora_rank");
     return cJSON_IsNull(item) ? 0

@@ -115,8 +115,7 @@ static void load_mamba(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) 
     const float *biases = sizes->taps_bias
                               ? ss_load_numbers(loader, "layers.%d.mamba.conv1d.bias", 0, columns)
                               : NULL;
-    size_t first_rows[] = {values + keys, values,
-                           0}; /* first rows of q, k and v in the convolution */
+    size_t first_rows[] = {values + keys, values, 0}; /* of q, k and v in the convolution */
     for (size_t part = 0; part < 3; part++) {
         mixer->taps[part] = taps ? taps + first_rows[part] * kernel : NULL;
         mixer->biases[part] = biases ? biases + first_rows[part] : NULL;

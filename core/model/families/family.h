@@ -27,8 +27,8 @@ const ss_family *ss_family_find(const char *name);
 /* Writes the names of all families, "llama, gpt2, ...", for an error. */
 void ss_family_names(char *text, size_t bytes);
 
-/* Refuses keys that would change what the model computes and that its family does not read.
- * `extra_keys` lists those of them that the family reads; NULL: none. */
+/* Refuses keys that would change what the model computes, unless its family reads them.
+ * `extra_keys` lists keys that the family reads; NULL: none. */
 void ss_family_refuse(ss_json *json, const char *extra_keys);
 
 void ss_apertus_load(ss_model *model, ss_loader *loader);

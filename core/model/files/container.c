@@ -23,7 +23,6 @@ static size_t entries_size(ss_bytes file) {
     return readers[ss_container_format(file)]->size(file);
 }
 
-/* Returns an upper bound of the number of entries. */
 static size_t max_entries(ss_bytes file) {
     return entries_size(file) / sizeof(ss_entry) + 1;
 }

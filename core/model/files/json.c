@@ -97,7 +97,6 @@ static void skip_space(ss_json_members *members) {
     while (current_byte(members) > 0 && strchr(" \n\r\t", current_byte(members))) members->at++;
 }
 
-/* Skips the string that begins here. */
 static void skip_string(ss_json_members *members) {
     for (members->at++; current_byte(members) >= 0 && current_byte(members) != '"'; members->at++)
         if (current_byte(members) == '\\') members->at++;

@@ -21,7 +21,7 @@ typedef struct torch_file {
     ss_bytes bytes;
     ss_zip_record *records; /* [records_n], sorted by name */
     size_t records_n;
-    ss_bytes folder; /* its name, with the slash */
+    ss_bytes folder; /* name of the top folder, with its slash */
     ss_pickle pickle;
 } torch_file;
 

@@ -58,7 +58,7 @@ static const name hunyuan[] = {
     {NULL, NULL},
 };
 
-/* With two norms, attn_norm is that of the feed-forward and attn_norm_2 that of attention. */
+/* In models with two norms, attn_norm belongs to the feed-forward and attn_norm_2 to attention. */
 static const name falcon[] = {
     {"token_embd", "word_embeddings"},
     {"token_embd_norm", "word_embeddings_layernorm"},

@@ -17,7 +17,6 @@ static size_t remaining_bytes(const ss_gguf *gguf) {
     return gguf->file.n - gguf->at;
 }
 
-/* Reads a number of `width` bytes. */
 static ss_status take_number(ss_gguf *gguf, uint64_t *out, size_t width, ss_error *err) {
     if (!ss_read_uint(out, gguf->file, gguf->at, width))
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(gguf->at).text,

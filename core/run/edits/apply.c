@@ -110,8 +110,7 @@ int ss_together_clamp_channel(const float *values) {
     return values[5] > 0.0f ? (int)values[5] : INT_MAX;
 }
 
-/* Returns how many means the edit keeps: one for each hidden state, that is the embedding and each
- * layer. */
+/* Returns how many means the edit keeps: one for each hidden state. */
 size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch) {
     return (int)values[3] == CLAMP_MEAN ? (size_t)ss_states(arch) : 0;
 }

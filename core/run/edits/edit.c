@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the number of parameters of a row. */
 static int count_parameters(const ss_edit_kind *row) {
     int n = 0;
     while (n < SS_EDIT_PARAMETERS && row->parameters[n].name) n++;

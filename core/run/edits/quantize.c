@@ -115,8 +115,8 @@ static range range_of(const ss_matrix *w, float *work) {
     return r;
 }
 
-/* Writes the quantized weights of output n to out[in]; `all` is the matrix's range, for one scale
- * per tensor. */
+/* Writes the quantized weights of output n to out[in]; `matrix_range` is used with one scale per
+ * tensor. */
 static void round_output(float *out, const ss_matrix *w, size_t n, range matrix_range,
                          const float *values, float *errors) {
     ss_matrix_output(out, w, n);

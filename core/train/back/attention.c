@@ -80,7 +80,6 @@ static void map_mlp(const ss_attention_back *s, const ss_layer *layer, float *ro
     }
 }
 
-/* Replaces z[n][K] by phi(z). */
 static void map_features(const ss_attention_back *s, const ss_layer *layer, ss_feature feature,
                          float *z, size_t n, size_t K) {
     if (feature == SS_FEATURE_ELU1) ss_elu1(z, n * K);
