@@ -770,7 +770,7 @@ export default [
     'a scale of a prompt is computed again after it',
     'run/edits/quantize.c',
     'if (hook->t == 0) {',
-    'if (made) {',
+    'if (hook->n > 0) {',
     'edits',
   ],
   [
